@@ -1,0 +1,32 @@
+"""The errors this library raises on purpose; every message names the entity, the rule and the value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ModelError(ValueError):
+    """A robot description breaks a rule.
+
+    The message reads ``<entity> > <part>: <rule> (got <value>)``.
+    """
+
+
+class ShapeError(ValueError):
+    """An array argument has the wrong shape, or holds NaN or infinity."""
+
+
+class ConvergenceError(RuntimeError):
+    """An iteration stopped before its tolerance.
+
+    Attributes:
+        partial: what had been computed: a ``Trajectory`` up to the failure, or the last ``Equilibrium`` iterate.
+    """
+
+    def __init__(self, message: str, partial: Any = None) -> None:
+        super().__init__(message)
+        self.partial = partial
+
+
+class AccuracyWarning(UserWarning):
+    """The model was built as asked, but a stated choice costs accuracy."""

@@ -1,0 +1,185 @@
+"""What drives a robot: tendons, chambers, joint actuators and a user's own. Each owns one or more inputs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.functions import Tabulated
+
+
+def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
+    """A path in the section, (y, z) [m]: a constant pair, rows (s, y, z) of points, or a function of s."""
+    if callable(value):
+        return lambda s: checks.call(value, s, (2,), where)
+    rule = "must be (y, z), rows (s, y, z) or a function of s"
+    if np.ndim(value) == 2:
+        rows = checks.array(value, (-1, 3), where, rule)
+        table = Tabulated(rows[:, 0], rows[:, 1:], "cubic" if len(rows) >= 4 else "linear")
+        return lambda s: checks.call(table, s, (2,), where)
+    constant = checks.array(value, (2,), where, rule)
+    return lambda s: constant
+
+
+@final
+@dataclass(frozen=True)
+class PathRod:
+    """A stretch of a path along a rod.
+
+    Args:
+        link: name of a link whose body is a Rod.
+        offset: (y, z) [m] in the section: constant, rows (s, y, z) of points, or a function of s. It may lie outside
+            the section.
+        start, stop: abscissae where the path enters and leaves; start > stop runs towards the base.
+    """
+
+    link: str
+    offset: Any
+    start: float = 0.0
+    stop: float = 1.0
+
+
+@final
+@dataclass(frozen=True)
+class PathPoint:
+    """A point a path passes through without friction.
+
+    Args:
+        link: name of a link, or None for the world.
+        position: in the frame of the link at s, shape (3,) [m].
+        s: abscissa on a rod.
+    """
+
+    link: str | None
+    position: Any = (0.0, 0.0, 0.0)
+    s: float = 1.0
+
+
+@dataclass(frozen=True)
+class Actuator(ABC):
+    """A source of generalised force, linear in its inputs: τ = B(q) u.
+
+    Args:
+        name: unique among the actuators and inputs of the robot.
+    """
+
+    name: str
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+
+@final
+@dataclass(frozen=True)
+class Tendon(Actuator):
+    """Inextensible, frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N], u >= 0 pulls and shortens the robot.
+
+    Args:
+        path: PathRod and PathPoint items in order; straight segments join one to the next.
+    """
+
+    path: tuple[PathRod | PathPoint, ...]
+
+    def check(self, where: str) -> None:
+        check_path(self.path, where)
+
+
+@final
+@dataclass(frozen=True)
+class Chamber(Actuator):
+    """Inflated chamber along a rod; u = pressure above ambient [Pa].
+
+    Args:
+        path: one PathRod, the line of the chamber's centre.
+        area: cross-section [m²]: a number, (base, tip) or a function of s.
+        force: "tangent": pressure times area along the chamber's line, the gradient of ∫ A |t| ds; "volume": the
+            gradient of the volume that a hole of this area in the rod's section sweeps, pressure normal to the section.
+    """
+
+    path: PathRod
+    area: Any
+    force: str = "tangent"
+
+    def check(self, where: str) -> None:
+        check_path((self.path,), where)
+        kinds = ("tangent", "volume")
+        checks.require(self.force in kinds, f"{where}: force", f"must be one of {kinds}", self.force)
+
+
+@final
+@dataclass(frozen=True)
+class JointActuator(Actuator):
+    """Motor on all coordinates of a joint; u = its generalised forces, one per velocity coordinate [N·m, N].
+
+    Args:
+        link: name of the link whose joint is driven.
+    """
+
+    link: str
+
+    def check(self, where: str) -> None:
+        checks.require(isinstance(self.link, str), f"{where}: link", "must be the name of a link", self.link)
+
+
+@final
+@dataclass(frozen=True)
+class CustomActuator(Actuator):
+    """A user's own generalised actuation: τ = B(q) u.
+
+    Args:
+        function: B as a function of q (nq,), returning shape (nv, size).
+        size: number of inputs.
+    """
+
+    function: Callable[[np.ndarray], Any]
+    size: int = 1
+
+    def check(self, where: str) -> None:
+        checks.require(callable(self.function), f"{where}: function", "must be a function of q", self.function)
+        checks.integer(self.size, f"{where}: size", least=1)
+
+
+@final
+@dataclass(frozen=True)
+class InputCoupling:
+    """One input that drives several actuators: each receives gain times the input.
+
+    Args:
+        name: of the input.
+        gains: gain by actuator name; the actuators must have one input of their own.
+    """
+
+    name: str
+    gains: dict[str, float]
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.require(bool(self.gains), where, "must couple at least one actuator", self.gains)
+        for actuator, gain in self.gains.items():
+            checks.number(gain, f"{where} > {actuator}: gain")
+
+
+def check_path(path: Any, where: str) -> None:
+    """Raise ModelError unless `path` is a list of path items with sane numbers."""
+    rule = "must be a list of PathRod and PathPoint items"
+    checks.require(isinstance(path, tuple) and len(path) > 0, f"{where}: path", rule, path)
+    for k, item in enumerate(path):
+        here = f"{where} > path[{k}]"
+        checks.require(isinstance(item, PathRod | PathPoint), here, "must be a PathRod or a PathPoint", item)
+        if isinstance(item, PathRod):
+            ends = checks.abscissa(item.start, f"{here}: start"), checks.abscissa(item.stop, f"{here}: stop")
+            checks.require(ends[0] != ends[1], here, "start and stop must differ", ends)
+            offset = offset_function(item.offset, f"{here}: offset")
+            for s in ends:
+                offset(s)
+        else:
+            checks.array(item.position, (3,), f"{here}: position", "must be a finite 3-vector")
+            checks.abscissa(item.s, f"{here}: s")
+    lone = len(path) == 1 and isinstance(path[0], PathPoint)
+    checks.require(not lone, f"{where}: path", "one point alone has no length", path)

@@ -1,0 +1,320 @@
+"""Strain bases Φ(s): six strains as combinations of modes, ordered strain by strain, each by rising order."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import pi
+from typing import Any, ClassVar, final
+
+import numpy as np
+from numpy.polynomial import chebyshev, legendre
+
+from lissom.robot import checks
+
+STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
+
+
+class Basis(ABC):
+    """A strain basis.
+
+    Law: ξ(s) = Φ(s) q + ξ*(s), Φ(s) of shape (6, size) in strain units (1/m for the first three rows, 1 for the rest);
+    Φ is smooth between the interior `breaks`, and the columns are linearly independent on [0, 1].
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def evaluate(self, s: float) -> np.ndarray:
+        """Φ(s), shape (6, size)."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+    @abstractmethod
+    def breaks(self) -> tuple[float, ...]:
+        """Interior abscissae where Φ is not smooth, rising."""
+
+    @abstractmethod
+    def degree(self) -> int:
+        """Polynomial degree of Φ between breaks, or a degree that represents it well."""
+
+    @abstractmethod
+    def modes(self) -> tuple[int, ...]:
+        """Number of modes of each of the six strains."""
+
+
+@dataclass(frozen=True)
+class ModalBasis(Basis):
+    """One family of scalar functions for every strain, each strain with its own order.
+
+    Args:
+        torsion, bending_y, bending_z, elongation, shear_y, shear_z: order of each strain; None leaves the strain at
+            its reference.
+    """
+
+    torsion: int | None = None
+    bending_y: int | None = None
+    bending_z: int | None = None
+    elongation: int | None = None
+    shear_y: int | None = None
+    shear_z: int | None = None
+
+    least_order: ClassVar[int] = 0
+
+    @staticmethod
+    @abstractmethod
+    def count(order: int) -> int:
+        """Number of modes of an order."""
+
+    @staticmethod
+    @abstractmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        """Values of the modes of an order at s, shape (count(order),)."""
+
+    @staticmethod
+    def knots(order: int) -> tuple[float, ...]:
+        """Interior break points of an order; none for smooth families."""
+        return ()
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        """Polynomial degree of the modes of an order between breaks."""
+        return order
+
+    def orders(self) -> tuple[int | None, ...]:
+        """The six orders, in the order of the strains."""
+        return tuple(getattr(self, name) for name in STRAINS)
+
+    def modes(self) -> tuple[int, ...]:
+        return tuple(0 if order is None else self.count(order) for order in self.orders())
+
+    @property
+    def size(self) -> int:
+        return sum(self.modes())
+
+    def evaluate(self, s: float) -> np.ndarray:
+        Phi = np.zeros((6, self.size))
+        column = 0
+        for row, order in enumerate(self.orders()):
+            if order is not None:
+                n = self.count(order)
+                Phi[row, column : column + n] = self.functions(order, s)
+                column += n
+        return Phi
+
+    def check(self, where: str) -> None:
+        for name, order in zip(STRAINS, self.orders(), strict=True):
+            if order is not None:
+                checks.integer(order, f"{where}: {name} order", least=self.least_order)
+        checks.require(self.size > 0, where, "at least one strain must have an order", "no modes")
+
+    def breaks(self) -> tuple[float, ...]:
+        found = {knot for order in self.orders() if order is not None for knot in self.knots(order)}
+        return tuple(sorted(found))
+
+    def degree(self) -> int:
+        return max(self.polynomial_degree(order) for order in self.orders() if order is not None)
+
+
+@final
+class BasisLegendre(ModalBasis):
+    """Legendre polynomials Pₙ(2s − 1), Pₙ(1) = 1; order n has n + 1 modes."""
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        return legendre.legvander(np.array([2.0 * s - 1.0]), order)[0]
+
+
+@final
+class BasisMonomial(ModalBasis):
+    """Monomials sⁿ; order n has n + 1 modes."""
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        return float(s) ** np.arange(order + 1)
+
+
+@final
+class BasisChebyshev(ModalBasis):
+    """Chebyshev polynomials Tₙ(2s − 1); order n has n + 1 modes."""
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        return chebyshev.chebvander(np.array([2.0 * s - 1.0]), order)[0]
+
+
+@final
+class BasisFourier(ModalBasis):
+    """1, cos 2πs, sin 2πs, …, cos 2πns, sin 2πns; order n has 2n + 1 modes."""
+
+    @staticmethod
+    def count(order: int) -> int:
+        return 2 * order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        angle = 2 * pi * s * np.arange(1, order + 1)
+        return np.concatenate([[1.0], np.stack([np.cos(angle), np.sin(angle)], axis=1).ravel()])
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        return 6 * order  # half the period count times the degree that resolves a wave to about 1e-6
+
+
+@final
+class BasisGaussian(ModalBasis):
+    """Gaussians exp(−(s − c)²/2σ²) at n + 1 equidistant centres from 0 to 1, σ = 1/(n + 1); order n has n + 1 modes."""
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        centres = np.linspace(0.0, 1.0, order + 1) if order else np.array([0.5])
+        return np.exp(-0.5 * ((s - centres) * (order + 1)) ** 2)
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        return 2 * order + 4
+
+
+@final
+class BasisHermite(ModalBasis):
+    """Cubic Hermite splines on n equal elements; order n >= 1 has 2(n + 1) modes: at each node the value, then the
+    slope per element length."""
+
+    least_order: ClassVar[int] = 1
+
+    @staticmethod
+    def count(order: int) -> int:
+        return 2 * (order + 1)
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        element = min(int(s * order), order - 1)
+        x = s * order - element
+        out = np.zeros(2 * (order + 1))
+        value, slope = 1 - 3 * x**2 + 2 * x**3, x - 2 * x**2 + x**3
+        out[2 * element : 2 * element + 4] = value, slope, 1 - value, x**3 - x**2
+        return out
+
+    @staticmethod
+    def knots(order: int) -> tuple[float, ...]:
+        return tuple(k / order for k in range(1, order))
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        return 3
+
+
+@final
+class BasisPiecewiseConstant(ModalBasis):
+    """Constant on each of n equal elements; order n >= 1 has n modes. A break belongs to the element after it."""
+
+    least_order: ClassVar[int] = 1
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        out = np.zeros(order)
+        out[min(int(s * order), order - 1)] = 1.0
+        return out
+
+    @staticmethod
+    def knots(order: int) -> tuple[float, ...]:
+        return tuple(k / order for k in range(1, order))
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        return 0
+
+
+@final
+class BasisPiecewiseLinear(ModalBasis):
+    """Continuous and linear on each of n equal elements; order n >= 1 has n + 1 modes, the values at the nodes."""
+
+    least_order: ClassVar[int] = 1
+
+    @staticmethod
+    def count(order: int) -> int:
+        return order + 1
+
+    @staticmethod
+    def functions(order: int, s: float) -> np.ndarray:
+        element = min(int(s * order), order - 1)
+        out = np.zeros(order + 1)
+        out[element + 1] = s * order - element
+        out[element] = 1.0 - out[element + 1]
+        return out
+
+    @staticmethod
+    def knots(order: int) -> tuple[float, ...]:
+        return tuple(k / order for k in range(1, order))
+
+    @staticmethod
+    def polynomial_degree(order: int) -> int:
+        return 1
+
+
+@final
+@dataclass(frozen=True)
+class BasisCustom(Basis):
+    """A user's own basis; its columns may couple several strains.
+
+    Args:
+        function: Φ as a function of s, returning shape (6, n) in strain units.
+        order: polynomial degree that represents Φ between breaks; sets the default number of Gauss points.
+        knots: interior abscissae where Φ is not smooth.
+    """
+
+    function: Callable[[float], Any]
+    order: int = 6
+    knots: tuple[float, ...] = ()
+
+    @property
+    def size(self) -> int:
+        return int(np.shape(self.function(0.5))[1])
+
+    def evaluate(self, s: float) -> np.ndarray:
+        return checks.call(self.function, s, (6, -1), "basis: function")
+
+    def check(self, where: str) -> None:
+        checks.require(callable(self.function), f"{where}: function", "must be a function of s", self.function)
+        Phi = checks.call(self.function, 0.5, (6, -1), f"{where}: function")
+        checks.require(Phi.shape[1] > 0, where, "at least one mode is needed", "no modes")
+        checks.integer(self.order, f"{where}: order", least=0)
+        knots = checks.array(self.knots, (-1,), f"{where}: knots", "must be a list of numbers")
+        inside = bool(np.all(np.diff(np.concatenate([[0.0], knots, [1.0]])) > 0))
+        checks.require(inside, f"{where}: knots", "must rise strictly inside (0, 1)", self.knots)
+
+    def breaks(self) -> tuple[float, ...]:
+        return tuple(float(knot) for knot in self.knots)
+
+    def degree(self) -> int:
+        return self.order
+
+    def modes(self) -> tuple[int, ...]:
+        samples = np.array([self.evaluate(s) for s in np.linspace(0.0137, 0.9871, 24)])
+        return tuple(int(np.count_nonzero(np.any(samples[:, row] != 0.0, axis=0))) for row in range(6))

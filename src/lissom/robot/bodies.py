@@ -1,0 +1,139 @@
+"""Bodies a link may carry."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from math import pi
+from typing import Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.bases import Basis
+from lissom.robot.materials import Material
+from lissom.robot.sections import Section
+
+STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+
+
+class Body(ABC):
+    """What hangs on the child frame of a joint."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+
+@final
+@dataclass(frozen=True)
+class Rod(Body):
+    """Cosserat rod under the Geometric Variable Strain model; its base frame is the joint's child frame.
+
+    Args:
+        length: [m].
+        section: cross-section along s.
+        material: may be None where a SectionGeneral gives everything.
+        basis: strain modes; strains left out stay at the reference.
+        reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
+        gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for basis and
+            taper. All integrals along the rod use them.
+    """
+
+    length: float
+    section: Section
+    basis: Basis
+    material: Material | None = None
+    reference_strain: Any = None
+    gauss_points: int | None = None
+
+    def strain_reference(self, where: str) -> Callable[[float], np.ndarray]:
+        """ξ* as a function of s."""
+        if self.reference_strain is None:
+            return lambda s: STRAIGHT
+        if callable(self.reference_strain):
+            function = self.reference_strain
+            return lambda s: checks.call(function, s, (6,), f"{where}: reference_strain")
+        rule = "must be a finite 6-vector or a function of s"
+        constant = checks.array(self.reference_strain, (6,), f"{where}: reference_strain", rule)
+        return lambda s: constant
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        checks.require(isinstance(self.section, Section), f"{where}: section", "must be a Section", self.section)
+        checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)
+        is_material = self.material is None or isinstance(self.material, Material)
+        checks.require(is_material, f"{where}: material", "must be a Material", self.material)
+        if self.material is not None:
+            self.material.check(f"{where} > material")
+        self.basis.check(f"{where} > basis")
+        reference = self.strain_reference(where)
+        for s in (0.0, 0.5, 1.0):
+            reference(s)
+            self.section.constitution(s, self.material, f"{where} > section")
+        if self.gauss_points is not None:
+            checks.integer(self.gauss_points, f"{where}: gauss_points", least=1)
+
+
+@final
+@dataclass(frozen=True)
+class RigidBody(Body):
+    """Rigid body; its frame is the joint's child frame.
+
+    Args:
+        mass: [kg].
+        com: centre of mass in the body frame, shape (3,) [m].
+        inertia: about the centre of mass in body axes, 3x3 or three principal moments [kg·m²].
+        outline: half-sizes of the box that is drawn for it, shape (3,) [m]; None draws the box of equal inertia.
+    """
+
+    mass: float
+    com: Any = (0.0, 0.0, 0.0)
+    inertia: Any = (0.0, 0.0, 0.0)
+    outline: Any = None
+
+    @classmethod
+    def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]."""
+        for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
+            checks.number(value, f"RigidBody.box > {name}", above=0.0)
+        m = density * size_x * size_y * size_z
+        moments = m / 12 * np.array([size_y**2 + size_z**2, size_x**2 + size_z**2, size_x**2 + size_y**2])
+        return cls(m, inertia=tuple(moments), outline=(size_x / 2, size_y / 2, size_z / 2))
+
+    @classmethod
+    def cylinder(cls, length: float, radius: float, *, density: float) -> RigidBody:
+        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³]."""
+        for name, value in (("length", length), ("radius", radius), ("density", density)):
+            checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
+        m = density * pi * radius**2 * length
+        across = m * (3 * radius**2 + length**2) / 12
+        return cls(m, inertia=(m * radius**2 / 2, across, across), outline=(length / 2, radius, radius))
+
+    @classmethod
+    def sphere(cls, radius: float, *, density: float) -> RigidBody:
+        """Homogeneous sphere with its frame at the centre; radius [m], density [kg/m³]."""
+        for name, value in (("radius", radius), ("density", density)):
+            checks.number(value, f"RigidBody.sphere > {name}", above=0.0)
+        m = density * 4 / 3 * pi * radius**3
+        return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius, radius, radius))
+
+    def spatial_inertia(self, where: str) -> np.ndarray:
+        """6x6 inertia at the body frame, angular first [kg·m², kg·m, kg]."""
+        m = checks.number(self.mass, f"{where}: mass", least=0.0)
+        c = checks.array(self.com, (3,), f"{where}: com", "must be a finite 3-vector")
+        rule = "must be symmetric positive semi-definite"
+        I = checks.symmetric(self.inertia, 3, f"{where}: inertia", rule=rule)  # noqa: E741
+        moments = np.linalg.eigvalsh(I)
+        triangle = moments[2] <= (moments[0] + moments[1]) * (1 + 1e-9)
+        checks.require(bool(triangle), f"{where}: inertia", "its largest principal moment must not exceed the sum of "
+                       "the others", self.inertia)  # fmt: skip
+        C = np.array([[0, -c[2], c[1]], [c[2], 0, -c[0]], [-c[1], c[0], 0]])
+        return np.block([[I - m * C @ C, m * C], [-m * C, m * np.eye(3)]])
+
+    def check(self, where: str) -> None:
+        self.spatial_inertia(where)
+        if self.outline is not None:
+            size = checks.array(self.outline, (3,), f"{where}: outline", "must be a finite 3-vector")
+            checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)

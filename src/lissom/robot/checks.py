@@ -1,0 +1,107 @@
+"""Checks of a description. Each raises ModelError with the path of the entity, the rule and the value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lissom.errors import ModelError
+
+
+def fail(where: str, rule: str, value: Any) -> ModelError:
+    """The error that says: at `where`, `rule` does not hold for `value`."""
+    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
+
+
+def require(condition: bool, where: str, rule: str, value: Any) -> None:
+    """Raise ModelError unless `condition` holds."""
+    if not condition:
+        raise fail(where, rule, value)
+
+
+def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
+    """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
+    try:
+        out = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise fail(where, rule, value) from None
+    fits = out.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, out.shape, strict=True))
+    require(fits and bool(np.isfinite(out).all()), where, rule, value)
+    return out
+
+
+def number(value: Any, where: str, *, above: float | None = None, least: float | None = None) -> float:
+    """`value` as a finite float, strictly above `above` or at least `least` where given."""
+    bound = f" > {above:g}" if above is not None else f" >= {least:g}" if least is not None else " a finite number"
+    rule = f"must be{bound}"
+    require(not isinstance(value, bool | str), where, rule, value)
+    out = float(array(value, (), where, rule))
+    require((above is None or out > above) and (least is None or out >= least), where, rule, value)
+    return out
+
+
+def integer(value: Any, where: str, *, least: int) -> int:
+    """`value` as an integer of at least `least`."""
+    rule = f"must be an integer >= {least}"
+    require(isinstance(value, int | np.integer) and not isinstance(value, bool), where, rule, value)
+    require(value >= least, where, rule, value)
+    return int(value)
+
+
+def abscissa(value: Any, where: str) -> float:
+    """`value` as a normalised abscissa in [0, 1]."""
+    out = number(value, where)
+    require(0.0 <= out <= 1.0, where, "must lie in [0, 1]", value)
+    return out
+
+
+def direction(value: Any, where: str) -> np.ndarray:
+    """`value` as a 3-vector scaled to unit length."""
+    out = array(value, (3,), where, "must be a finite 3-vector")
+    length = float(np.linalg.norm(out))
+    require(length > 1e-12, where, "must not be zero", value)
+    return out / length
+
+
+def pose(value: Any, where: str) -> np.ndarray:
+    """`value` as a rigid transform: a 4x4 matrix with an orthonormal rotation; None is the identity."""
+    if value is None:
+        return np.eye(4)
+    g = array(value, (4, 4), where, "must be a finite 4x4 matrix")
+    R = g[:3, :3]
+    rigid = np.allclose(R @ R.T, np.eye(3), atol=1e-6) and np.linalg.det(R) > 0.0
+    require(rigid, where, "its rotation must be orthonormal with determinant +1", value)
+    require(bool(np.allclose(g[3], (0, 0, 0, 1))), where, "its last row must be (0, 0, 0, 1)", value)
+    U, _, Vt = np.linalg.svd(R)  # remove the rounding the check lets through
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = U @ Vt, g[:3, 3]
+    return out
+
+
+def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric positive semi-definite") -> np.ndarray:
+    """`value` (scalar, n diagonal entries, or n x n) as a symmetric positive semi-definite n x n matrix."""
+    try:
+        raw = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise fail(where, "must be a number, a vector or a matrix of numbers", value) from None
+    shapes = {(): lambda: raw * np.eye(n), (n,): lambda: np.diag(raw), (n, n): lambda: raw.copy()}
+    require(raw.shape in shapes, where, f"must have shape (), ({n},) or ({n}, {n})", value)
+    out = shapes[raw.shape]()
+    require(bool(np.isfinite(out).all()), where, "must be finite", value)
+    scale = float(np.abs(out).max(initial=0.0))
+    require(bool(np.allclose(out, out.T, atol=1e-12 * scale, rtol=0)), where, rule, value)
+    if scale:
+        require(float(np.linalg.eigvalsh(out).min()) >= -1e-12 * scale, where, rule, value)
+    return out
+
+
+def call(function: Callable[..., Any], argument: float, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Value of a user's function at `argument`, checked to be finite and of `shape`."""
+    try:
+        value = function(argument)
+    except Exception as error:
+        raise ModelError(f"{where}: the function failed at {argument:g} ({type(error).__name__}: {error})") from error
+    return array(value, shape, where, f"the function must return finite values of shape {shape} at {argument:g}")

@@ -1,0 +1,180 @@
+"""Functions a description may hold: numbers, linear tapers, tables, safe expressions, callables."""
+
+from __future__ import annotations
+
+import ast
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+
+_CONSTANTS = {"pi": math.pi, "e": math.e}
+_FUNCTIONS = {
+    name: getattr(np, name)
+    for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "arcsin", "arccos", "arctan")
+} | {"abs": np.abs, "minimum": np.minimum, "maximum": np.maximum, "sign": np.sign}
+_BINARY = {
+    ast.Add: np.add,
+    ast.Sub: np.subtract,
+    ast.Mult: np.multiply,
+    ast.Div: np.true_divide,
+    ast.Pow: np.power,
+}
+_SIGNS = {ast.UAdd: np.positive, ast.USub: np.negative}
+
+
+@final
+@dataclass(frozen=True)
+class Expression:
+    """A function of one variable written as text, parsed by a whitelist and never executed as Python.
+
+    Allowed are numbers, the variable, ``+ - * / **``, parentheses, ``pi``, ``e`` and the functions ``sin cos tan sinh
+    cosh tanh exp log sqrt arcsin arccos arctan abs minimum maximum sign``.
+
+    Args:
+        source: one expression, or a (nested) list of them; the value has the same shape.
+        variable: the name of the variable: ``"s"`` along a rod, ``"t"`` for time.
+    Raises:
+        ModelError: the expression and the first thing in it that is not allowed.
+    """
+
+    source: Any
+    variable: str = "s"
+
+    def __post_init__(self) -> None:
+        _ = self._program
+
+    @cached_property
+    def _program(self) -> Any:
+        return _map_nested(self.source, lambda text: _compile(text, self.variable))
+
+    def __call__(self, value: Any) -> Any:
+        """The value at `value`: a float for one expression, an array for a list."""
+        out = _map_nested(self._program, lambda program: program(float(value)))
+        return out if np.ndim(out) == 0 else np.array(out)
+
+
+@final
+@dataclass(frozen=True)
+class Tabulated:
+    """A function of s (or t) through given points.
+
+    Args:
+        points: abscissae, strictly increasing, shape (n,).
+        values: values there, shape (n, ...).
+        interpolation: "linear", "cubic" (C2 spline, not-a-knot), or "barycentric" (the polynomial through all points;
+            for Chebyshev points).
+    Accuracy: exact at the points; O(h²) linear and O(h⁴) cubic between them.
+    """
+
+    points: Any
+    values: Any
+    interpolation: str = "cubic"
+
+    def __post_init__(self) -> None:
+        where = "table"
+        points = checks.array(self.points, (-1,), f"{where} > points", "must be a list of finite numbers")
+        rule = "needs at least 2 points" if self.interpolation != "cubic" else "a cubic table needs at least 4 points"
+        checks.require(len(points) >= (4 if self.interpolation == "cubic" else 2), where, rule, len(points))
+        rising = bool((np.diff(points) > 0).all())
+        checks.require(rising, f"{where} > points", "must be strictly increasing", self.points)
+        kinds = ("linear", "cubic", "barycentric")
+        checks.require(self.interpolation in kinds, f"{where} > interpolation", f"must be one of {kinds}",
+                       self.interpolation)  # fmt: skip
+        values = np.asarray(self.values, dtype=np.float64)
+        checks.require(values.ndim >= 1 and len(values) == len(points), f"{where} > values",
+                       f"must hold one value for each of the {len(points)} points", values.shape)  # fmt: skip
+        checks.require(bool(np.isfinite(values).all()), f"{where} > values", "must be finite", self.values)
+
+    @cached_property
+    def _interpolant(self) -> Callable[[Any], Any]:
+        from scipy.interpolate import BarycentricInterpolator, CubicSpline, make_interp_spline
+
+        x, y = np.asarray(self.points, dtype=np.float64), np.asarray(self.values, dtype=np.float64)
+        if self.interpolation == "linear":
+            return make_interp_spline(x, y, k=1)
+        return CubicSpline(x, y) if self.interpolation == "cubic" else BarycentricInterpolator(x, y)
+
+    def __call__(self, value: Any) -> Any:
+        """The interpolated value at `value`, of the shape of one table entry."""
+        return self._interpolant(value)
+
+
+def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
+    if isinstance(tree, list | tuple):
+        return [_map_nested(item, leaf) for item in tree]
+    return leaf(tree)
+
+
+def _compile(text: Any, variable: str) -> Callable[[float], float]:
+    """Closure that evaluates one expression; raises ModelError at the first node that is not on the whitelist."""
+    if isinstance(text, int | float) and not isinstance(text, bool):
+        return lambda value, constant=float(text): constant
+    if not isinstance(text, str) or len(text) > 1000:
+        raise checks.fail("expression", "must be a text of at most 1000 characters", text)
+    try:
+        node = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        raise checks.fail("expression", "is not a valid expression", text) from None
+    return _closure(node, variable, text)
+
+
+def _closure(node: ast.AST, variable: str, text: str) -> Callable[[float], Any]:
+    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+        constant = float(node.value)
+        return lambda value: constant
+    if isinstance(node, ast.Name) and node.id == variable:
+        return lambda value: value
+    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
+        known = _CONSTANTS[node.id]
+        return lambda value: known
+    if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
+        sign, operand = _SIGNS[type(node.op)], _closure(node.operand, variable, text)
+        return lambda value: sign(operand(value))
+    if isinstance(node, ast.BinOp) and type(node.op) in _BINARY:
+        operation = _BINARY[type(node.op)]
+        left, right = _closure(node.left, variable, text), _closure(node.right, variable, text)
+        return lambda value: operation(left(value), right(value))
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
+    if named and not node.keywords and len(node.args) == _FUNCTIONS[node.func.id].nin:
+        function = _FUNCTIONS[node.func.id]
+        arguments = [_closure(argument, variable, text) for argument in node.args]
+        return lambda value: function(*(argument(value) for argument in arguments))
+    piece = ast.unparse(node)
+    raise ModelError(
+        f"expression {text!r}: only numbers, {variable!r}, + - * / **, pi, e and the functions "
+        f"{', '.join(sorted(_FUNCTIONS))} are allowed (got {piece!r})"
+    )
+
+
+def profile(value: Any, where: str, *, least: float = 0.0) -> Callable[[float], float]:
+    """A scalar that varies along a rod: a number, (base, tip) for a linear taper, or a function of s in [0, 1]."""
+    if callable(value):
+        return lambda s: checks.number(checks.call(value, s, (), where), f"{where} at s={s:g}", above=least)
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        base, tip = checks.array(value, (2,), where, "must be a number, (base, tip) or a function of s")
+        checks.number(base, where, above=least)
+        checks.number(tip, where, above=least)
+        return lambda s: float(base + (tip - base) * s)
+    constant = checks.number(value, where, above=least)
+    return lambda s: constant
+
+
+def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...], where: str) -> np.ndarray:
+    """Derivative of a smooth function at s inside (0, 1), by the eighth-order central difference kept inside [0, 1].
+
+    Accuracy: about 1e-12 of the function's scale for functions analytic on [0, 1].
+    """
+    step = min(1e-2, 0.25 * s, 0.25 * (1.0 - s))
+    checks.require(step > 0.0, where, "a derivative is only taken inside (0, 1)", s)
+    total = np.zeros(shape)
+    for k, weight in enumerate((4 / 5, -1 / 5, 4 / 105, -1 / 280), start=1):
+        ahead, behind = (checks.call(function, s + sign * k * step, shape, where) for sign in (1, -1))
+        total += weight * (ahead - behind)
+    return total / step

@@ -1,0 +1,87 @@
+"""Point loads and named frames."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+
+
+@final
+@dataclass(frozen=True)
+class PointLoad:
+    """Force and moment at a point of a link.
+
+    Args:
+        name: unique among the loads.
+        link: name of the link.
+        s: abscissa on a rod.
+        force: [N], shape (3,), constant or a function of t [s].
+        moment: [N·m], shape (3,), constant or a function of t.
+        frame: "world": components fixed in the world; "body": they turn with the section (follower load).
+        position: point of application in the frame of the link at s, shape (3,) [m].
+    """
+
+    name: str
+    link: str
+    s: float = 1.0
+    force: Any = None
+    moment: Any = None
+    frame: str = "world"
+    position: Any = (0.0, 0.0, 0.0)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.abscissa(self.s, f"{where}: s")
+        frames = ("world", "body")
+        checks.require(self.frame in frames, f"{where}: frame", f"must be one of {frames}", self.frame)
+        checks.array(self.position, (3,), f"{where}: position", "must be a finite 3-vector")
+        nothing = self.force is None and self.moment is None
+        checks.require(not nothing, where, "needs a force or a moment", None)
+        self.wrench(where)(0.0)
+
+    def wrench(self, where: str) -> Callable[[float], np.ndarray]:
+        """(moment; force) as a function of t, shape (6,)."""
+        moment, force = (_vector_of_time(v, f"{where}: {n}") for v, n in
+                         ((self.moment, "moment"), (self.force, "force")))  # fmt: skip
+        return lambda t: np.concatenate([moment(t), force(t)])
+
+    @property
+    def varies(self) -> bool:
+        """Whether the load depends on time."""
+        return callable(self.force) or callable(self.moment)
+
+
+def _vector_of_time(value: Any, where: str) -> Callable[[float], np.ndarray]:
+    if callable(value):
+        return lambda t: checks.call(value, t, (3,), where)
+    rule = "must be a finite 3-vector or a function of t"
+    constant = np.zeros(3) if value is None else checks.array(value, (3,), where, rule)
+    return lambda t: constant
+
+
+@final
+@dataclass(frozen=True)
+class Frame:
+    """A named frame on a link.
+
+    Args:
+        name: unique among links and frames.
+        link: name of the link.
+        s: abscissa on a rod.
+        placement: 4x4 of the frame in the link's frame at s; None is the identity.
+    """
+
+    name: str
+    link: str
+    s: float = 1.0
+    placement: Any = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.abscissa(self.s, f"{where}: s")
+        checks.pose(self.placement, f"{where}: placement")

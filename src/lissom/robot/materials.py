@@ -1,0 +1,42 @@
+"""Linear elastic, linearly viscous material of a rod."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from lissom.robot import checks
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Material:
+    """Isotropic material.
+
+    Args:
+        young: Young's modulus E [Pa].
+        poisson: Poisson's ratio ν in (-1, 0.5]; the shear modulus is G = E / 2(1 + ν).
+        density: ρ [kg/m³].
+        viscosity: η [Pa·s]; section damping η diag(Jx, 3Jy, 3Jz, 3A, A, A) (SoRoSim 2022, eq. (22)).
+        damping_time: μ [s]; section damping μΣ (Kelvin-Voigt, Boyer 2023). Adds to `viscosity`.
+    """
+
+    young: float
+    density: float
+    poisson: float = 0.5
+    viscosity: float = 0.0
+    damping_time: float = 0.0
+
+    @property
+    def shear(self) -> float:
+        """Shear modulus G [Pa]."""
+        return self.young / (2.0 * (1.0 + self.poisson))
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where a property breaks its rule."""
+        checks.number(self.young, f"{where}: young", above=0.0)
+        checks.number(self.density, f"{where}: density", above=0.0)
+        poisson = checks.number(self.poisson, f"{where}: poisson")
+        checks.require(-1.0 < poisson <= 0.5, f"{where}: poisson", "must lie in (-1, 0.5]", self.poisson)
+        checks.number(self.viscosity, f"{where}: viscosity", least=0.0)
+        checks.number(self.damping_time, f"{where}: damping_time", least=0.0)

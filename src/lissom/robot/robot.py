@@ -1,0 +1,271 @@
+"""The description of a robot: plain data, checked when it is built."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.actuators import (
+    Actuator,
+    Chamber,
+    CustomActuator,
+    InputCoupling,
+    JointActuator,
+    PathPoint,
+    PathRod,
+    Tendon,
+)
+from lissom.robot.bodies import Body, RigidBody, Rod
+from lissom.robot.joints import Joint, JointFixed
+from lissom.robot.loads import Frame, PointLoad
+
+if TYPE_CHECKING:
+    from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Link:
+    """A joint and the body it carries.
+
+    Args:
+        name: unique among links and frames.
+        body: Rod or RigidBody; None is a massless frame.
+        joint: from the parent's cross-section (after `placement`) to the body.
+        parent: name of the parent link; None is the world.
+        at: abscissa on a parent rod.
+        placement: 4x4 of the joint frame in the parent's cross-section at s=at, in the parent's body frame, or in the
+            world; None is the identity.
+    """
+
+    name: str
+    body: Body | None = None
+    joint: Joint = field(default_factory=JointFixed)
+    parent: str | None = None
+    at: float = 1.0
+    placement: Any = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        is_body = self.body is None or isinstance(self.body, Body)
+        checks.require(is_body, f"{where} > body", "must be a Rod or a RigidBody", self.body)
+        checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
+        if self.body is not None:
+            self.body.check(f"{where} > body")
+        self.joint.check(f"{where} > joint")
+        checks.abscissa(self.at, f"{where}: at")
+        checks.pose(self.placement, f"{where}: placement")
+
+
+@final
+class Robot:
+    """A tree of links with what drives and loads it.
+
+    Args:
+        name: of the robot.
+        gravity: in the world frame, shape (3,) [m/s²].
+
+    The description may be edited until and after `build`, which freezes a copy of it into a Model.
+    """
+
+    def __init__(self, name: str = "robot", *, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
+        self.name = name
+        self.gravity: Any = gravity
+        self.links: dict[str, Link] = {}
+        self.frames: dict[str, Frame] = {}
+        self.actuators: dict[str, Actuator] = {}
+        self.couplings: dict[str, InputCoupling] = {}
+        self.loads: dict[str, PointLoad] = {}
+
+    def __repr__(self) -> str:
+        return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
+
+    def add_link(
+        self,
+        name: str,
+        body: Body | None = None,
+        joint: Joint | None = None,
+        parent: str | None = None,
+        at: float = 1.0,
+        placement: Any = None,
+    ) -> Link:
+        """Add a link; see Link for the arguments. A parent may be named before it is added."""
+        self._new_name(name, "link", self.links, self.frames)
+        self.links[name] = Link(name, body, JointFixed() if joint is None else joint, parent, at, placement)
+        return self.links[name]
+
+    def add_frame(self, name: str, link: str, *, s: float = 1.0, placement: Any = None) -> Frame:
+        """Name a frame on a link; it never changes the dynamics."""
+        self._new_name(name, "frame", self.links, self.frames)
+        self.frames[name] = Frame(name, link, s, placement)
+        return self.frames[name]
+
+    def add_tendon(
+        self,
+        name: str,
+        link: str | None = None,
+        offset: Any = None,
+        *,
+        start: float = 0.0,
+        stop: float = 1.0,
+        path: Sequence[PathRod | PathPoint] | None = None,
+    ) -> Tendon:
+        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items."""
+        if path is None:
+            checks.require(link is not None and offset is not None, f"tendon {name!r}",
+                           "needs a link and an offset, or a path", (link, offset))  # fmt: skip
+            path = (PathRod(str(link), offset, start, stop),)
+        else:
+            checks.require(link is None and offset is None, f"tendon {name!r}",
+                           "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
+        return self._add_actuator("tendon", Tendon(name, tuple(path)))
+
+    def add_chamber(
+        self,
+        name: str,
+        link: str,
+        *,
+        offset: Any = (0.0, 0.0),
+        area: Any,
+        start: float = 0.0,
+        stop: float = 1.0,
+        force: str = "tangent",
+    ) -> Chamber:
+        """Add an inflated chamber along a rod; see Chamber."""
+        return self._add_actuator("chamber", Chamber(name, PathRod(link, offset, start, stop), area, force))
+
+    def add_joint_actuator(self, name: str, link: str) -> JointActuator:
+        """Add a motor on the joint of a link; one input for each velocity coordinate."""
+        return self._add_actuator("joint actuator", JointActuator(name, link))
+
+    def add_custom_actuator(self, name: str, function: Any, *, size: int = 1) -> CustomActuator:
+        """Add a generalised actuation B(q) of your own; see CustomActuator."""
+        return self._add_actuator("custom actuator", CustomActuator(name, function, size))
+
+    def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
+        """Drive several actuators by one input, which stands in u where the first of them stood."""
+        self._new_name(name, "input", self.actuators, self.couplings)
+        self.couplings[name] = InputCoupling(name, dict(gains))
+        return self.couplings[name]
+
+    def add_point_load(
+        self,
+        name: str,
+        link: str,
+        *,
+        s: float = 1.0,
+        force: Any = None,
+        moment: Any = None,
+        frame: str = "world",
+        position: Any = (0.0, 0.0, 0.0),
+    ) -> PointLoad:
+        """Add a force and a moment at a point of a link; see PointLoad."""
+        self._new_name(name, "load", self.loads)
+        self.loads[name] = PointLoad(name, link, s, force, moment, frame, position)
+        return self.loads[name]
+
+    def build(self) -> Model:
+        """Check the description and freeze it into a Model.
+
+        Raises:
+            ModelError: the entity, the rule and the value.
+        """
+        from lissom.model.build import build
+
+        return build(self)
+
+    def check(self) -> None:
+        """Raise ModelError at the first rule the description breaks."""
+        checks.require(bool(self.links), f"robot {self.name!r}", "needs at least one link", "no links")
+        checks.array(self.gravity, (3,), f"robot {self.name!r}: gravity", "must be a finite 3-vector")
+        for name, link in self.links.items():
+            link.check(f"link {name!r}")
+            self._check_parent(link)
+        self._check_cycles()
+        for name, frame in self.frames.items():
+            frame.check(f"frame {name!r}")
+            self._check_link(frame.link, f"frame {name!r}: link")
+        for name, actuator in self.actuators.items():
+            where = f"actuator {name!r}"
+            actuator.check(where)
+            self._check_actuator_links(actuator, where)
+        for name, load in self.loads.items():
+            load.check(f"load {name!r}")
+            self._check_link(load.link, f"load {name!r}: link")
+        self._check_couplings()
+
+    def _add_actuator(self, kind: str, actuator: Any) -> Any:
+        self._new_name(actuator.name, kind, self.actuators, self.couplings)
+        self.actuators[actuator.name] = actuator
+        return actuator
+
+    def _new_name(self, name: Any, kind: str, *taken: dict[str, Any]) -> None:
+        good = isinstance(name, str) and bool(name.strip())
+        checks.require(good, f"{kind} name", "must be a text that is not empty", name)
+        used = any(name in names for names in taken)
+        checks.require(not used, f"{kind} name", "must not be taken already", name)
+
+    def _check_link(self, name: Any, where: str) -> Link:
+        known = isinstance(name, str) and name in self.links
+        checks.require(known, where, f"must be one of the links {sorted(self.links)}", name)
+        return self.links[name]
+
+    def _check_parent(self, link: Link) -> None:
+        if link.parent is not None:
+            self._check_link(link.parent, f"link {link.name!r}: parent")
+
+    def _check_cycles(self) -> None:
+        for name in self.links:
+            chain, ancestor = [name], self.links[name].parent
+            while ancestor is not None:
+                cyclic = ancestor in chain
+                chain.append(ancestor)
+                checks.require(not cyclic, f"link {name!r}: parent", "must not close a cycle", " -> ".join(chain))
+                ancestor = self.links[ancestor].parent
+
+    def _check_actuator_links(self, actuator: Actuator, where: str) -> None:
+        if isinstance(actuator, JointActuator):
+            link = self._check_link(actuator.link, f"{where}: link")
+            checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
+        path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
+        for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
+            here = f"{where} > path[{k}]: link"
+            if item.link is None and isinstance(item, PathPoint):
+                continue
+            link = self._check_link(item.link, here)
+            if isinstance(item, PathRod):
+                checks.require(isinstance(link.body, Rod), here, "must carry a Rod", item.link)
+
+    def _check_couplings(self) -> None:
+        driven: dict[str, str] = {}
+        for name, coupling in self.couplings.items():
+            where = f"input {name!r}"
+            coupling.check(where)
+            for actuator in coupling.gains:
+                known = actuator in self.actuators
+                rule = f"must be one of the actuators {sorted(self.actuators)}"
+                checks.require(known, f"{where} > actuator", rule, actuator)
+                rule = f"must not be driven by another input ({driven.get(actuator)!r})"
+                checks.require(actuator not in driven, f"{where} > {actuator}", rule, actuator)
+                driven[actuator] = name
+                size = self.input_size(self.actuators[actuator])
+                checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
+
+    def input_size(self, actuator: Actuator) -> int:
+        """Number of inputs of an actuator."""
+        if isinstance(actuator, JointActuator):
+            return self.links[actuator.link].joint.nv
+        return actuator.size if isinstance(actuator, CustomActuator) else 1
+
+
+def body_outline(body: RigidBody) -> np.ndarray:
+    """Half-sizes [m] of the box drawn for a rigid body: its own, or those of the homogeneous box of equal inertia."""
+    if body.outline is not None:
+        return np.asarray(body.outline, dtype=np.float64)
+    I = np.diag(checks.symmetric(body.inertia, 3, "body"))  # noqa: E741
+    squares = 1.5 / max(body.mass, 1e-300) * (I.sum() - 2 * I)
+    return np.sqrt(np.maximum(squares, 1e-6))
