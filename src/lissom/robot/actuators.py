@@ -3,27 +3,47 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.functions import Tabulated
+from lissom.robot.functions import Tabulated, derivative, profile
 
 
 def offset_function(value: Any, where: str) -> Callable[[float], np.ndarray]:
     """A path in the section, (y, z) [m]: a constant pair, rows (s, y, z) of points, or a function of s."""
+    path = _offset_path(value, where)
+    if callable(path):
+        return lambda s: checks.call(path, s, (2,), where)
+    return lambda s: path
+
+
+def offset_slope(value: Any, where: str) -> Callable[[float], np.ndarray]:
+    """The derivative with respect to s of a path in the section, inside (0, 1)."""
+    path = _offset_path(value, where)
+    if isinstance(path, Tabulated):
+        return lambda s: checks.call(path.slope, s, (2,), where)
+    if callable(path):
+        return lambda s: derivative(path, s, (2,), where)
+    return lambda s: np.zeros(2)
+
+
+def _offset_path(value: Any, where: str) -> Any:
+    """A path as a function of s or as a constant array (2,)."""
     if callable(value):
-        return lambda s: checks.call(value, s, (2,), where)
+        return value
     rule = "must be (y, z), rows (s, y, z) or a function of s"
-    if np.ndim(value) == 2:
+    if isinstance(value, Sequence | np.ndarray) and len(value) and isinstance(value[0], Sequence | np.ndarray):
         rows = checks.array(value, (-1, 3), where, rule)
-        table = Tabulated(rows[:, 0], rows[:, 1:], "cubic" if len(rows) >= 4 else "linear")
-        return lambda s: checks.call(table, s, (2,), where)
-    constant = checks.array(value, (2,), where, rule)
-    return lambda s: constant
+        try:
+            return Tabulated(rows[:, 0], rows[:, 1:], "cubic" if len(rows) >= 4 else "linear")
+        except ModelError as error:
+            raise ModelError(f"{where}: {error}") from None
+    return checks.array(value, (2,), where, rule)
 
 
 @final
@@ -108,6 +128,9 @@ class Chamber(Actuator):
 
     def check(self, where: str) -> None:
         check_path((self.path,), where)
+        area = profile(self.area, f"{where}: area")
+        for s in (self.path.start, 0.5 * (self.path.start + self.path.stop), self.path.stop):
+            area(s)
         kinds = ("tangent", "volume")
         checks.require(self.force in kinds, f"{where}: force", f"must be one of {kinds}", self.force)
 

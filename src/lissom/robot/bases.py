@@ -13,6 +13,7 @@ from numpy.polynomial import chebyshev, legendre
 
 from lissom.robot import checks
 
+_SAMPLES = np.linspace(0.0137, 0.9871, 24)  # abscissae where a user's basis is looked at
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
 
 
@@ -308,6 +309,10 @@ class BasisCustom(Basis):
         knots = checks.array(self.knots, (-1,), f"{where}: knots", "must be a list of numbers")
         inside = bool(np.all(np.diff(np.concatenate([[0.0], knots, [1.0]])) > 0))
         checks.require(inside, f"{where}: knots", "must rise strictly inside (0, 1)", self.knots)
+        stacked = np.concatenate([checks.call(self.function, s, Phi.shape, f"{where}: function") for s in _SAMPLES])
+        rank = int(np.linalg.matrix_rank(stacked))
+        rule = f"its {Phi.shape[1]} modes must be linearly independent"
+        checks.require(rank == Phi.shape[1], f"{where}: function", rule, f"rank {rank}")
 
     def breaks(self) -> tuple[float, ...]:
         return tuple(float(knot) for knot in self.knots)
@@ -316,5 +321,5 @@ class BasisCustom(Basis):
         return self.order
 
     def modes(self) -> tuple[int, ...]:
-        samples = np.array([self.evaluate(s) for s in np.linspace(0.0137, 0.9871, 24)])
+        samples = np.array([self.evaluate(s) for s in _SAMPLES])
         return tuple(int(np.count_nonzero(np.any(samples[:, row] != 0.0, axis=0))) for row in range(6))

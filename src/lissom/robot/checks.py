@@ -12,7 +12,7 @@ from lissom.errors import ModelError
 
 def fail(where: str, rule: str, value: Any) -> ModelError:
     """The error that says: at `where`, `rule` does not hold for `value`."""
-    text = repr(value.tolist()) if isinstance(value, np.ndarray) else repr(value)
+    text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
     return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
 
 
@@ -47,7 +47,7 @@ def integer(value: Any, where: str, *, least: int) -> int:
     """`value` as an integer of at least `least`."""
     rule = f"must be an integer >= {least}"
     require(isinstance(value, int | np.integer) and not isinstance(value, bool), where, rule, value)
-    require(value >= least, where, rule, value)
+    require(bool(value >= least), where, rule, value)
     return int(value)
 
 

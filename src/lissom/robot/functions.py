@@ -52,11 +52,17 @@ class Expression:
 
     @cached_property
     def _program(self) -> Any:
-        return _map_nested(self.source, lambda text: _compile(text, self.variable))
+        program = _map_nested(self.source, lambda text: _compile(text, self.variable))
+        try:
+            np.array(_map_nested(program, lambda leaf: 0.0))
+        except ValueError:
+            raise checks.fail("expression", "its lists must be arrays of one shape", self.source) from None
+        return program
 
     def __call__(self, value: Any) -> Any:
         """The value at `value`: a float for one expression, an array for a list."""
-        out = _map_nested(self._program, lambda program: program(float(value)))
+        with np.errstate(all="ignore"):  # what is not finite is refused where the value is used
+            out = _map_nested(self._program, lambda program: program(float(value)))
         return out if np.ndim(out) == 0 else np.array(out)
 
 
@@ -87,7 +93,10 @@ class Tabulated:
         kinds = ("linear", "cubic", "barycentric")
         checks.require(self.interpolation in kinds, f"{where} > interpolation", f"must be one of {kinds}",
                        self.interpolation)  # fmt: skip
-        values = np.asarray(self.values, dtype=np.float64)
+        try:
+            values = np.asarray(self.values, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise checks.fail(f"{where} > values", "must be arrays of one shape", self.values) from None
         checks.require(values.ndim >= 1 and len(values) == len(points), f"{where} > values",
                        f"must hold one value for each of the {len(points)} points", values.shape)  # fmt: skip
         checks.require(bool(np.isfinite(values).all()), f"{where} > values", "must be finite", self.values)
@@ -99,11 +108,21 @@ class Tabulated:
         x, y = np.asarray(self.points, dtype=np.float64), np.asarray(self.values, dtype=np.float64)
         if self.interpolation == "linear":
             return make_interp_spline(x, y, k=1)
-        return CubicSpline(x, y) if self.interpolation == "cubic" else BarycentricInterpolator(x, y)
+        if self.interpolation == "cubic":
+            return CubicSpline(x, y)
+        gaps = (x[:, None] - x) * 4.0 / (x[-1] - x[0]) + np.eye(len(x))
+        return BarycentricInterpolator(x, y, wi=1.0 / gaps.prod(axis=1))  # its own weights change from run to run
 
     def __call__(self, value: Any) -> Any:
         """The interpolated value at `value`, of the shape of one table entry."""
-        return self._interpolant(value)
+        with np.errstate(invalid="ignore"):  # at a point SciPy divides 0 by 0 before it puts the value there
+            return self._interpolant(value)
+
+    def slope(self, value: Any) -> Any:
+        """The derivative of the interpolant at `value`; between two straight pieces, that of the later one."""
+        if self.interpolation == "barycentric":
+            return self._interpolant.derivative(value)  # type: ignore[attr-defined]
+        return self._interpolant(value, nu=1)  # type: ignore[call-arg]
 
 
 def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
@@ -122,11 +141,14 @@ def _compile(text: Any, variable: str) -> Callable[[float], float]:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise checks.fail("expression", "is not a valid expression", text) from None
-    return _closure(node, variable, text)
+    try:
+        return _closure(node, variable, text)
+    except (OverflowError, RecursionError):
+        raise checks.fail("expression", "holds a number too large or is nested too deeply", text) from None
 
 
 def _closure(node: ast.AST, variable: str, text: str) -> Callable[[float], Any]:
-    if isinstance(node, ast.Constant) and type(node.value) in (int, float):
+    if isinstance(node, ast.Constant) and isinstance(node.value, int | float) and not isinstance(node.value, bool):
         constant = float(node.value)
         return lambda value: constant
     if isinstance(node, ast.Name) and node.id == variable:
@@ -141,11 +163,11 @@ def _closure(node: ast.AST, variable: str, text: str) -> Callable[[float], Any]:
         operation = _BINARY[type(node.op)]
         left, right = _closure(node.left, variable, text), _closure(node.right, variable, text)
         return lambda value: operation(left(value), right(value))
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS
-    if named and not node.keywords and len(node.args) == _FUNCTIONS[node.func.id].nin:
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         function = _FUNCTIONS[node.func.id]
-        arguments = [_closure(argument, variable, text) for argument in node.args]
-        return lambda value: function(*(argument(value) for argument in arguments))
+        if not node.keywords and len(node.args) == function.nin:
+            arguments = [_closure(argument, variable, text) for argument in node.args]
+            return lambda value: function(*(argument(value) for argument in arguments))
     piece = ast.unparse(node)
     raise ModelError(
         f"expression {text!r}: only numbers, {variable!r}, + - * / **, pi, e and the functions "
@@ -171,7 +193,7 @@ def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...
 
     Accuracy: about 1e-12 of the function's scale for functions analytic on [0, 1].
     """
-    step = min(1e-2, 0.25 * s, 0.25 * (1.0 - s))
+    step = min(3e-3, 0.25 * s, 0.25 * (1.0 - s))
     checks.require(step > 0.0, where, "a derivative is only taken inside (0, 1)", s)
     total = np.zeros(shape)
     for k, weight in enumerate((4 / 5, -1 / 5, 4 / 105, -1 / 280), start=1):

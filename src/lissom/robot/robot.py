@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
@@ -118,10 +118,12 @@ class Robot:
         if path is None:
             checks.require(link is not None and offset is not None, f"tendon {name!r}",
                            "needs a link and an offset, or a path", (link, offset))  # fmt: skip
-            path = (PathRod(str(link), offset, start, stop),)
+            path = (PathRod(link, offset, start, stop),)  # type: ignore[arg-type]
         else:
             checks.require(link is None and offset is None, f"tendon {name!r}",
                            "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
+            checks.require(isinstance(path, Sequence), f"tendon {name!r}: path",
+                           "must be a list of PathRod and PathPoint items", path)  # fmt: skip
         return self._add_actuator("tendon", Tendon(name, tuple(path)))
 
     def add_chamber(
@@ -149,6 +151,7 @@ class Robot:
     def couple_inputs(self, name: str, gains: dict[str, float]) -> InputCoupling:
         """Drive several actuators by one input, which stands in u where the first of them stood."""
         self._new_name(name, "input", self.actuators, self.couplings)
+        checks.require(isinstance(gains, Mapping), f"input {name!r}: gains", "must be gains by actuator name", gains)
         self.couplings[name] = InputCoupling(name, dict(gains))
         return self.couplings[name]
 
@@ -180,6 +183,7 @@ class Robot:
 
     def check(self) -> None:
         """Raise ModelError at the first rule the description breaks."""
+        checks.require(isinstance(self.name, str), "robot: name", "must be a text", self.name)
         checks.require(bool(self.links), f"robot {self.name!r}", "needs at least one link", "no links")
         checks.array(self.gravity, (3,), f"robot {self.name!r}: gravity", "must be a finite 3-vector")
         for name, link in self.links.items():

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material
@@ -139,8 +140,8 @@ class SectionEllipse(Section):
         return from_geometry(Geometry(pi * a * b, J_y, J_z, torsion), material, where)
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
-        sizes = (profile(v, "section: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
-        return _ellipse_points(*sizes, count)
+        a, b = (profile(v, "section: semi_axis")(s) for v in (self.semi_axis_y, self.semi_axis_z))
+        return _ellipse_points(a, b, count)
 
 
 @final
@@ -172,9 +173,13 @@ class SectionRectangle(Section):
 
 
 def _rectangle_torsion(long: float, short: float) -> float:
-    """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵], n odd, to rounding."""
-    n = np.arange(1, 200, 2)
-    series = float(np.sum(np.tanh(n * pi * long / (2 * short)) / n**5))
+    """Saint-Venant's series ab³[1/3 − (64/π⁵)(b/a) Σ tanh(nπa/2b)/n⁵], n odd, to rounding.
+
+    Σ 1/n⁵ = 31 ζ(5)/32 over odd n; Σ (1 − tanh)/n⁵, which is left, falls exponentially.
+    """
+    n = np.arange(1, 20, 2)
+    rest = 1.0 - np.tanh(n * pi * long / (2.0 * short))
+    series = 31.0 / 32.0 * 1.0369277551433699 - float(np.sum(rest / n**5))
     return long * short**3 * (1 / 3 - 64 / pi**5 * (short / long) * series)
 
 
@@ -196,11 +201,13 @@ class SectionGeneral(Section):
     shape: Section | None = None
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
-        given = {
+        given: dict[str, Any] = {
             name: None if value is None else _matrix(value, s, f"{where}: {name}")
             for name, value in (("stiffness", self.stiffness), ("inertia", self.inertia), ("damping", self.damping))
         }
-        if self.shape is not None and None in (self.stiffness, self.inertia, self.damping):
+        is_shape = self.shape is None or isinstance(self.shape, Section)
+        checks.require(is_shape, f"{where}: shape", "must be a Section", self.shape)
+        if self.shape is not None and any(value is None for value in given.values()):
             base = self.shape.constitution(s, material, f"{where} > shape")._asdict()
             given = {name: base[name] if value is None else value for name, value in given.items()}
         for name in ("stiffness", "inertia"):
@@ -214,8 +221,14 @@ class SectionGeneral(Section):
         if self.shape is not None:
             return self.shape.outline(s, count)
         inertia = _matrix(self.inertia, s, "section: inertia")
-        return _ellipse_points(*2 * np.sqrt(np.diag(inertia)[[2, 1]] / inertia[3, 3]), count)
+        a, b = 2 * np.sqrt(np.diag(inertia)[[2, 1]] / inertia[3, 3])
+        return _ellipse_points(a, b, count)
 
 
 def _matrix(value: Any, s: float, where: str) -> np.ndarray:
-    return checks.symmetric(value(s) if callable(value) else value, 6, where)
+    if callable(value):
+        try:
+            value = value(s)
+        except Exception as error:
+            raise ModelError(f"{where}: the function failed at {s:g} ({type(error).__name__}: {error})") from error
+    return checks.symmetric(value, 6, where)

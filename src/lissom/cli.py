@@ -1,0 +1,293 @@
+"""The command line: parses, calls the public API, prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lissom.model.model import Model
+    from lissom.robot.robot import Robot
+
+USAGE_ERROR = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: arguments after the program's name; None takes those of the process.
+    Returns:
+        0; 2 where an argument or a file is wrong; 3 where an iteration stopped before its tolerance; 130 on Ctrl-C.
+    """
+    from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
+
+    arguments = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AccuracyWarning)
+        warnings.showwarning = _show_warning
+        try:
+            return arguments.command(arguments)
+        except ConvergenceError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return NOT_CONVERGED
+        except (ModelError, ShapeError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return USAGE_ERROR
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    from lissom import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="lissom", description="Mechanics of robots that are partly rigid and partly soft."
+    )
+    parser.add_argument("--version", action="version", version=f"lissom {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    info = commands.add_parser("info", help="say what a robot file holds")
+    info.add_argument("robot", type=Path, help="robot file (YAML)")
+    info.set_defaults(command=_info)
+
+    simulate = commands.add_parser("simulate", help="follow a robot in time from rest at its neutral configuration")
+    simulate.add_argument("robot", type=Path, help="robot file (YAML)")
+    simulate.add_argument("--duration", type=_positive, help="[s]; the last time of --inputs where left out")
+    simulate.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
+    simulate.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    simulate.add_argument("--method", default="bdf", help="of integration (bdf)")
+    simulate.add_argument("--dt", type=_positive, help="time step [s] of the methods that have a fixed one")
+    simulate.add_argument("--rtol", type=_positive, default=1e-6, help="relative tolerance (1e-6)")
+    simulate.add_argument("--atol", type=_positive, default=1e-8, help="absolute tolerance (1e-8)")
+    simulate.add_argument("--samples", type=_count, metavar="N", help="results at N equidistant times (at every step)")
+    simulate.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    simulate.set_defaults(command=_simulate)
+
+    statics = commands.add_parser("statics", help="find a static equilibrium")
+    statics.add_argument("robot", type=Path, help="robot file (YAML)")
+    values = statics.add_mutually_exclusive_group()
+    values.add_argument("--inputs-values", metavar="A,B,C", help="all inputs in their order")
+    values.add_argument("--inputs", nargs="+", metavar="NAME=VALUE", help="some inputs by name; the others are zero")
+    statics.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    statics.set_defaults(command=_statics)
+    return parser
+
+
+def _positive(text: str) -> float:
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be > 0 (got {text})")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"must be >= 2 (got {text})")
+    return value
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+def _load(path: Path) -> tuple[Robot, Model]:
+    import lissom as ls
+
+    robot = ls.load_robot(path)
+    return robot, robot.build()
+
+
+# -- info -------------------------------------------------------------------------------------------------------------
+
+
+def _info(arguments: argparse.Namespace) -> int:
+    from rich.console import Console
+    from rich.table import Table
+
+    robot, model = _load(arguments.robot)
+    links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
+    for heading in ("dof", "mass [kg]"):
+        links.add_column(heading, justify="right")
+    ends = [*model.link_v_start[1:], model.nv]
+    for k, link in enumerate(robot.links.values()):
+        parent = link.parent or "world"
+        at = f" at s={link.at:g}" if link.parent and type(robot.links[link.parent].body).__name__ == "Rod" else ""
+        dof = int(ends[k] - model.link_v_start[k])
+        joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
+        links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.link_mass[k]:.4g}")
+    inputs = Table("u", "input", "actuator")
+    for k, name in enumerate(model.input_names):
+        inputs.add_row(str(k), name, _drives(robot, name))
+    console = Console(markup=False, emoji=False)
+    console.print(links)
+    console.print(inputs if model.nu else "no inputs")
+    for name, frame in robot.frames.items():
+        console.print(f"frame {name!r} on {frame.link!r} at s={frame.s:g}", highlight=False)
+    for name, load in robot.loads.items():
+        console.print(f"load {name!r} on {load.link!r} at s={load.s:g}", highlight=False)
+    console.print(
+        f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.link_mass):.6g} kg",
+        highlight=False,
+    )
+    return 0
+
+
+def _drives(robot: Robot, name: str) -> str:
+    """What an input drives, in words."""
+    if name in robot.couplings:
+        return "drives " + ", ".join(f"{gain:g} x {actuator}" for actuator, gain in robot.couplings[name].gains.items())
+    actuator = robot.actuators.get(name) or robot.actuators.get(name.rpartition("[")[0])
+    return type(actuator).__name__
+
+
+# -- simulate ---------------------------------------------------------------------------------------------------------
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    import lissom as ls
+    from lissom.io.inputs_file import read_inputs
+
+    _, model = _load(arguments.robot)
+    say = (lambda *_: None) if arguments.quiet else print
+    duration, u = arguments.duration, None
+    if arguments.inputs is not None:
+        history = read_inputs(arguments.inputs, model.input_names)
+        u = ls.Samples(history.t, history.u)
+        duration = duration or float(history.t[-1])
+        if history.missing:
+            say(f"not in {arguments.inputs} and therefore zero: {', '.join(history.missing)}")
+        if history.t[0] > 0.0 or history.t[-1] < duration:
+            held = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
+            raise ls.ModelError(f"{held}: the inputs must cover the whole duration")
+    elif model.nu:
+        say(f"no --inputs: all {model.nu} inputs are zero")
+    if not duration or duration <= 0.0:
+        raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
+    try:
+        trajectory = ls.simulate(
+            model, duration, u=u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
+            t_eval=t_eval, progress=not arguments.quiet,
+        )  # fmt: skip
+    except ls.ConvergenceError as error:
+        if error.partial is not None and len(error.partial.t):
+            _write_trajectory(model, error.partial, arguments.out, print)
+        raise
+    _summarise(model, trajectory, duration, say)
+    _write_trajectory(model, trajectory, arguments.out, say)
+    return 0
+
+
+def _summarise(model: Model, trajectory: Any, duration: float, say: Any) -> None:
+    import lissom as ls
+
+    done = trajectory.statistics
+    say(f"{model.name}: {model.nv} degrees of freedom, {duration:g} s in {done.steps} steps")
+    say(f"wall time {done.wall_time:.3g} s, {duration / done.wall_time:.3g} times real time")
+    _say_tips(model, trajectory.q[-1], say)
+    say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
+
+
+def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Any) -> None:
+    import numpy as np
+
+    for suffix in ("npz", "csv"):
+        trajectory.save(out / f"trajectory.{suffix}")
+        say(f"wrote {out / f'trajectory.{suffix}'}")
+    if _can_plot(say):
+        import lissom as ls
+
+        shown = np.linspace(0, len(trajectory.t) - 1, min(len(trajectory.t), 12)).round().astype(int)
+        ls.plot_trajectory(model, trajectory, path=out / "trajectory.png")
+        say(f"wrote {out / 'trajectory.png'}")
+        ls.plot_shapes(model, trajectory.q[shown], path=out / "shapes.png")
+        say(f"wrote {out / 'shapes.png'}")
+
+
+def _say_tips(model: Model, q: np.ndarray, say: Any) -> None:
+    """The far end of each link that carries no other."""
+    import lissom as ls
+
+    carriers = set(model.link_parent.tolist())
+    for k, name in enumerate(model.link_names):
+        if k not in carriers:
+            x, y, z = ls.frame_pose(model, q, name, s=1.0)[:3, 3]
+            say(f"tip of {name}: {x:.6g}, {y:.6g}, {z:.6g} m")
+
+
+def _can_plot(say: Any) -> bool:
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        say("no plots: matplotlib is not installed (pip install 'lissom[view]')")
+        return False
+    return True
+
+
+# -- statics ----------------------------------------------------------------------------------------------------------
+
+
+def _statics(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    import lissom as ls
+
+    _, model = _load(arguments.robot)
+    u = _input_values(arguments, model.input_names)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    found = ls.solve_statics(model, u=u)
+    print(f"{model.name}: {model.nv} degrees of freedom, {found.iterations} iterations, residual {found.residual:.2e}")
+    for name, value in zip(model.input_names, u):
+        print(f"{name} = {value:g}")
+    _say_tips(model, found.q, print)
+    path = arguments.out / "equilibrium.npz"
+    np.savez(path, q=found.q, u=found.u, multipliers=found.multipliers, residual=found.residual)
+    print(f"wrote {path}")
+    if _can_plot(print):
+        ls.plot_shapes(model, found.q, path=arguments.out / "shapes.png")
+        print(f"wrote {arguments.out / 'shapes.png'}")
+    return 0
+
+
+def _input_values(arguments: argparse.Namespace, names: Sequence[str]) -> np.ndarray:
+    """u from --inputs-values or --inputs; zero where neither says anything."""
+    import numpy as np
+
+    from lissom.errors import ModelError
+
+    u = np.zeros(len(names))
+    if arguments.inputs_values is not None:
+        cells = [cell.strip() for cell in arguments.inputs_values.split(",")]
+        if len(cells) != len(names):
+            raise ModelError(f"--inputs-values: must hold {len(names)} numbers ({', '.join(names)}) (got {len(cells)})")
+        pairs = list(zip(names, cells, strict=True))
+    else:
+        pairs = [tuple(item.rpartition("=")[::2]) for item in arguments.inputs or []]
+    for name, cell in pairs:
+        if name not in names:
+            raise ModelError(f"--inputs: must be name=value with one of the inputs {', '.join(names)} (got {name!r})")
+        try:
+            u[names.index(name)] = float(cell)
+        except ValueError:
+            raise ModelError(f"input {name!r}: must be a number (got {cell!r})") from None
+        if not np.isfinite(u[names.index(name)]):
+            raise ModelError(f"input {name!r}: must be finite (got {cell!r})")
+    return u
+
+
+if __name__ == "__main__":
+    sys.exit(main())

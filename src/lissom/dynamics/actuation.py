@@ -1,0 +1,220 @@
+"""Tendons, chambers, motors and user actuators: generalised forces B(q) u.
+
+    L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
+    B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
+
+A chamber has −wA for w, and t = x for one whose pressure acts normal to the section.
+Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import sweeps
+from lissom.dynamics.inverse_dynamics import project
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, stack, workspace
+from lissom.errors import ShapeError
+from lissom.lie import se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables, vec6i, vec7i
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+
+STRAIN_AT = """
+    const double* x = (const double*)((const char*)q.data + size_t(i) * q.strides[0]) + q_shift;
+    wp::vec_t<6, double> out;
+    for (int c = 0; c < 6; ++c) {
+        double sum = 0.0;
+        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
+            sum += phi.data[e] * x[j];
+        out[c] = sum;
+    }
+    return out;
+"""
+
+
+@wp.func_native(STRAIN_AT)
+def strain_at(
+    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows
+) -> vec6:
+    """Φ q at one strain point."""
+    ...
+
+
+PROJECT_AT = """
+    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    for (int c = 0; c < 6; ++c)
+        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
+            out[j] += phi.data[e] * y[c];
+"""
+
+
+@wp.func_native(PROJECT_AT)
+def project_at(
+    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, y: vec6, tau: Rows
+):
+    """tau += Φᵀ y at one strain point."""
+    ...
+
+
+@wp.func
+def path_tangent(t: Tables, xi: vec6, e: int):
+    """Direction of (2) at row e of the path table, and the stretch that the length (1) counts."""
+    d = t.path_offset[e]
+    T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.path_slope[e]
+    if t.path_is_normal[e] != 0:
+        return vec3(so3.ONE, so3.ZERO, so3.ZERO), T[0]
+    stretch = wp.length(T)
+    return T / stretch, stretch
+
+
+@wp.func
+def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64, tau: Rows):
+    """tau += sign · (generalised force of the paths inside rods), for forces channel[i, c]."""
+    for k in range(t.point_xi.shape[0]):
+        xi = t.point_xi[k] + strain_at(
+            t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q
+        )
+        y = vec6()
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            direction, stretch = path_tangent(t, xi, e)
+            f = (sign * t.path_weight[e] * channel[i, t.path_channel[e]]) * direction
+            y += se3.join(wp.cross(t.path_offset[e], f), f)
+        project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, tau)
+
+
+@wp.func
+def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int, origin: vec3) -> vec3:
+    """Position of one end of straight piece j in the base frame."""
+    k = t.segment_node[j, side]
+    x = t.segment_position[j, side]
+    if k < 0:
+        return x - origin
+    return s.node[i, k].R * x + s.node[i, k].p
+
+
+@wp.func
+def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64, origin: vec3):
+    """F += sign · (wrench needed against the straight pieces): each end is pulled towards the other."""
+    for j in range(t.segment_channel.shape[0]):
+        a = segment_end(t, s, i, j, 0, origin)
+        b = segment_end(t, s, i, j, 1, origin)
+        f = (sign * channel[i, t.segment_channel[j]] / wp.length(b - a)) * (b - a)
+        k = t.segment_node[j, 0]
+        if k >= 0:
+            s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
+        k = t.segment_node[j, 1]
+        if k >= 0:
+            s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
+
+
+@wp.kernel
+def actuation_kernel(
+    t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, q, q)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_dynamic):
+        sweeps.outward_pose(t, s, i, k, q, origin)
+    n = unit.shape[1]
+    for c in range(n):
+        length[i, c] = so3.ZERO
+    for c in range(n):
+        for e in range(n):
+            unit[i, e] = so3.ZERO
+        unit[i, c] = so3.ONE
+        for k in range(t.n_dynamic):
+            s.node[i, k].F = vec6()
+        add_segment_wrenches(t, s, i, unit, -so3.ONE, origin)
+        project(t, s, i, tau)
+        add_path_forces(t, i, q, unit, so3.ONE, tau)
+        for j in range(t.nv):
+            B[i, c * t.nv + j] = tau[i, j]
+    for k in range(t.point_xi.shape[0]):
+        xi = t.point_xi[k] + strain_at(
+            t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q
+        )
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            direction, stretch = path_tangent(t, xi, e)
+            c = t.path_channel[e]
+            length[i, c] = length[i, c] - t.path_weight[e] * stretch
+    for j in range(t.segment_channel.shape[0]):
+        c = t.segment_channel[j]
+        piece = segment_end(t, s, i, j, 1, origin) - segment_end(t, s, i, j, 0, origin)
+        length[i, c] = length[i, c] + wp.length(piece)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    n = len(model.channel_names)
+    shapes = {"q": (model.nq,), "unit": (n,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
+    w = Workspace(model, batch, shapes)
+    d = w.on_device
+    w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["unit"], d["tau"], d["B"], d["length"]])
+    return w
+
+
+def _run(model: Model, q: Any) -> tuple[np.ndarray, Workspace]:
+    q = stack("q", q, model.nq)
+    w = workspace(model, "actuation", batch_of(q.shape[:-1]), _make)
+    w.host["q"][:] = q.reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    return q, w
+
+
+def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
+    """B(q) of the users' own actuators, in terms of u; q (nq,), shape (nv, nu)."""
+    B = np.zeros((model.nv, model.nu))
+    for actuator, gain in model.custom_actuators:
+        value = np.asarray(actuator.function(q), dtype=np.float64)
+        expected = (model.nv, actuator.size)
+        if value.shape == (model.nv,) and actuator.size == 1:
+            value = value[:, None]
+        if value.shape != expected or not np.isfinite(value).all():
+            raise ShapeError(f"actuator {actuator.name!r}: expected finite values of shape {expected}, "
+                             f"got shape {value.shape}")  # fmt: skip
+        B += value @ gain
+    return B
+
+
+def actuation_matrix(model: Model, q: Any) -> np.ndarray:
+    """Actuation matrix B(q) of (6).
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque].
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths.
+    Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
+    """
+    q, w = _run(model, q)
+    lead = q.shape[:-1]
+    channels = w.host["B"].reshape(*lead, -1, model.nv)
+    B = np.swapaxes(channels, -1, -2) @ model.channel_gain + model.joint_gain
+    if model.custom_actuators:
+        flat = q.reshape(-1, model.nq)
+        B = B + np.array([custom_actuation(model, row) for row in flat]).reshape(*lead, model.nv, model.nu)
+    return B
+
+
+def path_lengths(model: Model, q: Any) -> np.ndarray:
+    """Lengths of the tendons [m], in the order added, shape (..., n_tendons).
+
+    Args:
+        q: configuration, shape (..., nq).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    q, w = _run(model, q)
+    return w.host["length"].reshape(*q.shape[:-1], -1)[..., model.channel_is_tendon].copy()

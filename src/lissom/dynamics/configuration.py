@@ -1,0 +1,138 @@
+"""Moving on the manifold of configurations.
+
+    q ⊕ δ: coordinates add; a quaternion turns by exp(δ) on its right; a free joint (R exp ω, p + R V(ω) v)      (1)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.workspace import leading, stack
+from lissom.errors import ShapeError
+from lissom.lie.arrays import se3_exp, se3_log, so3_log
+from lissom.model.model import Model
+from lissom.robot.joints import MotionKind
+
+
+def quaternion_to_matrix(x: np.ndarray) -> np.ndarray:
+    """Rotation matrices of unit quaternions (..., 4); shape (..., 3, 3)."""
+    w, v = x[..., 0, None, None], x[..., 1:]
+    W = np.zeros((*x.shape[:-1], 3, 3))
+    W[..., 2, 1], W[..., 0, 2], W[..., 1, 0] = v[..., 0], v[..., 1], v[..., 2]
+    W = W - np.swapaxes(W, -1, -2)
+    vv = (v * v).sum(-1)[..., None, None]
+    return (w * w - vv) * np.eye(3) + 2 * (w * W + v[..., :, None] * v[..., None, :])
+
+
+def quaternion_product(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Hamilton product of quaternions (..., 4)."""
+    aw, av, bw, bv = a[..., :1], a[..., 1:], b[..., :1], b[..., 1:]
+    w = aw * bw - (av * bv).sum(-1, keepdims=True)
+    return np.concatenate([w, aw * bv + bw * av + np.cross(av, bv)], axis=-1)
+
+
+def quaternion_exp(w: np.ndarray) -> np.ndarray:
+    """Unit quaternion of a rotation vector (..., 3)."""
+    half = 0.5 * np.linalg.norm(w, axis=-1, keepdims=True)
+    return np.concatenate([np.cos(half), 0.5 * np.sinc(half / np.pi) * w], axis=-1)
+
+
+def groups(model: Model) -> list[tuple[int, int, bool]]:
+    """Start in q, start in v and whether it is free, for each spherical and free joint."""
+    nodes = np.flatnonzero(model.node_kind != MotionKind.EXP.value)
+    v = model.node_v_start[nodes]
+    free = model.node_kind[nodes] == MotionKind.FREE.value
+    return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, model.node_q_shift[nodes], free)]
+
+
+def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
+    """q with its quaternions scaled to unit length."""
+    q = q.copy()
+    for at, _, _ in groups(model):
+        q[..., at : at + 4] /= np.linalg.norm(q[..., at : at + 4], axis=-1, keepdims=True)
+    return q
+
+
+def _checked(model: Model, name: str, q: Any) -> np.ndarray:
+    q = stack(name, q, model.nq)
+    if not np.isfinite(q).all():
+        raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+    for at, _, _ in groups(model):
+        if np.any(np.abs(np.linalg.norm(q[..., at : at + 4], axis=-1) - 1.0) > 1e-6):
+            raise ShapeError(f"{name}: a quaternion must have unit length to 1e-6")
+    return unit_quaternions(model, q)
+
+
+def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
+    """q ⊕ dv: the configuration reached from q by the tangent increment dv.
+
+    Args:
+        q: configuration, shape (..., nq). dv: increment, shape (..., nv).
+    Returns:
+        shape (..., nq), its quaternions of unit length.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    q, dv = _checked(model, "q", q), stack("dv", dv, model.nv)
+    if not np.isfinite(dv).all():
+        raise ShapeError("dv: must be finite, got NaN or infinity")
+    lead = leading(q=q, dv=dv)
+    q, dv = np.broadcast_to(q, (*lead, model.nq)), np.broadcast_to(dv, (*lead, model.nv))
+    out = q.copy()
+    plain = np.flatnonzero(model.dof_q >= 0)
+    out[..., model.dof_q[plain]] += dv[..., plain]
+    for at, j, free in groups(model):
+        w = dv[..., j : j + 3]
+        turned = quaternion_product(q[..., at : at + 4], quaternion_exp(w))
+        out[..., at : at + 4] = turned / np.linalg.norm(turned, axis=-1, keepdims=True)
+        if free:
+            moved = se3_exp(dv[..., j : j + 6])[..., :3, 3]
+            R = quaternion_to_matrix(q[..., at : at + 4])
+            out[..., at + 4 : at + 7] += np.einsum("...ij,...j->...i", R, moved)
+    return out
+
+
+def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
+    """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
+
+    Args:
+        q0, q1: configurations, shape (..., nq).
+    Returns:
+        shape (..., nv); rotations by their shortest vector.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    q0, q1 = _checked(model, "q0", q0), _checked(model, "q1", q1)
+    lead = leading(q0=q0, q1=q1)
+    out = np.zeros((*lead, model.nv))
+    plain = np.flatnonzero(model.dof_q >= 0)
+    out[..., plain] = q1[..., model.dof_q[plain]] - q0[..., model.dof_q[plain]]
+    for at, j, free in groups(model):
+        R0, R1 = (quaternion_to_matrix(q[..., at : at + 4]) for q in (q0, q1))
+        R = np.einsum("...ji,...jk->...ik", R0, R1)
+        if free:
+            g = np.zeros((*R.shape[:-2], 4, 4))
+            g[..., :3, :3], g[..., 3, 3] = R, 1.0
+            moved = q1[..., at + 4 : at + 7] - q0[..., at + 4 : at + 7]
+            g[..., :3, 3] = np.einsum("...ji,...j->...i", R0, moved)
+            out[..., j : j + 6] = se3_log(g)
+        else:
+            out[..., j : j + 3] = so3_log(R)
+    return out
+
+
+def configuration_rate(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """dq/dt for a velocity: v, except ½ q (0, ω) for quaternions and R v for the position of a free joint."""
+    out = np.zeros(q.shape)
+    plain = np.flatnonzero(model.dof_q >= 0)
+    out[..., model.dof_q[plain]] = v[..., plain]
+    for at, j, free in groups(model):
+        x, w = q[..., at : at + 4], v[..., j : j + 3]
+        pure = np.concatenate([np.zeros((*w.shape[:-1], 1)), w], axis=-1)
+        out[..., at : at + 4] = 0.5 * quaternion_product(x, pure)
+        if free:
+            unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
+            out[..., at + 4 : at + 7] = np.einsum("...ij,...j->...i", quaternion_to_matrix(unit), v[..., j + 3 : j + 6])
+    return out

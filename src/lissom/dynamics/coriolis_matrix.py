@@ -1,0 +1,170 @@
+"""Coriolis matrix whose C(q, v) v is the velocity force and for which Ṁ − 2C is skew.
+
+    C = Σ Jᵀ (M J̇ + Y J),   Y = ½ (adbar_{Mη} − ad_ηᵀ M − M ad_η),   adbar_f x = −ad_xᵀ f                  (1)
+
+In the base frame; the body-frame form of FORMULATION §2 has the body's J̇ = J̇ − ad_η J. With composite Mᶜ and Yᶜ, the
+entry of a pair (α, β) needs only its own columns:
+
+    β >= α:  S_αᵀ (Mᶜ_β Ṡ_β + Yᶜ_β S_β)          β < α:  (Mᶜ_α S_α)ᵀ Ṡ_β + (Yᶜ_αᵀ S_α)ᵀ S_β                    (2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import columns, sweeps
+from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.lie import magnus, se3, so3
+from lissom.lie.types import kernel_options, mat3, mat6, vec6
+from lissom.model.model import Model
+from lissom.model.tables import EXP, Tables
+
+wp.set_module_options(kernel_options())
+
+
+@wp.func
+def ad_matrix(x: vec6) -> mat6:
+    """ad_x as a 6x6 matrix."""
+    return columns.full(so3.hat(se3.angular(x)), so3.hat(se3.linear(x)))
+
+
+@wp.func
+def adbar_matrix(f: vec6) -> mat6:
+    """adbar_f: adbar_f x = −ad_xᵀ f."""
+    M = so3.hat(se3.angular(f))
+    N = so3.hat(se3.linear(f))
+    return se3.block(-M, -N, -N, mat3())
+
+
+@wp.func
+def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
+    """Ṡ = D₁ Z + D₀ Ż of node k, D₁ = ad_η D₀ + Ad_g Ṫ; ad_η S for a GROUP node."""
+    columns.clear_own(t.node[k].v_start, t.node[k].v_stop, i, k, x.width, S_dot)
+    A, B = sweeps.motion_block(t, s, i, k)
+    A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
+    if t.node[k].kind == EXP:
+        xi1 = s.node[i, k].xi1
+        xi2 = s.node[i, k].xi2
+        h = t.node[k].h
+        kappa = t.node[k].kappa
+        rate = sweeps.strain_sums(
+            t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, v
+        )
+        Omega_dot = magnus.omega_dot(xi1, xi2, rate[2], rate[3], h, kappa)
+        T_dot, Q_dot = se3.tangent_dot(s.node[i, k].Omega, Omega_dot, s.node[i, k].stumpff)
+        A_T, B_T = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_dot, Q_dot)
+        D1 = columns.full(A_eta + A_T, B_eta + B_T)
+        D0 = columns.full(A, B)
+        A1, B1 = sweeps.strain_block(so3.HALF * h, -kappa, xi2)
+        A2, B2 = sweeps.strain_block(so3.HALF * h, kappa, xi1)
+        C1, E1 = sweeps.strain_block(so3.ZERO, -kappa, rate[3])
+        C2, E2 = sweeps.strain_block(so3.ZERO, kappa, rate[2])
+        columns.add_strain_columns(
+            t.run_phi1,
+            t.run_phi2,
+            t.node[k].run_start,
+            t.node[k].run_v,
+            i,
+            k,
+            x.width,
+            D1 * columns.full(A1, B1) + D0 * columns.full(C1, E1),
+            D1 * columns.full(A2, B2) + D0 * columns.full(C2, E2),
+            S_dot,
+        )
+    else:
+        columns.put_group_columns(t, x, i, k, columns.full(A_eta, B_eta), S_dot)
+
+
+@wp.kernel
+def coriolis_kernel(
+    t: Tables,
+    s: Scratch,
+    x: Columns,
+    b: MassBuffers,
+    Y: wp.array2d(dtype=mat6),
+    S_dot: Matrix,
+    P: Matrix,
+    Q: Matrix,
+    lower: Matrix,
+    q: Matrix,
+    v: Matrix,
+    C: Matrix,
+    first: int,
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, v)
+    origin = sweeps.base_origin(t, q, i)
+    columns.clear_rows(t.nv, x.width, i, b.half)
+    columns.clear_rows(t.nv, x.width, i, lower)
+    for k in range(t.n_dynamic):
+        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        sweeps.base_inertia(t, s, b.composite, i, k)
+        eta = s.node[i, k].eta
+        M = b.composite[i, k]
+        ad = ad_matrix(eta)
+        Y[i, k] = so3.HALF * (adbar_matrix(M * eta) - wp.transpose(ad) * M - M * ad)
+        columns.motion_columns(t, s, x, i, k, b.S)
+        rate_columns(t, s, x, i, k, q, v, S_dot)
+        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, b.V)
+        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, P)
+        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, Q)
+    sum_over_subtrees(t, i, b.composite)
+    sum_over_subtrees(t, i, Y)
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        v0 = t.node[k].v_start
+        v1 = t.node[k].v_stop
+        w = x.width
+        M = b.composite[i, k]
+        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, S_dot, P, lower)
+        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, b.S, Q, lower)
+        columns.add_product(M, v0, v1, i, k, w, b.S, P)
+        columns.add_product(wp.transpose(Y[i, k]), v0, v1, i, k, w, b.S, Q)
+        columns.add_product(M, v0, v1, i, k, w, S_dot, b.V)
+        columns.add_product(Y[i, k], v0, v1, i, k, w, b.S, b.V)
+        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, b.S, b.V, b.half)
+        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, b.V)
+        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, P)
+        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, Q)
+    columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    width = column_width(model)
+    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "C": (model.nv * width,)})
+    x, b = column_tables(model), mass_buffers(model, batch)
+    Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
+    size = (batch, 6 * model.n_dynamic * width)
+    work = [wp.zeros(size, dtype=wp.float64, device=model.device) for _ in range(3)]
+    lower = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
+    d = w.on_device
+    w.record(coriolis_kernel, [w.tables, w.scratch, x, b, Y, *work, lower, d["q"], d["v"], d["C"]])
+    return w
+
+
+def coriolis_matrix(model: Model, q: Any, v: Any) -> np.ndarray:
+    """Coriolis matrix C(q, v): C v is the force of velocities, and Ṁ − 2C is skew along `integrate`.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+    Returns:
+        C, shape (..., nv, nv).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: as inverse_dynamics. Cost: about three mass matrices.
+    Source: SoRoSim 2022 eq. (26), from which it differs by a matrix that vanishes on v.
+    """
+    q, v = stack("q", q, model.nq), stack("v", v, model.nv)
+    lead = leading(q=q, v=v)
+    w = workspace(model, "coriolis_matrix", batch_of(lead), _make)
+    w.host["q"][:] = np.broadcast_to(q, lead + q.shape[-1:]).reshape(w.batch, -1)
+    w.host["v"][:] = np.broadcast_to(v, lead + v.shape[-1:]).reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    return w.host["C"].reshape(*lead, model.nv, -1)[..., : model.nv].copy()

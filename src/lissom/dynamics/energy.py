@@ -1,0 +1,95 @@
+"""Energies of a robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import sweeps
+from lissom.dynamics.elasticity import elastic_energy
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.lie import se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+
+
+@final
+@dataclass(frozen=True)
+class Energy:
+    """Energies [J], each of the batch's shape (...).
+
+    Fields:
+        kinetic; gravitational: zero where the mass is at the world's origin; elastic: rods and joint springs.
+    """
+
+    kinetic: np.ndarray
+    gravitational: np.ndarray
+    elastic: np.ndarray
+
+    @property
+    def total(self) -> np.ndarray:
+        """Sum of the three [J]."""
+        return self.kinetic + self.gravitational + self.elastic
+
+
+@wp.kernel
+def energy_kernel(
+    t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, v)
+    origin = sweeps.base_origin(t, q, i)
+    kinetic = wp.float64(0.0)
+    gravitational = wp.float64(0.0)
+    for k in range(t.n_dynamic):
+        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        if t.node[k].has_inertia != 0:
+            R = s.node[i, k].R
+            p = s.node[i, k].p
+            eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
+            kinetic += so3.HALF * wp.dot(eta_B, sweeps.inertia_apply(t, k, eta_B))
+            C = t.node[k].C
+            first_moment = vec3(C[2, 1], C[0, 2], C[1, 0])
+            gravitational -= wp.dot(gravity[0], R * first_moment + t.node[k].m[0, 0] * (p + origin))
+    out[i, 0] = kinetic
+    out[i, 1] = gravitational
+    out[i, 2] = elastic_energy(t, i, q)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "out": (3,)})
+    gravity = w.buffer("gravity", (1,), vec3)
+    w.host["gravity"][0] = model.gravity
+    w.record(energy_kernel, [w.tables, w.scratch, w.on_device["q"], w.on_device["v"], gravity, w.on_device["out"]])
+    return w
+
+
+def energy(model: Model, q: Any, v: Any) -> Energy:
+    """Kinetic, gravitational and elastic energy.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+    Returns:
+        Energy of shape (...).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Source: SoRoSim 2022 eq. (44).
+    """
+    q, v = stack("q", q, model.nq), stack("v", v, model.nv)
+    lead = leading(q=q, v=v)
+    w = workspace(model, "energy", batch_of(lead), _make)
+    w.host["q"][:] = np.broadcast_to(q, lead + q.shape[-1:]).reshape(w.batch, -1)
+    w.host["v"][:] = np.broadcast_to(v, lead + v.shape[-1:]).reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    kinetic, gravitational, elastic = np.moveaxis(w.host["out"].reshape(*lead, 3).copy(), -1, 0)
+    return Energy(kinetic, gravitational, elastic)

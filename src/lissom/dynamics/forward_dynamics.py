@@ -1,0 +1,222 @@
+"""Forward dynamics: the acceleration that given inputs produce.
+
+    M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import sweeps
+from lissom.dynamics.actuation import add_path_forces, add_segment_wrenches, custom_actuation
+from lissom.dynamics.columns import Columns, column_tables, column_width
+from lissom.dynamics.elasticity import elastic_force
+from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
+from lissom.dynamics.linear_solve import ldl_solve
+from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.errors import ModelError
+from lissom.lie import so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+
+
+@wp.func
+def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
+    """Tensions and pressures from the inputs."""
+    for c in range(channel.shape[1]):
+        total = wp.float64(0.0)
+        for j in range(u.shape[1]):
+            total += t.channel_gain[c, j] * u[i, j]
+        channel[i, c] = total
+
+
+@wp.func
+def residual_force(
+    t: Tables,
+    s: Scratch,
+    i: int,
+    q: Rows,
+    v: Rows,
+    a: Rows,
+    u: Rows,
+    extra: Rows,
+    channel: Rows,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    tau: Rows,
+):
+    """tau = ID(q, v, a) − B(q) u − extra, by one outward and one inward sweep."""
+    origin = sweeps.base_origin(t, q, i)
+    channel_forces(t, i, u, channel)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, 1)
+    add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
+    project(t, s, i, tau)
+    elastic_force(t, i, q, v, tau)
+    add_path_forces(t, i, q, channel, -so3.ONE, tau)
+    for j in range(t.nv):
+        total = tau[i, j] - extra[i, j]
+        for c in range(u.shape[1]):
+            total -= t.joint_gain[j, c] * u[i, c]
+        tau[i, j] = total
+
+
+@wp.kernel
+def residual_kernel(
+    t: Tables,
+    s: Scratch,
+    q: Rows,
+    v: Rows,
+    a: Rows,
+    u: Rows,
+    extra: Rows,
+    channel: Rows,
+    gravity: wp.array(dtype=vec3),
+    load: wp.array(dtype=vec6),
+    tau: Rows,
+    first: int,
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, a)
+    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load, tau)
+
+
+@wp.kernel
+def forward_dynamics_kernel(
+    t: Tables,
+    s: Scratch,
+    x: Columns,
+    b: MassBuffers,
+    q: Rows,
+    v: Rows,
+    still: Rows,
+    u: Rows,
+    extra: Rows,
+    channel: Rows,
+    gravity: wp.array(dtype=vec3),
+    load: wp.array(dtype=vec6),
+    M: Rows,
+    a: Rows,
+    first: int,
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, still)
+    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load, a)
+    for j in range(t.nv):
+        a[i, j] = -a[i, j]
+    mass_matrix_sweep(t, s, x, b, i, M)
+    pivot = ldl_solve(t.nv, x.width, i, M, a)
+    if pivot > 0 and s.status[i] == 0:
+        s.status[i] = sweeps.STATUS_SINGULAR + pivot
+
+
+def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
+    shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channel_names),)}
+    w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
+    w.buffer("gravity", (1,), vec3)
+    w.buffer("load", (len(model.load_wrench),), vec6)
+    w.host["gravity"][0] = model.gravity
+    return w
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    w = _buffers(model, batch, ("v", "still", "extra", "a"))
+    width = column_width(model)
+    M = w.buffer("M", (batch, (model.nv + 1) * width))
+    d = w.on_device
+    names = ("q", "v", "still", "u", "extra", "channel", "gravity", "load")
+    tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
+    w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), M, d["a"]])
+    return w
+
+
+def _make_residual(model: Model, batch: int) -> Workspace:
+    w = _buffers(model, batch, ("v", "a", "extra", "tau"))
+    d = w.on_device
+    names = ("q", "v", "a", "u", "extra", "channel", "gravity", "load", "tau")
+    w.record(residual_kernel, [w.tables, w.scratch, *(d[name] for name in names)])
+    return w
+
+
+def _fill(w: Workspace, model: Model, t: float, **values: np.ndarray) -> None:
+    for name, value in values.items():
+        w.host[name][:] = value
+    if model.load_wrench:
+        w.host["load"][:] = load_wrenches(model, t)
+    if model.custom_actuators:
+        for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
+            w.host["extra"][k] = custom_actuation(model, q) @ u
+
+
+def run_forward_dynamics(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float) -> Workspace:
+    """Accelerations of a batch (n, ...) left in `a`; the caller looks at `status`."""
+    w = workspace(model, "forward_dynamics", len(q), _make)
+    _fill(w, model, t, q=q, v=v, u=u)
+    w.run()
+    return w
+
+
+def run_residual(
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float
+) -> Workspace:
+    """ID(q, v, a) − B(q) u of a batch (n, ...) left in `tau`; the caller looks at `status`."""
+    w = workspace(model, "residual", len(q), _make_residual)
+    _fill(w, model, t, q=q, v=v, a=a, u=u)
+    w.run()
+    return w
+
+
+def input_rows(model: Model, u: Any) -> np.ndarray:
+    """u as (..., nu); None is zero."""
+    return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
+
+
+def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> np.ndarray:
+    """Acceleration that the inputs, loads, gravity and elasticity produce.
+
+        M(q) a = B(q) u + F_ext − c(q, v) − g(q) − K q − D v
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+        u: inputs, shape (..., nu) [N, Pa, N·m]; None is zero.
+        t: time of the point loads [s].
+    Returns:
+        a, shape (..., nv).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+        ModelError: a coordinate moves no mass, with its index.
+    Accuracy: as inverse_dynamics, times the condition number of M.
+    Source: Mathew 2025 eq. (4).
+    """
+    q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), input_rows(model, u)
+    lead = leading(q=q, v=v, u=u)
+    n = batch_of(lead)
+    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for x in (q, v, u)]
+    if not np.isfinite(rows[2]).all():
+        from lissom.errors import ShapeError
+
+        raise ShapeError("u: must be finite, got NaN or infinity")
+    w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
+    raise_if_massless(model, w)
+    w.raise_for_status()
+    return w.host["a"].reshape(*lead, model.nv).copy()
+
+
+def raise_if_massless(model: Model, w: Workspace) -> None:
+    """Raise ModelError where a pivot of M vanished, naming the link and the coordinate."""
+    bad = w.status[w.status > sweeps.STATUS_SINGULAR.val]
+    if len(bad):
+        j = int(bad[0]) - int(sweeps.STATUS_SINGULAR.val) - 1
+        k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
+        local = j - int(model.link_v_start[k])
+        raise ModelError(f"link {model.link_names[k]!r}: its velocity coordinate {local} must move some mass of its "
+                         "own, but the mass matrix is singular there; give the link or its children mass")  # fmt: skip

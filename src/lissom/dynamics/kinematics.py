@@ -1,0 +1,276 @@
+"""Forward kinematics: poses, twists, accelerations and Jacobians of nodes, links, rod points and frames.
+
+    J = Σ S over the path from the base,   J̇ = Σ Ṡ      in the base frame                                 (1)
+    J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body frame                                  (2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import columns, sweeps
+from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.coriolis_matrix import rate_columns
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.errors import ModelError
+from lissom.lie import se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.points import frame_nodes
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+
+@wp.kernel
+def motion_kernel(
+    t: Tables, s: Scratch, q: Matrix, v: Matrix, a: Matrix, pose: Matrix, twist: Matrix, acc: Matrix, first: int
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, a)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_nodes):
+        sweeps.outward_motion(t, s, i, k, q, v, a, origin, vec6())
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
+        acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
+        for r in range(3):
+            for c in range(3):
+                pose[i, 16 * k + 4 * r + c] = R[r, c]
+            pose[i, 16 * k + 4 * r + 3] = p[r] + origin[r]
+        for r in range(6):
+            twist[i, 6 * k + r] = eta_B[r]
+            acc[i, 6 * k + r] = acc_B[r]
+
+
+@wp.kernel
+def jacobian_kernel(
+    t: Tables,
+    s: Scratch,
+    x: Columns,
+    S: Matrix,
+    S_dot: Matrix,
+    nodes: wp.array(dtype=wp.int32),
+    R_F: wp.array(dtype=wp.mat33d),
+    p_F: wp.array(dtype=vec3),
+    q: Matrix,
+    v: Matrix,
+    J: Matrix,
+    J_dot: Matrix,
+    first: int,
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, v)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_nodes):
+        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        columns.motion_columns(t, s, x, i, k, S)
+        rate_columns(t, s, x, i, k, q, v, S_dot)
+    n = t.nv
+    for f in range(nodes.shape[0]):
+        for j in range(6 * n):
+            J[i, 6 * n * f + j] = so3.ZERO
+            J_dot[i, 6 * n * f + j] = so3.ZERO
+        k = nodes[f]
+        R = mat_identity()
+        p = -origin
+        eta = vec6()
+        if k >= 0:
+            R = s.node[i, k].R
+            p = s.node[i, k].p
+            eta = s.node[i, k].eta
+        p = R * p_F[f] + p
+        R = R * R_F[f]
+        while k >= 0:
+            for j in range(t.node[k].v_start, t.node[k].v_stop):
+                column = columns.column(x, S, i, k, j)
+                rate = columns.column(x, S_dot, i, k, j) - se3.ad(eta, column)
+                column_B = se3.Ad_inverse(R, p, column)
+                rate_B = se3.Ad_inverse(R, p, rate)
+                for r in range(6):
+                    at = 6 * n * f + r * n + j
+                    J[i, at] = J[i, at] + column_B[r]
+                    J_dot[i, at] = J_dot[i, at] + rate_B[r]
+            k = t.node[k].parent
+
+
+@wp.func
+def mat_identity() -> wp.mat33d:
+    """The 3x3 identity."""
+    return so3.diagonal_plus(so3.ONE, vec3())
+
+
+def _make_motion(model: Model, batch: int) -> Workspace:
+    n = model.n_nodes
+    shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    w = Workspace(model, batch, shapes | {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)})
+    d = w.on_device
+    names = ("q", "v", "a", "pose", "twist", "acc")
+    w.record(motion_kernel, [w.tables, w.scratch, *(d[name] for name in names)])
+    return w
+
+
+def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tuple[int, ...], Workspace]:
+    rows = {"q": stack("q", q, model.nq)}
+    rows["v"] = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
+    rows["a"] = np.zeros(model.nv) if a is None else stack("a", a, model.nv)
+    lead = leading(**rows)
+    w = workspace(model, "motion", batch_of(lead), _make_motion)
+    for name, value in rows.items():
+        w.host[name][:] = np.broadcast_to(value, lead + value.shape[-1:]).reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    return lead, w
+
+
+def _node_poses(model: Model, q: Any) -> np.ndarray:
+    lead, w = _run_motion(model, q)
+    g = w.host["pose"].reshape(*lead, model.n_nodes, 4, 4).copy()
+    g[..., 3, 3] = 1.0
+    return g
+
+
+def forward_kinematics(model: Model, q: Any) -> np.ndarray:
+    """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
+
+    Nodes are the joints and the points of the rods; `model.node_link` and `model.node_s` say where each one is.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Source: SoRoSim 2022 eq. (34).
+    """
+    return _node_poses(model, q)
+
+
+def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+    """Pose of a link, of a rod at s, or of a named frame, in the world.
+
+    Args:
+        q: configuration, shape (..., nq).
+        link_or_frame: name of a link or of a frame.
+        s: abscissa on a rod, a number or an array (n,); it says nothing elsewhere.
+    Returns:
+        g, shape (..., 4, 4), or (..., n, 4, 4) for n abscissae.
+    Raises:
+        ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
+    """
+    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    g = _node_poses(wide, q)
+    world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
+    out = np.concatenate([g, world], axis=-3)[..., nodes, :, :] @ placements
+    return out[..., 0, :, :] if single else out
+
+
+def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+    """Body twist η_B = (ω; v) of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s, m/s].
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+        link_or_frame, s: as frame_pose.
+    Raises:
+        ModelError, ShapeError: as frame_pose.
+    Source: SoRoSim 2022 eq. (16).
+    """
+    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    lead, w = _run_motion(wide, q, v)
+    return _in_frames(w.host["twist"].reshape(*lead, -1, 6), nodes, placements, single)
+
+
+def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+    """Rate of the body twist, η̇_B, of a link, rod point or frame, shape (..., 6) or (..., n, 6).
+
+    Args:
+        q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv).
+        link_or_frame, s: as frame_pose.
+    Raises:
+        ModelError, ShapeError: as frame_pose.
+    Source: SoRoSim 2022 eq. (17).
+    """
+    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    lead, w = _run_motion(wide, q, v, a)
+    return _in_frames(w.host["acc"].reshape(*lead, -1, 6), nodes, placements, single)
+
+
+def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, single: bool) -> np.ndarray:
+    """Twists of nodes seen in frames fixed to them; the world stands still."""
+    from lissom.lie.arrays import se3_Ad
+
+    still = np.zeros((*rows.shape[:-2], 1, 6))
+    on_node = np.concatenate([rows, still], axis=-2)[..., nodes, :]
+    out = np.einsum("fij,...fj->...fi", np.linalg.inv(se3_Ad(placements)), on_node)
+    return out[..., 0, :] if single else out
+
+
+def _frames(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
+    abscissae = np.asarray(s, dtype=np.float64)
+    inside = bool(np.all((abscissae >= 0.0) & (abscissae <= 1.0)))
+    if abscissae.ndim > 1 or not inside:
+        raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
+    wide, nodes, placements = frame_nodes(model, name, tuple(np.atleast_1d(abscissae).tolist()))
+    return wide, nodes, placements, abscissae.ndim == 0
+
+
+def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
+    wide, nodes, placements, single = _frames(model, name, s)
+    q = stack("q", q, model.nq)
+    v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
+    lead = leading(q=q, v=v)
+
+    def make(robot: Model, batch: int) -> Workspace:
+        size = 6 * robot.nv * len(nodes)
+        shapes = {"q": (robot.nq,), "v": (robot.nv,), "J": (size,), "J_dot": (size,)}
+        w = Workspace(robot, batch, shapes)
+        columns_shape = (batch, 6 * robot.n_nodes * column_width(robot))
+        S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=robot.device) for _ in range(2))
+        index = wp.array(nodes, dtype=wp.int32, device=robot.device)
+        R = wp.array(placements[:, :3, :3], dtype=wp.mat33d, device=robot.device)
+        p = wp.array(placements[:, :3, 3], dtype=vec3, device=robot.device)
+        d = w.on_device
+        tables = [w.tables, w.scratch, column_tables(robot), S, S_dot, index, R, p]
+        w.record(jacobian_kernel, [*tables, d["q"], d["v"], d["J"], d["J_dot"]])
+        return w
+
+    w = workspace(wide, f"jacobian {name} {tuple(np.atleast_1d(s).tolist())}", batch_of(lead), make)
+    w.host["q"][:] = np.broadcast_to(q, lead + q.shape[-1:]).reshape(w.batch, -1)
+    w.host["v"][:] = np.broadcast_to(v, lead + v.shape[-1:]).reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    out = w.host[which].reshape(*lead, len(nodes), 6, model.nv).copy()
+    return out[..., 0, :, :] if single else out
+
+
+def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+    """Body Jacobian of a link, rod point or frame: η_B = J_B v.
+
+    Args:
+        q: configuration, shape (..., nq).
+        link_or_frame, s: as frame_pose.
+    Returns:
+        J_B, shape (..., 6, nv), or (..., n, 6, nv) for n abscissae.
+    Raises:
+        ModelError, ShapeError: as frame_pose.
+    Source: SoRoSim 2022 eq. (40).
+    """
+    return _run_jacobian(model, q, None, link_or_frame, s, "J")
+
+
+def frame_jacobian_derivative(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+    """Rate of the body Jacobian along v: η̇_B = J_B a + J̇_B v.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+        link_or_frame, s: as frame_pose.
+    Returns:
+        J̇_B, shape (..., 6, nv), or (..., n, 6, nv) for n abscissae.
+    Raises:
+        ModelError, ShapeError: as frame_pose.
+    Source: SoRoSim 2022 eq. (41).
+    """
+    return _run_jacobian(model, q, v, link_or_frame, s, "J_dot")

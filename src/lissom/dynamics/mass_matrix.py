@@ -1,0 +1,116 @@
+"""Mass matrix by composite inertias, in the base frame.
+
+    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
+    V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
+
+Columns need no transport in the base frame, so V is a running sum.
+Source: FORMULATION §2; Mathew 2025 (D58)-(D59).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import columns, sweeps
+from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, stack, workspace
+from lissom.lie import so3
+from lissom.lie.types import kernel_options, mat6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+
+@wp.struct
+class MassBuffers:
+    """Composite inertias, motion subspaces S, running sums V and half of the result."""
+
+    composite: wp.array2d(dtype=mat6)
+    S: wp.array2d(dtype=wp.float64)
+    V: wp.array2d(dtype=wp.float64)
+    half: wp.array2d(dtype=wp.float64)
+
+
+def mass_buffers(model: Model, batch: int) -> MassBuffers:
+    """Buffers of mass_matrix_sweep for a batch."""
+    b = MassBuffers()
+    width = column_width(model)
+    b.composite = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
+    b.S = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
+    b.V = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
+    b.half = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
+    return b
+
+
+@wp.func
+def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
+    """Turn a 6x6 matrix of each node into the sum over its subtree."""
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        parent = t.node[k].parent
+        if parent >= 0:
+            composite[i, parent] = composite[i, parent] + composite[i, k]
+
+
+@wp.func
+def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
+    """Fill M (nv x width) from the poses left in s."""
+    columns.clear_rows(t.nv, x.width, i, b.half)
+    for k in range(t.n_dynamic):
+        sweeps.base_inertia(t, s, b.composite, i, k)
+        columns.motion_columns(t, s, x, i, k, b.S)
+        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, b.V)
+    sum_over_subtrees(t, i, b.composite)
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        first = t.node[k].v_start
+        stop = t.node[k].v_stop
+        half_M = so3.HALF * b.composite[i, k]
+        columns.add_product(half_M, first, stop, i, k, x.width, b.S, b.V)
+        columns.fold_rows(x.subtree_start, x.subtree_range, first, stop, i, k, x.width, b.S, b.V, b.half)
+        columns.add_product(half_M, first, stop, i, k, x.width, b.S, b.V)
+        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, x.width, b.V)
+    columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
+
+
+@wp.kernel
+def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Matrix, M: Matrix, first: int):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, q, q)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_dynamic):
+        sweeps.outward_pose(t, s, i, k, q, origin)
+    mass_matrix_sweep(t, s, x, b, i, M)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    w = Workspace(model, batch, {"q": (model.nq,), "M": (model.nv * column_width(model),)})
+    x, b = column_tables(model), mass_buffers(model, batch)
+    w.record(mass_matrix_kernel, [w.tables, w.scratch, x, b, w.on_device["q"], w.on_device["M"]])
+    return w
+
+
+def mass_matrix(model: Model, q: Any) -> np.ndarray:
+    """Generalised mass matrix M(q) by composite inertias.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        M, shape (..., nv, nv), symmetric; positive definite where every coordinate moves some mass.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link).
+    Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
+    """
+    q = stack("q", q, model.nq)
+    lead = q.shape[:-1]
+    w = workspace(model, "mass_matrix", batch_of(lead), _make)
+    w.host["q"][:] = q.reshape(w.batch, -1)
+    w.run()
+    w.raise_for_status()
+    return w.host["M"].reshape(*lead, model.nv, -1)[..., : model.nv].copy()

@@ -1,0 +1,151 @@
+"""Buffers and recorded launches: the only place where arrays meet kernels.
+
+A workspace belongs to one model, one kernel family, one batch size and one thread; it is made once and found again, so
+that a call costs a few copies and a recorded launch. A batch on the CPU is split over a thread pool, since a launch
+runs on one core and releases the interpreter.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.sweeps import NodeState, Scratch
+from lissom.errors import ShapeError
+from lissom.model.model import Model
+from lissom.model.tables import device_tables
+
+_LEAST_PER_THREAD = 16
+_STATUS_TEXT = {
+    1: "must be finite, got NaN or infinity",
+    2: "a quaternion must have unit length to 1e-6",
+    3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
+}
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="lissom")
+
+
+class Workspace:
+    """Buffers of one kernel family for a batch of instances.
+
+    Args:
+        model: the robot. batch: number of instances.
+        arrays: name -> core shape of each float64 input and output; kept as attributes of the same name.
+    """
+
+    def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]]) -> None:
+        self.model, self.batch, self.device = model, batch, model.device
+        self.tables = device_tables(model)
+        self.scratch = _scratch(model, batch)
+        self.on_device: dict[str, Any] = {}
+        self.host: dict[str, np.ndarray] = {}
+        for name, shape in arrays.items():
+            self.buffer(name, (batch, *shape))
+        if self.device == "cpu":
+            self.status = self.scratch.status.numpy()
+        self.launches: list[Any] = []
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
+        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
+        array = wp.zeros(shape, dtype=dtype, device=self.device)
+        self.on_device[name] = array
+        self.host[name] = array.numpy()
+        return array
+
+    def record(self, kernel: Any, inputs: list[Any]) -> None:
+        """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
+        parts = 1
+        if self.device == "cpu":
+            parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
+        edges = np.linspace(0, self.batch, parts + 1).astype(int)
+        for first, stop in zip(edges[:-1], edges[1:]):
+            self.launches.append(
+                wp.launch(kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device,
+                          record_cmd=True)  # fmt: skip
+            )
+
+    def run(self) -> None:
+        """Run the recorded launch."""
+        if self.device != "cpu":
+            for name, array in self.on_device.items():
+                array.assign(self.host[name])
+        if len(self.launches) == 1:
+            self.launches[0].launch()
+        else:
+            list(_pool().map(_launch, self.launches))
+        if self.device != "cpu":
+            for name, array in self.on_device.items():
+                self.host[name] = array.numpy()
+            self.status = self.scratch.status.numpy()
+
+    def raise_for_status(self) -> None:
+        """Raise ShapeError if an instance was refused."""
+        if self.status.any():
+            k = int(np.flatnonzero(self.status)[0])
+            raise ShapeError(self.describe(k))
+
+    def describe(self, k: int) -> str:
+        """What was wrong with instance k, naming the argument."""
+        status = int(self.status[k])
+        names = [n for n in ("q", "v", "a", "u") if n in self.host and not np.isfinite(self.host[n][k]).all()]
+        subject = " and ".join(names) if status == 1 and names else "q"
+        where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
+        return f"{subject}{where}: {_STATUS_TEXT[status]}"
+
+
+def _launch(command: Any) -> None:
+    command.launch()
+
+
+def _scratch(model: Model, batch: int) -> Scratch:
+    s = Scratch()
+    s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
+    s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    return s
+
+
+def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
+    """The workspace of this thread for (model, family, batch), made by `make` the first time."""
+    key = (family, batch, threading.get_ident())
+    found = model.cache.get(key)
+    if found is None:
+        found = model.cache[key] = make(model, batch)
+        kept = [k for k in model.cache if isinstance(k, tuple) and k[0] == family and k[2] == key[2]]
+        for old in kept[:-8]:  # a caller that changes its batch size all the time must not fill the memory
+            del model.cache[old]
+    return found
+
+
+def batch_of(lead: tuple[int, ...]) -> int:
+    """Number of instances in leading axes."""
+    return int(np.prod(lead, dtype=int))
+
+
+def stack(name: str, value: Any, size: int) -> np.ndarray:
+    """`value` as float64 of shape (..., size)."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name}: expected numbers of shape (..., {size}), got {value!r}") from None
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")
+    return array
+
+
+def leading(**arrays: np.ndarray) -> tuple[int, ...]:
+    """The common leading axes of arrays (..., n), broadcast."""
+    try:
+        return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None

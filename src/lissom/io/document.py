@@ -1,0 +1,109 @@
+"""A robot description as the plain data of a robot file."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.io.schema import FORMAT, TYPES
+from lissom.io.values import ConstantMatrix, tabulate
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathRod, Tendon
+from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.materials import Material
+from lissom.robot.robot import Link, Robot
+
+
+def document(robot: Robot) -> dict[str, Any]:
+    """The keys and values of the file that describes a robot; what has its default value is left out.
+
+    Raises:
+        ModelError: something that a file cannot hold.
+    """
+    out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
+    out["links"] = [_link(link) for link in robot.links.values()]
+    out["frames"] = [_fields(frame, f"frame {name!r}") for name, frame in robot.frames.items()]
+    out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
+    out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
+    out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
+    return {key: value for key, value in out.items() if value != []}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    fields = _fields(link, f"link {link.name!r}")
+    order = ("name", "parent", "at", "placement", "joint", "body")
+    fixed = fields.get("joint") == {"type": "JointFixed"}
+    return {key: fields[key] for key in order if key in fields and not (key == "joint" and fixed)}
+
+
+def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
+    head = {"type": type(actuator).__name__, "name": actuator.name}
+    if isinstance(actuator, Tendon):
+        if len(actuator.path) == 1 and isinstance(actuator.path[0], PathRod):
+            return head | _fields(actuator.path[0], where)
+        return head | {"path": [_plain(item, f"{where} > path[{k}]") for k, item in enumerate(actuator.path)]}
+    if isinstance(actuator, Chamber):
+        fields = _fields(actuator, where)
+        return head | _fields(actuator.path, where) | {k: v for k, v in fields.items() if k in ("area", "force")}
+    if isinstance(actuator, CustomActuator):
+        if not isinstance(actuator.function, ConstantMatrix):
+            raise _unsaved(f"{where}: function", "q", "add it again after loading the rest")
+        return head | {"matrix": _plain(actuator.function.matrix, where)}
+    return head | _fields(actuator, where)
+
+
+def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
+    """The fields of a description object that differ from their defaults."""
+    out = {}
+    for field in dataclasses.fields(item):
+        value = getattr(item, field.name)
+        if field.name == "placement" and value is not None:
+            out[field.name] = _placement(value)
+        elif not _is_default(value, field.default):
+            separator = " > " if dataclasses.is_dataclass(value) else ": "
+            out[field.name] = _plain(value, f"{where}{separator}{field.name}", variable)
+    return out
+
+
+def _placement(value: Any) -> Any:
+    g = np.asarray(value, dtype=np.float64)
+    shifted = np.array_equal(g[:3, :3], np.eye(3)) and np.array_equal(g[3], (0.0, 0.0, 0.0, 1.0))
+    return {"position": g[:3, 3].tolist()} if shifted else g.tolist()
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    simple = value is None or isinstance(value, bool | int | float | str | tuple)
+    return simple and type(value) is type(default) and repr(value) == repr(default)
+
+
+def _plain(value: Any, where: str, variable: str = "s") -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, where, variable) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item, where, variable) for key, item in value.items()}
+    if isinstance(value, Expression):
+        other = {} if value.variable == variable else {"variable": value.variable}
+        return {"expression": _plain(value.source, where)} | other
+    if isinstance(value, Tabulated):
+        table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
+        return table | {"interpolation": value.interpolation}
+    if type(value) in TYPES:
+        kind = {} if isinstance(value, Material) else {"type": type(value).__name__}
+        return kind | _fields(value, where, variable=variable)
+    if not callable(value):
+        raise ModelError(f"{where}: a {type(value).__name__} cannot be saved in a robot file")
+    if variable != "s":
+        raise _unsaved(where, variable, f"give it as ls.Expression(..., {variable!r}) or ls.Tabulated")
+    return _plain(tabulate(value, where), where)
+
+
+def _unsaved(where: str, variable: str, remedy: str) -> ModelError:
+    return ModelError(f"{where}: a Python function of {variable} cannot be saved in a robot file; {remedy}")

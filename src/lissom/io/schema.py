@@ -1,0 +1,239 @@
+"""The schema of a robot file. Each class of the description is one mapping whose keys are the class's own fields."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from types import GenericAlias
+from typing import Annotated, Any, Literal, Union
+
+from pydantic import AfterValidator, Discriminator, Tag, create_model
+
+from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Placement, Schema
+from lissom.robot import actuators, bases, bodies, checks, joints, loads, materials, sections
+from lissom.robot.robot import Link
+
+FORMAT = 1
+
+
+def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any:
+    """The kind of a mapping: its keys with their kinds and defaults; a valid one becomes `make(**given)`."""
+    model: Any = create_model(name, __base__=Schema, **fields)
+
+    def describe(data: Any) -> Any:
+        return make(**{key: getattr(data, key) for key in data.model_fields_set if key != "type"})
+
+    return Annotated[model, AfterValidator(describe), Tag(name)]
+
+
+def _class(cls: type, kinds: dict[str, Any], *, typed: bool = True) -> Any:
+    """The kind of a mapping with the fields of a description class; `typed` when its key `type` is required."""
+    fields: dict[str, Any] = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
+    for field in dataclasses.fields(cls):
+        kind = kinds[field.name]
+        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+            fields[field.name] = (kind, ...)
+        else:
+            fields[field.name] = (kind | None if field.default is None else kind, None)
+    return _mapping(cls.__name__, cls, fields)
+
+
+def _one_of(members: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
+    """The kind of a mapping whose `type` chooses one of the members."""
+
+    def chosen(value: Any) -> Any:
+        return str(value.get("type")) if isinstance(value, dict) else None
+
+    rule = f"must be a mapping whose type is one of {', '.join(members)}"
+    choice = Discriminator(tag or chosen, custom_error_type="type", custom_error_message=rule)
+    return Annotated[Union[tuple(members.values())], choice]  # noqa: UP007
+
+
+def _list_of(kind: Any) -> Any:
+    return GenericAlias(list, (kind,))
+
+
+def _classes(classes: tuple[type, ...], kinds: dict[str, Any]) -> dict[str, Any]:
+    return {cls.__name__: _class(cls, kinds) for cls in classes}
+
+
+_SECTIONS = (
+    sections.SectionCircle,
+    sections.SectionRectangle,
+    sections.SectionEllipse,
+    sections.SectionAnnulus,
+)
+_SIZES = ("radius", "outer", "inner", "semi_axis_y", "semi_axis_z", "width_y", "width_z")
+_section_kinds: dict[str, Any] = dict.fromkeys(_SIZES, FunctionOfS) | {"saint_venant": bool}
+_plain_sections = _classes(_SECTIONS, _section_kinds)
+_general_kinds: dict[str, Any] = dict.fromkeys(("stiffness", "inertia", "damping"), FunctionOfS)
+_general_kinds["shape"] = _one_of(_plain_sections)
+Section = _one_of(_plain_sections | _classes((sections.SectionGeneral,), _general_kinds))
+
+_BASES = (
+    bases.BasisLegendre,
+    bases.BasisMonomial,
+    bases.BasisChebyshev,
+    bases.BasisFourier,
+    bases.BasisHermite,
+    bases.BasisGaussian,
+    bases.BasisPiecewiseConstant,
+    bases.BasisPiecewiseLinear,
+    bases.BasisCustom,
+)
+_basis_kinds: dict[str, Any] = dict.fromkeys(bases.STRAINS, int) | {
+    "function": FunctionOfS,
+    "order": int,
+    "knots": list[float],
+}
+Basis = _one_of(_classes(_BASES, _basis_kinds))
+
+_properties: dict[str, Any] = dict.fromkeys(("young", "density", "poisson", "viscosity", "damping_time"), float)
+_Material = _class(materials.Material, _properties, typed=False)
+
+_JOINTS = (
+    joints.JointFixed,
+    joints.JointRevolute,
+    joints.JointPrismatic,
+    joints.JointHelical,
+    joints.JointCylindrical,
+    joints.JointUniversal,
+    joints.JointPlanar,
+    joints.JointSpherical,
+    joints.JointFree,
+)
+_joint_kinds: dict[str, Any] = dict.fromkeys(
+    ("stiffness", "damping", "rest", "axis", "axis_1", "axis_2", "normal"), Constant
+)
+Joint = _one_of(_classes(_JOINTS, _joint_kinds | {"pitch": float}))
+
+_rod_kinds = {
+    "length": float,
+    "section": Section,
+    "basis": Basis,
+    "material": _Material,
+    "reference_strain": FunctionOfS,
+    "gauss_points": int,
+}
+_rigid_kinds = {"mass": float, "com": Constant, "inertia": Constant, "outline": Constant}
+
+
+def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:
+    sides = checks.array(size, (3,), "size", "must be 3 finite numbers")
+    return bodies.RigidBody.box(*map(float, sides), density=density)
+
+
+def _cylinder(length: float, radius: float, density: float, shape: str = "cylinder") -> bodies.RigidBody:
+    return bodies.RigidBody.cylinder(length, radius, density=density)
+
+
+def _sphere(radius: float, density: float, shape: str = "sphere") -> bodies.RigidBody:
+    return bodies.RigidBody.sphere(radius, density=density)
+
+
+def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any]) -> Any:
+    fixed = {"type": (Literal["RigidBody"], ...), "shape": (Literal[shape], ...)}
+    fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | {"density": (float, ...)}
+    return _mapping(f"RigidBody {shape}", make, fields)
+
+
+def _body_tag(value: Any) -> Any:
+    kind = str(value.get("type")) if isinstance(value, dict) else None
+    return f"RigidBody {value['shape']}" if kind == "RigidBody" and "shape" in value else kind
+
+
+Body = _one_of(
+    _classes((bodies.Rod,), _rod_kinds)
+    | _classes((bodies.RigidBody,), _rigid_kinds)
+    | {
+        "RigidBody box": _solid("box", _box, {"size": Constant}),
+        "RigidBody cylinder": _solid("cylinder", _cylinder, {"length": float, "radius": float}),
+        "RigidBody sphere": _solid("sphere", _sphere, {"radius": float}),
+    },
+    _body_tag,
+)
+
+_link_kinds = {
+    "name": str,
+    "body": Body | None,
+    "joint": Joint,
+    "parent": str,
+    "at": float,
+    "placement": Placement,
+}
+_frame_kinds = {"name": str, "link": str, "s": float, "placement": Placement}
+_load_kinds = {
+    "name": str,
+    "link": str,
+    "s": float,
+    "force": FunctionOfT,
+    "moment": FunctionOfT,
+    "frame": str,
+    "position": Constant,
+}
+
+_stretch = {"link": (str, ...), "offset": (FunctionOfS, ...), "start": (float, 0.0), "stop": (float, 1.0)}
+_point_kinds = {"link": str | None, "position": Constant, "s": float}
+_path_items = {"PathRod": _mapping("PathRod", actuators.PathRod, {"type": (Literal["PathRod"], ...)} | _stretch)}
+_PathItem = _one_of(_path_items | _classes((actuators.PathPoint,), _point_kinds))
+
+
+def _tendon(name: str, path: Any = None, **stretch: Any) -> actuators.Tendon:
+    checks.require((path is None) == {"link", "offset"}.issubset(stretch), "path", "a tendon takes link and offset, "
+                   "or a path", sorted(stretch))  # fmt: skip
+    checks.require(path is None or not stretch, "path", "a tendon takes link and offset, or a path, not both",
+                   sorted(stretch))  # fmt: skip
+    return actuators.Tendon(name, tuple(path) if path is not None else (actuators.PathRod(**stretch),))
+
+
+def _chamber(name: str, area: Any, link: str, force: str = "tangent", **stretch: Any) -> actuators.Chamber:
+    return actuators.Chamber(name, actuators.PathRod(link, stretch.pop("offset", (0.0, 0.0)), **stretch), area, force)
+
+
+def _custom(name: str, matrix: Any) -> actuators.CustomActuator:
+    B = checks.array(matrix, (-1, -1), "matrix", "must be the rows of a finite matrix (nv, size)")
+    return actuators.CustomActuator(name, ConstantMatrix(B.tolist()), B.shape[1])
+
+
+def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
+    return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields)
+
+
+_optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
+Actuator = _one_of(
+    {
+        "Tendon": _actuator("Tendon", _tendon, path=(_list_of(_PathItem), None), **_optional_stretch),
+        "Chamber": _actuator(
+            "Chamber",
+            _chamber,
+            area=(FunctionOfS, ...),
+            force=(str, "tangent"),
+            **(_stretch | {"offset": (FunctionOfS, None)}),
+        ),
+        "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(str, ...)),
+        "CustomActuator": _actuator("CustomActuator", _custom, matrix=(Constant, ...)),
+    },
+)
+
+
+_Link = _class(Link, _link_kinds, typed=False)
+_Frame = _class(loads.Frame, _frame_kinds, typed=False)
+_Coupling = _class(actuators.InputCoupling, {"name": str, "gains": dict[str, float]}, typed=False)
+_Load = _class(loads.PointLoad, _load_kinds, typed=False)
+
+Document: Any = create_model(
+    "Document",
+    __base__=Schema,
+    format=(Literal[1], FORMAT),
+    name=(str, "robot"),
+    gravity=(Constant, (0.0, 0.0, -9.81)),
+    links=(_list_of(_Link), ...),
+    frames=(_list_of(_Frame), []),
+    actuators=(_list_of(Actuator), []),
+    couplings=(_list_of(_Coupling), []),
+    loads=(_list_of(_Load), []),
+)
+Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
+
+_DESCRIBED = (*_SECTIONS, sections.SectionGeneral, *_BASES, *_JOINTS, bodies.Rod, bodies.RigidBody)
+TYPES = {*_DESCRIBED, materials.Material, actuators.PathRod, actuators.PathPoint}  # the classes a field may hold

@@ -1,0 +1,50 @@
+"""Warp types and options shared by every kernel."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import warp as wp
+
+
+def _start_warp() -> None:
+    """Start Warp without its greeting and without the note that a machine has no CUDA driver.
+
+    The note is written by native code straight to file descriptor 2, which is therefore turned aside meanwhile.
+    """
+    if wp.config.log_level == wp.LOG_INFO:
+        wp.config.log_level = wp.LOG_WARNING
+    try:
+        saved = os.dup(2)
+    except OSError:  # the process has no standard error to protect
+        wp.init()
+        return
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, 2)
+    try:
+        wp.init()
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(sink)
+
+
+_start_warp()
+
+vec6 = wp.types.vector(length=6, dtype=wp.float64)
+vec8 = wp.types.vector(length=8, dtype=wp.float64)
+vec10 = wp.types.vector(length=10, dtype=wp.float64)
+mat6 = wp.types.matrix(shape=(6, 6), dtype=wp.float64)
+vec3 = wp.vec3d
+mat3 = wp.mat33d
+
+
+CPU_FLAGS = (
+    "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-callsite-threshold=3000 -ffp-contract=fast"
+)
+
+
+def kernel_options() -> dict[str, Any]:
+    """Module options of every module that holds kernels."""
+    return {"enable_backward": False, "cpu_compiler_flags": CPU_FLAGS, "fast_math": False}

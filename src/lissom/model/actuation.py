@@ -1,0 +1,140 @@
+"""Tables of tendons, chambers, motors and the inputs that drive them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lissom.model.nodes import RodTable, component_runs
+from lissom.model.quadrature import gauss_rule
+from lissom.robot.actuators import Chamber, CustomActuator, JointActuator, PathRod, Tendon, offset_function, offset_slope
+from lissom.robot.bodies import Rod
+from lissom.robot.functions import profile
+from lissom.robot.robot import Robot
+
+Point = Callable[[str | None, float, Any], tuple[int, np.ndarray]]
+
+
+def actuation_tables(robot: Robot, rods: dict[str, RodTable], point: Point, v_start: list[int]) -> dict[str, Any]:
+    """Every table of Model that concerns actuation; `point` places a point of a path on a node."""
+    channels = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber)]
+    rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
+    segments: list[tuple[int, Any, Any]] = []
+    for channel, actuator in enumerate(channels):
+        where = f"actuator {actuator.name!r}"
+        for item in actuator.path if isinstance(actuator, Tendon) else (actuator.path,):
+            if isinstance(item, PathRod):
+                for s, row in _rod_rows(robot, actuator, item, channel, where):
+                    rows.setdefault((item.link, s), []).append(row)
+        if isinstance(actuator, Tendon):
+            segments += [(channel, a, b) for a, b in _segments(actuator, point, where)]
+    return {
+        **_point_tables(rods, rows),
+        "segment_channel": np.array([channel for channel, _, _ in segments], dtype=np.int32),
+        "segment_node": np.array([(a[0], b[0]) for _, a, b in segments], dtype=np.int32).reshape(-1, 2),
+        "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
+        "channel_names": tuple(actuator.name for actuator in channels),
+        "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in channels], dtype=bool),
+        **_inputs(robot, [actuator.name for actuator in channels], v_start),
+    }
+
+
+def _rod_rows(
+    robot: Robot, actuator: Tendon | Chamber, item: PathRod, channel: int, where: str
+) -> Iterator[tuple[float, Any]]:
+    """Quadrature points of a path along a rod: s and (channel, signed weight, offset, slope, normal).
+
+    The weight is −w for a tendon, which shortens, and +wA for a chamber. Each smooth stretch of the basis, clipped to
+    the path, has the rod's number of Gauss points.
+    """
+    rod = robot.links[item.link].body
+    assert isinstance(rod, Rod)  # robot.check() has seen to it
+    offset, slope_of = (make(item.offset, f"{where}: offset") for make in (offset_function, offset_slope))
+    area = profile(actuator.area, f"{where}: area") if isinstance(actuator, Chamber) else None
+    normal = isinstance(actuator, Chamber) and actuator.force == "volume"
+    low, high = sorted((item.start, item.stop))
+    for start, stop, points, weights in gauss_rule(rod, where):
+        a, b = max(start, low), min(stop, high)
+        if b <= a:
+            continue
+        for fraction, weight in zip((points - start) / (stop - start), weights / (stop - start)):
+            s = float(a + (b - a) * fraction)
+            w = weight * (b - a) * rod.length
+            d = np.concatenate([[0.0], offset(s)])
+            slope = np.concatenate([[0.0], slope_of(s) / rod.length])
+            yield s, (channel, -w if area is None else w * area(s), d, slope, normal)
+
+
+def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, Any]]:
+    """Straight pieces between consecutive items of a path, as pairs of (node, position)."""
+
+    def end(item: Any, s: float) -> tuple[int, np.ndarray]:
+        if isinstance(item, PathRod):
+            return point(item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
+        return point(item.link, item.s, item.position)
+
+    for one, two in zip(tendon.path[:-1], tendon.path[1:]):
+        yield end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
+
+
+def _point_tables(rods: dict[str, RodTable], rows: dict[tuple[str, float], list[Any]]) -> dict[str, np.ndarray]:
+    """Strain points by rod and s, with the runs of the basis there and the paths through each."""
+    flat = [row for paths in rows.values() for row in paths]
+    on = [rods[link] for link, _ in rows]
+    bases = [rods[link].strain_basis(s)[None] for link, s in rows]
+    start, column, phi = component_runs(bases, [rod.v_start for rod in on])
+    return {
+        "point_q_shift": np.array([rod.q_shift for rod in on], dtype=np.int32),
+        "point_xi": np.array([rods[link].strain_reference(s) for link, s in rows]).reshape(-1, 6),
+        "point_run_start": start,
+        "point_run_v": column,
+        "point_phi": phi[:, 0].copy(),
+        "point_path_start": np.cumsum([0] + [len(paths) for paths in rows.values()]).astype(np.int32),
+        "path_channel": np.array([row[0] for row in flat], dtype=np.int32),
+        "path_weight": np.array([row[1] for row in flat], dtype=np.float64),
+        "path_offset": np.array([row[2] for row in flat], dtype=np.float64).reshape(-1, 3),
+        "path_slope": np.array([row[3] for row in flat], dtype=np.float64).reshape(-1, 3),
+        "path_is_normal": np.array([row[4] for row in flat], dtype=np.int32),
+    }
+
+
+def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> dict[str, Any]:
+    """Names of the inputs and the gains from u to channels, joints and custom actuators."""
+    coupled = {member: c for c in robot.couplings.values() for member in c.gains}
+    names: list[str] = []
+    columns: dict[str, list[tuple[int, float]]] = {}
+    for name, actuator in robot.actuators.items():
+        size = robot.input_size(actuator)
+        if name in coupled:
+            coupling = coupled[name]
+            if coupling.name not in names:
+                names.append(coupling.name)
+            columns[name] = [(names.index(coupling.name), float(coupling.gains[name]))]
+        else:
+            first = len(names)
+            names += [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
+            columns[name] = [(first + k, 1.0) for k in range(size)]
+    channel_gain, joint_gain = np.zeros((len(channels), len(names))), np.zeros((v_start[-1], len(names)))
+    custom = []
+    for name, actuator in robot.actuators.items():
+        if isinstance(actuator, JointActuator):
+            v = v_start[list(robot.links).index(actuator.link)]
+            for k, (column, gain) in enumerate(columns[name]):
+                joint_gain[v + k, column] += gain
+        elif isinstance(actuator, CustomActuator):
+            gains = np.zeros((actuator.size, len(names)))
+            for k, (column, gain) in enumerate(columns[name]):
+                gains[k, column] = gain
+            custom.append((actuator, gains))
+        else:
+            for column, gain in columns[name]:
+                channel_gain[channels.index(name), column] += gain
+    return {
+        "nu": len(names),
+        "input_names": tuple(names),
+        "channel_gain": channel_gain,
+        "joint_gain": joint_gain,
+        "custom_actuators": tuple(custom),
+    }

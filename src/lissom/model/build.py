@@ -1,0 +1,276 @@
+"""Build: check a description, order and number it, tabulate its bases at the nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lissom.model.actuation import actuation_tables
+from lissom.model.model import Model
+from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
+from lissom.model.quadrature import gauss_rule, warn_inexact
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.joints import MotionKind
+from lissom.robot.robot import Link, Robot
+
+Frame = tuple[int, np.ndarray]
+
+
+def build(robot: Robot) -> Model:
+    """Freeze a description into a Model.
+
+    Raises:
+        ModelError: the entity, the rule and the value.
+    """
+    robot.check()
+    return _Assembly(robot).model()
+
+
+class _Assembly:
+    """The tables of one robot while they grow; `model` freezes them."""
+
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.names = list(robot.links)
+        self.nodes: list[Node] = []
+        self.rods: dict[str, RodTable] = {}
+        self.frames: dict[str, Frame] = {}
+        self.leaves: dict[tuple[str, float], int] = {}
+        self._number()
+        self.mass = np.zeros(len(self.names))
+        self.groups: list[tuple[int, np.ndarray, np.ndarray]] = []
+        for name in self._ordered():
+            self._add_link(robot.links[name])
+        anchors = [(load, *self.anchor(load.link, load.s)) for load in robot.loads.values()]
+        self.loads = [(load, node, G) for load, node, G in anchors if node >= 0]  # what holds the world moves nothing
+
+    def _number(self) -> None:
+        """Number the coordinates: links in the order added, in each the joint's, then the body's."""
+        self.q_start, self.v_start, neutral = [0], [0], []
+        for name in self.names:
+            link = self.robot.links[name]
+            size = link.body.basis.size if isinstance(link.body, Rod) else 0
+            self.q_start.append(self.q_start[-1] + link.joint.nq + size)
+            self.v_start.append(self.v_start[-1] + link.joint.nv + size)
+            neutral += [link.joint.neutral(), np.zeros(size)]
+        self.neutral = np.concatenate(neutral)
+        self.nv = self.v_start[-1]
+        self.dof_q = np.full(self.nv, -1, dtype=np.int32)
+        self.K, self.D = np.zeros((self.nv, self.nv)), np.zeros((self.nv, self.nv))
+        self.K_linear, self.rest = np.zeros((self.nv, self.nv)), np.zeros(self.nv)
+
+    def _ordered(self) -> list[str]:
+        """Link names, parents before children, otherwise in the order added."""
+        done: list[str] = []
+        waiting = list(self.names)
+        while waiting:
+            ready = [n for n in waiting if self.robot.links[n].parent is None or self.robot.links[n].parent in done]
+            done += ready
+            waiting = [n for n in waiting if n not in ready]
+        return done
+
+    def _add_link(self, link: Link) -> None:
+        k = self.names.index(link.name)
+        parent, G = (-1, np.eye(4)) if link.parent is None else self.anchor(link.parent, link.at)
+        here: Frame = (parent, G @ checks.pose(link.placement, "placement"))
+        here = self._add_joint(link, k, here)
+        if isinstance(link.body, Rod):
+            self._add_rod(link, link.body, k, here)
+        elif isinstance(link.body, RigidBody):
+            here = self._add_rigid_body(link.body, k, here, moved=link.joint.nv > 0)
+        self.frames.setdefault(link.name, here)
+
+    def _add_joint(self, link: Link, k: int, here: Frame) -> Frame:
+        where = f"link {link.name!r} > joint"
+        v, q = self.v_start[k], self.q_start[k]
+        for motion in link.joint.motions(where):
+            n = motion.Phi.shape[1]
+            self.nodes.append(Node(*here, k, 0.0, v, q - v, motion.kind, motion.Phi, motion.Phi))
+            here = (len(self.nodes) - 1, np.eye(4))
+            if motion.kind is MotionKind.EXP:
+                self.dof_q[v : v + n] = np.arange(q, q + n)
+            v, q = v + n, q + n
+        self._add_spring(link, self.v_start[k], where)
+        return here
+
+    def _add_spring(self, link: Link, v: int, where: str) -> None:
+        joint, n = link.joint, link.joint.nv
+        K = checks.symmetric(joint.stiffness, n, f"{where}: stiffness")
+        block = slice(v, v + n)
+        self.K[block, block] = K
+        self.D[block, block] = checks.symmetric(joint.damping, n, f"{where}: damping")
+        rest = joint.rest_configuration(where)
+        if joint.nq == n:
+            self.K_linear[block, block] = K
+            self.rest[block] = rest
+        elif K.any():
+            wide = np.zeros((6, 6))
+            wide[:n, :n] = K
+            self.groups.append((len(self.nodes) - 1, _pose_of(rest), wide))
+
+    def _add_rigid_body(self, body: RigidBody, k: int, here: Frame, *, moved: bool) -> Frame:
+        inertia = body.spatial_inertia("body")
+        self.mass[k] = inertia[3, 3]
+        if not moved:
+            self.nodes.append(Node(*here, k, 0.0, self.v_start[k], self.q_start[k] - self.v_start[k]))
+            here = (len(self.nodes) - 1, np.eye(4))
+        self.nodes[here[0]].inertia = inertia
+        return here
+
+    def _add_rod(self, link: Link, rod: Rod, k: int, base: Frame) -> None:
+        where = f"link {link.name!r} > body"
+        v = self.v_start[k] + link.joint.nv
+        shift = self.q_start[k] + link.joint.nq - v
+        n = rod.basis.size
+        self.dof_q[v : v + n] = np.arange(v, v + n) + shift
+        empty = np.zeros(0)
+        reference = rod.strain_reference(where)
+        table = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, empty, empty)
+        K, D = np.zeros((n, n)), np.zeros((n, n))
+        node, node_s = [], []
+        here, s0 = base, 0.0
+        for _, stop, points, weights in gauss_rule(rod, where):
+            for s, weight in [*zip(points, weights * rod.length), (stop, 0.0)]:
+                self.nodes.append(rod_interval(table, k, here, s0, float(s)))
+                here, s0 = (len(self.nodes) - 1, np.eye(4)), float(s)
+                node.append(here[0])
+                node_s.append(s0)
+                if weight > 0.0:
+                    section = rod.section.constitution(s0, rod.material, f"{where} > section")
+                    Phi = rod.basis.evaluate(s0)
+                    self.nodes[-1].inertia = weight * section.inertia
+                    self.mass[k] += weight * section.inertia[3, 3]
+                    K += weight * Phi.T @ section.stiffness @ Phi
+                    D += weight * Phi.T @ section.damping @ Phi
+        block = slice(v, v + n)
+        K, D = (K + K.T) / 2, (D + D.T) / 2
+        self.K[block, block] = self.K_linear[block, block] = K
+        self.D[block, block] = D
+        warn_inexact(rod, K, where)
+        self.rods[link.name] = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, np.array(node),
+                                        np.array(node_s))  # fmt: skip
+        self.frames[link.name] = here
+
+    def anchor(self, link: str, s: float) -> Frame:
+        """The frame of a link at s; on a rod, a leaf node is hung from the last point before s where none is there."""
+        if link not in self.rods:
+            return self.frames[link]
+        rod = self.rods[link]
+        before, s0 = previous_point(rod, s)
+        if s - s0 <= 1e-12:
+            return before
+        key = (link, s)
+        if key not in self.leaves:
+            self.nodes.append(rod_interval(rod, self.names.index(link), before, s0, s))
+            self.leaves[key] = len(self.nodes) - 1
+        return self.leaves[key], np.eye(4)
+
+    def point(self, link: str | None, s: float, position: Any) -> tuple[int, np.ndarray]:
+        """A point fixed to a link at s, or to the world, as (node, position in the node)."""
+        node, G = (-1, np.eye(4)) if link is None else self.anchor(link, s)
+        return node, _at(G, position)[:3, 3]
+
+    def model(self) -> Model:
+        """Order the nodes, those that carry or hold up something first, and freeze everything."""
+        robot = self.robot
+        actuation = actuation_tables(robot, self.rods, self.point, self.v_start)
+        frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
+        pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
+        order, rank, dynamic = _order(self.nodes, pulled)
+        nodes = [self.nodes[old] for old in order]
+        for node in nodes:
+            node.parent = int(rank[node.parent])
+
+        def moved(frame: Frame) -> Frame:
+            return int(rank[frame[0]]), frame[1]
+
+        actuation["segment_node"] = rank[actuation["segment_node"]].astype(np.int32)
+        parents = [robot.links[name].parent for name in self.names]
+        return Model(
+            name=robot.name,
+            gravity=np.array(robot.gravity, dtype=np.float64),
+            nq=self.q_start[-1],
+            nv=self.nv,
+            n_dynamic=dynamic,
+            link_names=tuple(self.names),
+            link_parent=np.array([-1 if p is None else self.names.index(p) for p in parents]),
+            link_q_start=np.array(self.q_start),
+            link_v_start=np.array(self.v_start),
+            link_mass=self.mass,
+            link_frame={name: moved(frame) for name, frame in self.frames.items()},
+            frames={name: moved(frame) for name, frame in frames.items()},
+            rods={name: _renumbered(rod, rank) for name, rod in self.rods.items()},
+            link_joint=tuple(robot.links[name].joint for name in self.names),
+            link_body=tuple(robot.links[name].body for name in self.names),
+            q_neutral=self.neutral,
+            dof_q=self.dof_q,
+            **node_arrays(nodes),
+            stiffness=self.K,
+            damping=self.D,
+            **_compressed_rows(self.K_linear, self.D),
+            dof_rest=self.rest,
+            group_node=np.array([rank[g[0]] for g in self.groups], dtype=np.int32),
+            group_rest=np.array([g[1] for g in self.groups]).reshape(-1, 4, 4),
+            group_stiffness=np.array([g[2] for g in self.groups]).reshape(-1, 6, 6),
+            load_node=np.array([rank[node] for _, node, _ in self.loads], dtype=np.int32),
+            load_placement=np.array([_at(G, load.position) for load, _, G in self.loads]).reshape(-1, 4, 4),
+            load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads], dtype=np.int32),
+            load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
+            load_varies=any(load.varies for load, _, _ in self.loads),
+            **actuation,
+        )
+
+    def _frame(self, frame: Any) -> Frame:
+        node, G = self.anchor(frame.link, frame.s)
+        return node, G @ checks.pose(frame.placement, "placement")
+
+
+def _at(G: np.ndarray, position: Any) -> np.ndarray:
+    """The frame G moved to a position given in it."""
+    moved = G.copy()
+    moved[:3, 3] += G[:3, :3] @ np.asarray(position, dtype=np.float64)
+    return moved
+
+
+def _pose_of(rest: np.ndarray) -> np.ndarray:
+    """4x4 of a stored pose: quaternion (w, x, y, z), then position for a free joint."""
+    w, x, y, z = rest[:4]
+    v = rest[1:4]
+    W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    g = np.eye(4)
+    g[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * (w * W + np.outer(v, v))
+    g[:3, 3] = rest[4:7] if len(rest) == 7 else 0.0
+    return g
+
+
+def _renumbered(rod: RodTable, rank: np.ndarray) -> RodTable:
+    base = (int(rank[rod.base[0]]), rod.base[1])
+    return RodTable(rod.length, rod.strain_basis, rod.strain_reference, rod.v_start, rod.q_shift, base,
+                    rank[rod.node], rod.node_s)  # fmt: skip
+
+
+def _order(nodes: list[Node], pulled: list[int]) -> tuple[list[int], np.ndarray, int]:
+    """Nodes that carry or hold up something first: old indices in the new order, new index of each (-1 stays), count."""
+    carries = np.array([bool(node.inertia.any()) for node in nodes] + [False])
+    carries[[n for n in pulled if n >= 0]] = True
+    for k in range(len(nodes) - 1, -1, -1):
+        if carries[k] and nodes[k].parent >= 0:
+            carries[nodes[k].parent] = True
+    order = sorted(range(len(nodes)), key=lambda k: (not carries[k], k))
+    rank = np.full(len(nodes) + 1, -1)
+    rank[order] = np.arange(len(nodes))
+    return order, rank, int(carries.sum())
+
+
+def _compressed_rows(K: np.ndarray, D: np.ndarray) -> dict[str, np.ndarray]:
+    """K and D on their common pattern, row by row."""
+    rows, columns = np.nonzero((K != 0.0) | (D != 0.0))
+    start = np.searchsorted(rows, np.arange(len(K) + 1))
+    return {
+        "elastic_start": start.astype(np.int32),
+        "elastic_column": columns.astype(np.int32),
+        "elastic_stiffness": K[rows, columns],
+        "elastic_damping": D[rows, columns],
+    }

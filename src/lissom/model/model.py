@@ -1,0 +1,130 @@
+"""Model: the frozen flat tables of a robot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, final
+
+import numpy as np
+
+from lissom.model.nodes import RodTable
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Model:
+    """A built robot: flat, read-only tables that every function takes. Made by Robot.build().
+
+    Fields (index sets first; *_start arrays end with a sentinel; SI units, 6-vectors angular first):
+        name; gravity (3,) [m/s²]; nq, nv, nu: sizes of q, v, u; n_dynamic: nodes that carry or hold up anything, the
+        rest are massless frames.
+        link_*: names, index of the parent (-1 world), start in q and v, mass [kg], base and tip frames (node, placement).
+        frame_*: named frames: (node, placement 4x4).
+        node_*: parent, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in v, shift from
+        v to q, inertia (n, 6, 6), and the runs of its strain basis: for each of the six
+        strains, where its values start and the index in v of the first.
+        run_*: values of the strain bases at the two points of a node, strain by strain.
+        dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack.
+        elastic_*: K and D in compressed rows.
+        group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
+        load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
+        point_*, path_*: strain points of tendons and chambers, and what runs through each.
+        segment_*: straight pieces of tendons between two points (node, position).
+        channel_gain (n_channels, nu): tensions and chamber pressures from u; joint_gain (nv, nu): joint forces from u;
+        custom_actuators: (function, (size, nu) gain) pairs.
+    """
+
+    name: str
+    gravity: np.ndarray
+    nq: int
+    nv: int
+    nu: int
+    n_dynamic: int
+    link_names: tuple[str, ...]
+    link_parent: np.ndarray
+    link_q_start: np.ndarray
+    link_v_start: np.ndarray
+    link_mass: np.ndarray
+    link_frame: dict[str, tuple[int, np.ndarray]]
+    frames: dict[str, tuple[int, np.ndarray]]
+    rods: dict[str, RodTable]
+    link_joint: tuple[Any, ...]
+    link_body: tuple[Any, ...]
+    q_neutral: np.ndarray
+    dof_q: np.ndarray
+    dof_rest: np.ndarray
+    node_parent: np.ndarray
+    node_kind: np.ndarray
+    node_link: np.ndarray
+    node_s: np.ndarray
+    node_placement: np.ndarray
+    node_h: np.ndarray
+    node_kappa: np.ndarray
+    node_xi1: np.ndarray
+    node_xi2: np.ndarray
+    node_v_start: np.ndarray
+    node_v_stop: np.ndarray
+    node_q_shift: np.ndarray
+    node_inertia: np.ndarray
+    node_run_start: np.ndarray
+    node_run_v: np.ndarray
+    run_phi1: np.ndarray
+    run_phi2: np.ndarray
+    stiffness: np.ndarray
+    damping: np.ndarray
+    elastic_start: np.ndarray
+    elastic_column: np.ndarray
+    elastic_stiffness: np.ndarray
+    elastic_damping: np.ndarray
+    group_node: np.ndarray
+    group_rest: np.ndarray
+    group_stiffness: np.ndarray
+    load_node: np.ndarray
+    load_placement: np.ndarray
+    load_is_body: np.ndarray
+    load_wrench: tuple[Any, ...]
+    load_varies: bool
+    point_q_shift: np.ndarray
+    point_xi: np.ndarray
+    point_run_start: np.ndarray
+    point_run_v: np.ndarray
+    point_phi: np.ndarray
+    point_path_start: np.ndarray
+    path_channel: np.ndarray
+    path_weight: np.ndarray
+    path_offset: np.ndarray
+    path_slope: np.ndarray
+    path_is_normal: np.ndarray
+    segment_channel: np.ndarray
+    segment_node: np.ndarray
+    segment_position: np.ndarray
+    channel_names: tuple[str, ...]
+    channel_is_tendon: np.ndarray
+    channel_gain: np.ndarray
+    joint_gain: np.ndarray
+    custom_actuators: tuple[Any, ...]
+    input_names: tuple[str, ...]
+    device: str = "cpu"
+    cache: dict[Any, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for item in fields(self):
+            value = getattr(self, item.name)
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+
+    def __repr__(self) -> str:
+        return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"
+
+    @property
+    def n_nodes(self) -> int:
+        """Number of nodes."""
+        return len(self.node_parent)
+
+    def on(self, device: str) -> Model:
+        """The same model whose functions run on another Warp device, such as "cuda:0"."""
+        return replace(self, device=device, cache={})
+
+    def neutral(self) -> np.ndarray:
+        """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
+        return self.q_neutral.copy()

@@ -1,0 +1,125 @@
+"""Nodes: what a rigid joint and an integration interval of a rod have in common, before they become flat tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from lissom.robot.joints import MotionKind
+
+ZANNAH = np.array([0.5 - np.sqrt(3.0) / 6.0, 0.5 + np.sqrt(3.0) / 6.0])
+
+
+@dataclass(frozen=True)
+class RodTable:
+    """One rod of a model: what is needed to place further points on it.
+
+    Fields:
+        length [m]; basis and reference strain as functions of s; start of its coordinates in v and the shift from v to
+        q; its base frame (node, placement); its nodes and their s, rising.
+    """
+
+    length: float
+    strain_basis: Any
+    strain_reference: Any
+    v_start: int
+    q_shift: int
+    base: tuple[int, np.ndarray]
+    node: np.ndarray
+    node_s: np.ndarray
+
+
+@dataclass
+class Node:
+    """A node of DESIGN eq. (1): parent, placement G, Ω from two strain points, inertia.
+
+    Fields:
+        parent: node index, -1 for the world. G: placement in the parent, 4x4.
+        Phi1, Phi2: (6, n) at the two Zannah points (equal and constant for a joint); xi1, xi2: reference strain there.
+        h: interval length [m], 1 for a joint; kappa: √3 h²/12, 0 for a joint.
+        v_start, q_shift: first coordinate in v, and how far it stands further on in q.
+        link, s: where it is on the robot.
+    """
+
+    parent: int
+    G: np.ndarray
+    link: int
+    s: float
+    v_start: int
+    q_shift: int
+    kind: MotionKind = MotionKind.EXP
+    Phi1: np.ndarray = field(default_factory=lambda: np.zeros((6, 0)))
+    Phi2: np.ndarray = field(default_factory=lambda: np.zeros((6, 0)))
+    xi1: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    xi2: np.ndarray = field(default_factory=lambda: np.zeros(6))
+    h: float = 1.0
+    kappa: float = 0.0
+    inertia: np.ndarray = field(default_factory=lambda: np.zeros((6, 6)))
+
+
+def rod_interval(rod: RodTable, link: int, parent: tuple[int, np.ndarray], s0: float, s1: float) -> Node:
+    """The node that carries a rod's frame from s0 to s1."""
+    points = s0 + ZANNAH * (s1 - s0)
+    h = (s1 - s0) * rod.length
+    Phi1, Phi2 = (rod.strain_basis(s) for s in points)
+    xi1, xi2 = (rod.strain_reference(s) for s in points)
+    return Node(parent[0], parent[1], link, s1, rod.v_start, rod.q_shift, MotionKind.EXP, Phi1, Phi2, xi1, xi2, h,
+                np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip
+
+
+def previous_point(rod: RodTable, s: float) -> tuple[tuple[int, np.ndarray], float]:
+    """The last computed frame of a rod at or before s: (node, placement) and its abscissa."""
+    k = int(np.searchsorted(rod.node_s, s + 1e-12, side="right")) - 1
+    if k < 0:
+        return rod.base, 0.0
+    return (int(rod.node[k]), np.eye(4)), float(rod.node_s[k])
+
+
+def node_arrays(nodes: list[Node]) -> dict[str, np.ndarray]:
+    """The flat tables of a list of nodes; index sets first, start arrays end with a sentinel."""
+    exp = [node.kind is MotionKind.EXP for node in nodes]
+    both = [np.stack([n.Phi1, n.Phi2]) if e else np.zeros((2, 6, 0)) for n, e in zip(nodes, exp)]
+    start, column, phi = component_runs(both, [n.v_start for n in nodes])
+    return {
+        "node_parent": np.array([n.parent for n in nodes], dtype=np.int32),
+        "node_kind": np.array([n.kind.value for n in nodes], dtype=np.int32),
+        "node_link": np.array([n.link for n in nodes], dtype=np.int32),
+        "node_s": np.array([n.s for n in nodes], dtype=np.float64),
+        "node_placement": np.array([n.G for n in nodes]).reshape(-1, 4, 4),
+        "node_h": np.array([n.h for n in nodes], dtype=np.float64),
+        "node_kappa": np.array([n.kappa for n in nodes], dtype=np.float64),
+        "node_xi1": np.array([n.xi1 for n in nodes]).reshape(-1, 6),
+        "node_xi2": np.array([n.xi2 for n in nodes]).reshape(-1, 6),
+        "node_v_start": np.array([n.v_start for n in nodes], dtype=np.int32),
+        "node_v_stop": np.array([n.v_start + n.Phi1.shape[1] for n in nodes], dtype=np.int32),
+        "node_q_shift": np.array([n.q_shift for n in nodes], dtype=np.int32),
+        "node_inertia": np.array([n.inertia for n in nodes]).reshape(-1, 6, 6),
+        "node_run_start": start,
+        "node_run_v": column,
+        "run_phi1": phi[:, 0].copy(),
+        "run_phi2": phi[:, 1].copy(),
+    }
+
+
+def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Bases (m, 6, n) as runs: for each of the six strains the stretch of columns that holds its non-zeros.
+
+    Returns:
+        start (len, 7): where each strain's run starts in the values, then where the last one stops.
+        v (len, 6): index in v of each run's first column.
+        values (total, m).
+    """
+    start, v, values = np.zeros((len(bases), 7), np.int32), np.zeros((len(bases), 6), np.int32), []
+    total = 0
+    for k, Phi in enumerate(bases):
+        for c in range(6):
+            used = np.flatnonzero((Phi[:, c] != 0.0).any(axis=0))
+            first, stop = (used[0], used[-1] + 1) if len(used) else (0, 0)
+            start[k, c], v[k, c] = total, v_start[k] + first
+            values.append(Phi[:, c, first:stop].T)
+            total += stop - first
+        start[k, 6] = total
+    width = bases[0].shape[0] if bases else 1
+    return start, v, np.concatenate([np.zeros((0, width)), *values])

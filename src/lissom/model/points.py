@@ -1,0 +1,59 @@
+"""Further points on a model: frames asked for after the build."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.model.model import Model
+from lissom.model.nodes import node_arrays, previous_point, rod_interval
+
+_KEPT = 32
+
+
+def frame_nodes(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[Model, np.ndarray, np.ndarray]:
+    """Where the frame `name` stands at each s: a model that has the nodes, their indices (-1 world), placements.
+
+    Raises:
+        ModelError: no link or frame has this name.
+    """
+    if name in model.frames:
+        frames = [model.frames[name]] * len(abscissae)
+        return model, *_split(frames)
+    if name not in model.link_frame:
+        known = sorted([*model.link_names, *model.frames])
+        raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
+    if name not in model.rods:
+        return model, *_split([model.link_frame[name]] * len(abscissae))
+    key = ("points", name, abscissae)
+    if key not in model.cache:
+        held = [k for k in model.cache if k[0] == "points"]
+        for old in held[: -_KEPT + 1]:
+            del model.cache[old]
+        model.cache[key] = _with_points(model, name, abscissae)
+    return model.cache[key]
+
+
+def _with_points(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[Model, np.ndarray, np.ndarray]:
+    rod, link = model.rods[name], model.link_names.index(name)
+    added, frames = [], []
+    for s in abscissae:
+        before, s0 = previous_point(rod, s)
+        if s - s0 <= 1e-12:
+            frames.append(before)
+            continue
+        added.append(rod_interval(rod, link, before, s0, s))
+        frames.append((model.n_nodes + len(added) - 1, np.eye(4)))
+    if not added:
+        return model, *_split(frames)
+    more = node_arrays(added)
+    more["node_run_start"] = (more["node_run_start"] + len(model.run_phi1)).astype(np.int32)
+    joined = {field: np.concatenate([getattr(model, field), more[field]]) for field in more}
+    return replace(model, **joined, cache={}), *_split(frames)
+
+
+def _split(frames: list[tuple[int, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+    nodes = np.array([node for node, _ in frames], dtype=np.int32)
+    return nodes, np.array([g for _, g in frames]).reshape(-1, 4, 4)

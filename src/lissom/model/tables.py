@@ -1,0 +1,124 @@
+"""The tables of a Model on a Warp device."""
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.model import Model
+from lissom.robot.joints import MotionKind
+
+EXP = wp.constant(wp.int32(MotionKind.EXP.value))
+SPHERICAL = wp.constant(wp.int32(MotionKind.SPHERICAL.value))
+FREE = wp.constant(wp.int32(MotionKind.FREE.value))
+
+
+vec7i = wp.types.vector(length=7, dtype=wp.int32)
+vec6i = wp.types.vector(length=6, dtype=wp.int32)
+
+
+@wp.struct
+class NodeRow:
+    """One node of Model; placement (R, p), inertia [[J, C], [Cᵀ, m]]."""
+
+    R: mat3
+    p: vec3
+    h: wp.float64
+    kappa: wp.float64
+    xi1: vec6
+    xi2: vec6
+    J: mat3
+    C: mat3
+    m: mat3
+    run_start: vec7i
+    run_v: vec6i
+    parent: wp.int32
+    kind: wp.int32
+    v_start: wp.int32
+    v_stop: wp.int32
+    q_shift: wp.int32
+    is_placed: wp.int32
+    has_inertia: wp.int32
+
+
+@wp.struct
+class Tables:
+    """What kernels read; the names and meanings are those of Model."""
+
+    nv: wp.int32
+    n_nodes: wp.int32
+    n_dynamic: wp.int32
+    origin_node: wp.int32
+    node: wp.array(dtype=NodeRow)
+    run_phi1: wp.array(dtype=wp.float64)
+    run_phi2: wp.array(dtype=wp.float64)
+    dof_q: wp.array(dtype=wp.int32)
+    dof_rest: wp.array(dtype=wp.float64)
+    elastic_start: wp.array(dtype=wp.int32)
+    elastic_column: wp.array(dtype=wp.int32)
+    elastic_stiffness: wp.array(dtype=wp.float64)
+    elastic_damping: wp.array(dtype=wp.float64)
+    group_node: wp.array(dtype=wp.int32)
+    group_R: wp.array(dtype=mat3)
+    group_p: wp.array(dtype=vec3)
+    group_stiffness: wp.array(dtype=mat6)
+    load_node: wp.array(dtype=wp.int32)
+    load_R: wp.array(dtype=mat3)
+    load_p: wp.array(dtype=vec3)
+    load_is_body: wp.array(dtype=wp.int32)
+    point_run_start: wp.array(dtype=vec7i)
+    point_run_v: wp.array(dtype=vec6i)
+    point_phi: wp.array(dtype=wp.float64)
+    point_xi: wp.array(dtype=vec6)
+    point_q_shift: wp.array(dtype=wp.int32)
+    point_path_start: wp.array(dtype=wp.int32)
+    path_channel: wp.array(dtype=wp.int32)
+    path_weight: wp.array(dtype=wp.float64)
+    path_offset: wp.array(dtype=vec3)
+    path_slope: wp.array(dtype=vec3)
+    path_is_normal: wp.array(dtype=wp.int32)
+    segment_channel: wp.array(dtype=wp.int32)
+    segment_node: wp.array2d(dtype=wp.int32)
+    segment_position: wp.array2d(dtype=vec3)
+    channel_gain: wp.array2d(dtype=wp.float64)
+    joint_gain: wp.array2d(dtype=wp.float64)
+
+
+def device_tables(model: Model) -> Tables:
+    """The model's tables on its device, made once."""
+    if "tables" not in model.cache:
+        model.cache["tables"] = _make(model)
+    return model.cache["tables"]
+
+
+def _make(model: Model) -> Tables:
+    t = Tables()
+    roots = (model.node_kind == MotionKind.FREE.value) & (model.node_parent == -1)
+    t.nv, t.n_nodes, t.n_dynamic = model.nv, model.n_nodes, model.n_dynamic
+    t.origin_node = int(roots.argmax()) if roots.any() else -1
+    special = {
+        "node": _node_rows(model),
+        "group_R": model.group_rest[:, :3, :3],
+        "group_p": model.group_rest[:, :3, 3],
+        "load_R": model.load_placement[:, :3, :3],
+        "load_p": model.load_placement[:, :3, 3],
+    }
+    for name, variable in Tables.vars.items():
+        if isinstance(variable.type, wp.array):
+            value = special[name] if name in special else getattr(model, name)
+            setattr(t, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
+    return t
+
+
+def _node_rows(model: Model) -> np.ndarray:
+    """The node_* arrays of a model as one structured array."""
+    rows = np.zeros(model.n_nodes, dtype=NodeRow.numpy_dtype())
+    g, inertia = model.node_placement, model.node_inertia
+    rows["R"], rows["p"] = g[:, :3, :3], g[:, :3, 3]
+    rows["J"], rows["C"], rows["m"] = inertia[:, :3, :3], inertia[:, :3, 3:], inertia[:, 3:, 3:]
+    rows["is_placed"] = (g != np.eye(4)).any(axis=(1, 2))
+    rows["has_inertia"] = inertia.any(axis=(1, 2))
+    for name in ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "kind", "v_start", "v_stop", "q_shift"):
+        rows[name] = getattr(model, f"node_{name}")
+    return rows
