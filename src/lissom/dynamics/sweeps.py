@@ -20,10 +20,10 @@ from lissom.model.tables import EXP, FREE, Tables, vec6i, vec7i
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
 FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 
-STATUS_NOT_FINITE = wp.constant(wp.int32(1))
-STATUS_QUATERNION = wp.constant(wp.int32(2))
-STATUS_FULL_TURN = wp.constant(wp.int32(3))
-STATUS_SINGULAR = wp.constant(wp.int32(100))
+STATUS_NOT_FINITE = wp.constant(1)
+STATUS_QUATERNION = wp.constant(2)
+STATUS_FULL_TURN = wp.constant(3)
+STATUS_SINGULAR = wp.constant(100)
 
 
 @wp.struct
