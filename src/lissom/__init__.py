@@ -63,6 +63,12 @@ _PUBLIC = {
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
+    "statics.equilibrium": ("Equilibrium", "solve_statics"),
+    "statics.tangent_stiffness": ("tangent_stiffness",),
+    "integration.simulate": ("simulate",),
+    "integration.inputs": ("Samples",),
+    "integration.trajectory": ("Statistics", "Trajectory"),
+    "integration.energy_balance": ("EnergyBalance", "energy_balance"),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

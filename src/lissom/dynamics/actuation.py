@@ -42,9 +42,7 @@ STRAIN_AT = """
 
 
 @wp.func_native(STRAIN_AT)
-def strain_at(
-    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows
-) -> vec6:
+def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows) -> vec6:
     """Φ q at one strain point."""
     ...
 
@@ -58,9 +56,7 @@ PROJECT_AT = """
 
 
 @wp.func_native(PROJECT_AT)
-def project_at(
-    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, y: vec6, tau: Rows
-):
+def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, y: vec6, tau: Rows):
     """tau += Φᵀ y at one strain point."""
     ...
 
@@ -80,9 +76,7 @@ def path_tangent(t: Tables, xi: vec6, e: int):
 def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64, tau: Rows):
     """tau += sign · (generalised force of the paths inside rods), for forces channel[i, c]."""
     for k in range(t.point_xi.shape[0]):
-        xi = t.point_xi[k] + strain_at(
-            t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q
-        )
+        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
         y = vec6()
         for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
             direction, stretch = path_tangent(t, xi, e)
@@ -117,9 +111,7 @@ def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.
 
 
 @wp.kernel
-def actuation_kernel(
-    t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int
-):
+def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, q, q)
     origin = sweeps.base_origin(t, q, i)
@@ -140,9 +132,7 @@ def actuation_kernel(
         for j in range(t.nv):
             B[i, c * t.nv + j] = tau[i, j]
     for k in range(t.point_xi.shape[0]):
-        xi = t.point_xi[k] + strain_at(
-            t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q
-        )
+        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
         for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
             direction, stretch = path_tangent(t, xi, e)
             c = t.path_channel[e]

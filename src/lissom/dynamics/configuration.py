@@ -1,6 +1,6 @@
 """Moving on the manifold of configurations.
 
-    q ⊕ δ: coordinates add; a quaternion turns by exp(δ) on its right; a free joint (R exp ω, p + R V(ω) v)      (1)
+q ⊕ δ: coordinates add; a quaternion turns by exp(δ) on its right; a free joint (R exp ω, p + R V(ω) v)      (1)
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Elastic and viscous forces of rods and joint springs.
 
-    τ = K (q − q_rest) + D v,   and for a spherical or free joint  τ = T(x)⁻ᵀ K x,  x = log(g_rest⁻¹ g)    (1)
+τ = K (q − q_rest) + D v,   and for a spherical or free joint  τ = T(x)⁻ᵀ K x,  x = log(g_rest⁻¹ g)    (1)
 """
 
 from __future__ import annotations
@@ -76,7 +76,17 @@ def elastic_force(
 ):
     """Add (1) to tau."""
     elastic_rows(
-        t.nv, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, t.dof_q, t.dof_rest, i, q, v, tau
+        t.nv,
+        t.elastic_start,
+        t.elastic_column,
+        t.elastic_stiffness,
+        t.elastic_damping,
+        t.dof_q,
+        t.dof_rest,
+        i,
+        q,
+        v,
+        tau,
     )
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]

@@ -42,9 +42,7 @@ class Energy:
 
 
 @wp.kernel
-def energy_kernel(
-    t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int
-):
+def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
     origin = sweeps.base_origin(t, q, i)

@@ -1,6 +1,6 @@
 """Forward dynamics: the acceleration that given inputs produce.
 
-    M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
+M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from lissom.dynamics.linear_solve import ldl_solve
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
-from lissom.errors import ModelError
+from lissom.errors import ModelError, ShapeError
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -124,7 +124,6 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (len(model.load_wrench),), vec6)
-    w.host["gravity"][0] = model.gravity
     return w
 
 
@@ -147,11 +146,14 @@ def _make_residual(model: Model, batch: int) -> Workspace:
     return w
 
 
-def _fill(w: Workspace, model: Model, t: float, **values: np.ndarray) -> None:
+def _fill(w: Workspace, model: Model, t: float, factor: float, **values: np.ndarray) -> None:
     for name, value in values.items():
         w.host[name][:] = value
+    if factor != 1.0:
+        w.host["u"][:] *= factor
+    w.host["gravity"][0] = factor * model.gravity
     if model.load_wrench:
-        w.host["load"][:] = load_wrenches(model, t)
+        w.host["load"][:] = factor * load_wrenches(model, t)
     if model.custom_actuators:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u
@@ -160,17 +162,18 @@ def _fill(w: Workspace, model: Model, t: float, **values: np.ndarray) -> None:
 def run_forward_dynamics(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float) -> Workspace:
     """Accelerations of a batch (n, ...) left in `a`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", len(q), _make)
-    _fill(w, model, t, q=q, v=v, u=u)
+    _fill(w, model, t, 1.0, q=q, v=v, u=u)
     w.run()
     return w
 
 
 def run_residual(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
 ) -> Workspace:
-    """ID(q, v, a) − B(q) u of a batch (n, ...) left in `tau`; the caller looks at `status`."""
+    """ID(q, v, a) − B(q) u of a batch (n, ...) left in `tau`, with gravity, loads and u times factor; the caller looks
+    at `status`."""
     w = workspace(model, "residual", len(q), _make_residual)
-    _fill(w, model, t, q=q, v=v, a=a, u=u)
+    _fill(w, model, t, factor, q=q, v=v, a=a, u=u)
     w.run()
     return w
 
@@ -202,8 +205,6 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     n = batch_of(lead)
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for x in (q, v, u)]
     if not np.isfinite(rows[2]).all():
-        from lissom.errors import ShapeError
-
         raise ShapeError("u: must be finite, got NaN or infinity")
     w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
     raise_if_massless(model, w)

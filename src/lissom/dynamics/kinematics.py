@@ -1,7 +1,7 @@
 """Forward kinematics: poses, twists, accelerations and Jacobians of nodes, links, rod points and frames.
 
-    J = Σ S over the path from the base,   J̇ = Σ Ṡ      in the base frame                                 (1)
-    J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body frame                                  (2)
+J = Σ S over the path from the base,   J̇ = Σ Ṡ      in the base frame                                 (1)
+J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body frame                                  (2)
 """
 
 from __future__ import annotations

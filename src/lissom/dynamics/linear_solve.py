@@ -36,10 +36,7 @@ LDL_SOLVE = """
 
 
 @wp.func_native(LDL_SOLVE)
-def ldl_solve(
-    n: int, width: int, i: int, A: wp.array2d(dtype=wp.float64), x: wp.array2d(dtype=wp.float64)
-) -> int:
+def ldl_solve(n: int, width: int, i: int, A: wp.array2d(dtype=wp.float64), x: wp.array2d(dtype=wp.float64)) -> int:
     """Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are
     overwritten. Returns 0, or 1 + the index of a pivot that rounding could have made."""
     ...
-

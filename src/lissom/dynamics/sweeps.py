@@ -202,9 +202,7 @@ def place_interval(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6, 
 def outward_pose(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.float64), origin: vec3):
     """Pose of node k (1)."""
     if t.node[k].kind == EXP:
-        x = strain_sums(
-            t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, q, q
-        )
+        x = strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, q, q)
         place_interval(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2, origin)
     else:
         place_group(t, s, i, k, q, origin)
@@ -250,9 +248,7 @@ def outward_motion(
         acc = s.node[i, parent].acc
     twist = vec6()
     if t.node[k].kind == EXP:
-        x = strain_sums(
-            t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a
-        )
+        x = strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a)
         xi1 = x[0] + t.node[k].xi1
         xi2 = x[1] + t.node[k].xi2
         d1 = x[2]

@@ -70,8 +70,9 @@ class Workspace:
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
         for first, stop in zip(edges[:-1], edges[1:]):
             self.launches.append(
-                wp.launch(kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device,
-                          record_cmd=True)  # fmt: skip
+                wp.launch(
+                    kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device, record_cmd=True
+                )  # fmt: skip
             )
 
     def run(self) -> None:

@@ -1,6 +1,6 @@
 """Fourth-order Magnus expansion of one interval, inside kernels.
 
-    Ω = h/2 (ξ₁ + ξ₂) + κ ad(ξ₁) ξ₂,    κ = √3 h²/12                                                     (1)
+Ω = h/2 (ξ₁ + ξ₂) + κ ad(ξ₁) ξ₂,    κ = √3 h²/12                                                     (1)
 """
 
 from __future__ import annotations

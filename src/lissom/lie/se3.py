@@ -1,6 +1,6 @@
 """Rigid motions, inside kernels. A pose is the pair (R, p); an operator [[A, 0], [B, A]] is the pair (A, B).
 
-    T = [[T_w, 0], [Q, T_w]],  Q = D T_w[u]      Ṫ = [[D[ẇ], 0], [D²[u, ẇ] + D[u̇], D[ẇ]]]                (1)
+T = [[T_w, 0], [Q, T_w]],  Q = D T_w[u]      Ṫ = [[D[ẇ], 0], [D²[u, ẇ] + D[u̇], D[ẇ]]]                (1)
 """
 
 from __future__ import annotations
@@ -185,9 +185,7 @@ def relative_twist(x: vec6, x_dot: vec6, c: vec10) -> vec6:
     w = angular(x)
     u = linear(x)
     a = angular(x_dot)
-    return join(
-        tangent_apply(w, a, c), tangent_derivative_apply(w, u, a, c) + tangent_apply(w, linear(x_dot), c)
-    )
+    return join(tangent_apply(w, a, c), tangent_derivative_apply(w, u, a, c) + tangent_apply(w, linear(x_dot), c))
 
 
 @wp.func

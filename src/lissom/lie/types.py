@@ -40,9 +40,7 @@ vec3 = wp.vec3d
 mat3 = wp.mat33d
 
 
-CPU_FLAGS = (
-    "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-callsite-threshold=3000 -ffp-contract=fast"
-)
+CPU_FLAGS = "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-callsite-threshold=3000 -ffp-contract=fast"
 
 
 def kernel_options() -> dict[str, Any]:

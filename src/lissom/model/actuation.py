@@ -9,7 +9,15 @@ import numpy as np
 
 from lissom.model.nodes import RodTable, component_runs
 from lissom.model.quadrature import gauss_rule
-from lissom.robot.actuators import Chamber, CustomActuator, JointActuator, PathRod, Tendon, offset_function, offset_slope
+from lissom.robot.actuators import (
+    Chamber,
+    CustomActuator,
+    JointActuator,
+    PathRod,
+    Tendon,
+    offset_function,
+    offset_slope,
+)
 from lissom.robot.bodies import Rod
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot

@@ -58,6 +58,7 @@ class _Assembly:
         self.neutral = np.concatenate(neutral)
         self.nv = self.v_start[-1]
         self.dof_q = np.full(self.nv, -1, dtype=np.int32)
+        self.scale = np.ones(self.nv)
         self.K, self.D = np.zeros((self.nv, self.nv)), np.zeros((self.nv, self.nv))
         self.K_linear, self.rest = np.zeros((self.nv, self.nv)), np.zeros(self.nv)
 
@@ -145,6 +146,8 @@ class _Assembly:
                     K += weight * Phi.T @ section.stiffness @ Phi
                     D += weight * Phi.T @ section.damping @ Phi
         block = slice(v, v + n)
+        turning = np.any([table.strain_basis(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7)], axis=0)
+        self.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
         K, D = (K + K.T) / 2, (D + D.T) / 2
         self.K[block, block] = self.K_linear[block, block] = K
         self.D[block, block] = D
@@ -211,6 +214,7 @@ class _Assembly:
             damping=self.D,
             **_compressed_rows(self.K_linear, self.D),
             dof_rest=self.rest,
+            dof_scale=self.scale,
             group_node=np.array([rank[g[0]] for g in self.groups], dtype=np.int32),
             group_rest=np.array([g[1] for g in self.groups]).reshape(-1, 4, 4),
             group_stiffness=np.array([g[2] for g in self.groups]).reshape(-1, 6, 6),

@@ -24,7 +24,8 @@ class Model:
         v to q, inertia (n, 6, 6), and the runs of its strain basis: for each of the six
         strains, where its values start and the index in v of the first.
         run_*: values of the strain bases at the two points of a node, strain by strain.
-        dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack.
+        dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack,
+        and its natural size: 1/length for a rod's curvatures and twist, 1 otherwise.
         elastic_*: K and D in compressed rows.
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
         load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
@@ -53,6 +54,7 @@ class Model:
     q_neutral: np.ndarray
     dof_q: np.ndarray
     dof_rest: np.ndarray
+    dof_scale: np.ndarray
     node_parent: np.ndarray
     node_kind: np.ndarray
     node_link: np.ndarray

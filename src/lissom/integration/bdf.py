@@ -1,0 +1,150 @@
+"""Adaptive stiff integration by SUNDIALS CVODE.
+
+The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is differenced in one
+batch of forward dynamics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.configuration import configuration_rate, groups, unit_quaternions
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.errors import ConvergenceError
+from lissom.model.model import Model
+
+_MAX_STEPS = 200_000
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+class StateDerivative:
+    """ẋ = f(t, x) and its Jacobian for x = (q, v), in the form CVODE asks for; counts its evaluations."""
+
+    def __init__(self, model: Model, law: Callable[[float, np.ndarray, np.ndarray], np.ndarray]) -> None:
+        self.model, self.law = model, law
+        self.held: np.ndarray | None = None
+        self.evaluations = self.jacobians = 0
+        self.error: Exception | None = None
+        self.plain = not groups(model)
+        scale = model.dof_scale
+        q_scale = np.ones(model.nq)
+        on_q = model.dof_q >= 0
+        q_scale[model.dof_q[on_q]] = scale[on_q]
+        self.scale = np.concatenate([q_scale, scale])
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The inputs now: held by a sampled controller, or asked for."""
+        return self.law(t, q, v) if self.held is None else self.held
+
+    def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
+        """f at one time for states (n, nq + nv)."""
+        model = self.model
+        q, v = x[:, : model.nq], x[:, model.nq :]
+        if self.held is None:
+            u = np.array([self.law(t, unit_quaternions(model, a), b) for a, b in zip(q, v)])
+        else:
+            u = np.broadcast_to(self.held, (len(x), model.nu))
+        w = run_forward_dynamics(model, q, v, u, t)
+        raise_if_massless(model, w)
+        rate = v if self.plain else configuration_rate(model, q, v)
+        return np.concatenate([rate, w.host["a"]], axis=1)
+
+    def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
+        """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
+        self.evaluations += 1
+        try:
+            out[:] = self._rows(t, np.array(x)[None])[0]
+        except Exception as error:
+            self.error = error
+            raise
+
+    def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
+        """∂f/∂x by forward differences, all columns in one batch."""
+        self.jacobians += 1
+        try:
+            step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
+            rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
+            out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def integrate_bdf(
+    model: Model,
+    f: StateDerivative,
+    x0: np.ndarray,
+    times: np.ndarray | None,
+    duration: float,
+    period: float,
+    rtol: float,
+    atol: float,
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+
+    Raises:
+        ConvergenceError: at which time CVODE stopped and what to try, without a partial result.
+    """
+    x, t, steps = x0, 0.0, 0
+    f.held = f.law(0.0, *_split(model, x)) if np.isfinite(period) else None
+    yield t, x, f.inputs(t, *_split(model, x)), steps
+    wanted = iter(times[1:] if times is not None else ())
+    target = next(wanted, None)
+    sample = 1
+    while t < duration:
+        stop = min(duration, sample * period)
+        solver = _solver(f, rtol, atol)
+        _guarded(f, t, solver.init_step, t, x)
+        while t < stop:
+            result = _guarded(f, t, solver.step, stop, method="onestep", tstop=stop)
+            if not result.success or not np.isfinite(result.y).all():
+                raise _failure(t, steps, str(result.message))
+            t_new = float(np.ravel(result.t)[-1])
+            steps += t_new > t  # after an output inside a step, CVODE first hands out the end of that step again
+            if steps > _MAX_STEPS:
+                raise _failure(t, steps, f"more than {_MAX_STEPS} steps")
+            x = np.array(result.y, dtype=np.float64).reshape(-1, len(x0))[-1]
+            if times is None:
+                yield t_new, x, f.inputs(t_new, *_split(model, x)), steps
+            while target is not None and target <= t_new:
+                at = x
+                if target < t_new:
+                    inside = _guarded(f, t, solver.step, target, method="normal")
+                    at = np.array(inside.y, dtype=np.float64).reshape(-1, len(x0))[-1]
+                yield float(target), at, f.inputs(float(target), *_split(model, at)), steps
+                target = next(wanted, None)
+            t = t_new
+        if np.isfinite(period) and t < duration:
+            f.held = f.law(t, *_split(model, x))
+            sample += 1
+
+
+def _solver(f: StateDerivative, rtol: float, atol: float) -> Any:
+    from sksundae.cvode import CVODE
+
+    return CVODE(f, rtol=rtol, atol=atol, jacfn=f.jacobian, max_num_steps=_MAX_STEPS)
+
+
+def _split(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return unit_quaternions(model, x[: model.nq]), x[model.nq :]
+
+
+def _guarded(f: StateDerivative, t: float, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call CVODE; what the right-hand side raised goes to the caller, any failure of CVODE's own becomes ours."""
+    try:
+        result = call(*args, **options)
+    except Exception as error:
+        if f.error is not None:
+            raise f.error from error
+        raise _failure(t, 0, str(error)) from error
+    if f.error is not None:
+        raise f.error
+    return result
+
+
+def _failure(t: float, steps: int, why: str) -> ConvergenceError:
+    return ConvergenceError(f"simulation by bdf stopped at t={t:.6g} s after {steps} steps: {why}; try a looser or "
+                            "tighter rtol, smoother inputs, some damping, or more Gauss points")  # fmt: skip

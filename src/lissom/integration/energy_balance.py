@@ -1,0 +1,63 @@
+"""The energy balance of a simulated motion: a check on everything at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.integrate import cumulative_simpson
+
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.energy import energy
+from lissom.dynamics.inverse_dynamics import external_force
+from lissom.integration.trajectory import Trajectory
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class EnergyBalance:
+    """E(t) − E(0) = work of inputs and loads − dissipation.
+
+    Fields, each (n,) [J] at the times of the trajectory:
+        kinetic, gravitational, elastic: energies. work: of inputs and loads. dissipated: by damping.
+        error: what does not balance. residual: the largest |error| over the energy exchanged so far [-].
+    """
+
+    kinetic: np.ndarray
+    gravitational: np.ndarray
+    elastic: np.ndarray
+    work: np.ndarray
+    dissipated: np.ndarray
+    error: np.ndarray
+    residual: float
+
+
+def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
+    """Energies, work and dissipation along one motion, and how well they balance.
+
+    Args:
+        trajectory: of one motion, with times close enough to resolve it: powers are integrated over them.
+    Returns:
+        EnergyBalance.
+    Accuracy: that of Simpson's rule on the trajectory's times; O(Δt⁴).
+    """
+    t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
+    E = energy(model, q, v)
+    force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)
+    if model.load_wrench:
+        force = force + np.array([external_force(model, row, gravity=False, t=time) for row, time in zip(q, t)])
+    work = _integral(t, np.einsum("ti,ti->t", force, v))
+    dissipated = _integral(t, np.einsum("ti,ij,tj->t", v, model.damping, v))
+    error = E.total - E.total[0] - work + dissipated
+    exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
+    residual = float(np.abs(error).max() / exchanged) if exchanged > 0.0 else 0.0
+    return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual)
+
+
+def _integral(t: np.ndarray, power: np.ndarray) -> np.ndarray:
+    if len(t) < 3:
+        steps = 0.5 * np.diff(t) * (power[1:] + power[:-1])
+        return np.concatenate([[0.0], np.cumsum(steps)])
+    return cumulative_simpson(power, x=t, initial=0.0)

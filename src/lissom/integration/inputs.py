@@ -1,0 +1,92 @@
+"""Inputs as functions of time, and controllers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.workspace import stack
+from lissom.errors import ModelError, ShapeError
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Samples:
+    """Inputs given at times, linear in between and held beyond the ends.
+
+    Args:
+        t: rising times [s], shape (n,).
+        u: inputs there, shape (n, nu).
+    Raises:
+        ShapeError: the argument, the expected and the received shape, or what is not finite.
+    """
+
+    t: Any
+    u: Any
+
+    def __post_init__(self) -> None:
+        t, u = np.asarray(self.t, dtype=np.float64), np.asarray(self.u, dtype=np.float64)
+        if t.ndim != 1 or len(t) == 0 or u.ndim != 2 or len(u) != len(t):
+            raise ShapeError(f"samples: expected t of shape (n,) and u of shape (n, nu), got {t.shape} and {u.shape}")
+        if not (np.isfinite(t).all() and np.isfinite(u).all()):
+            raise ShapeError("samples: must be finite, got NaN or infinity")
+        if np.any(np.diff(t) <= 0):
+            raise ShapeError("samples: t must rise strictly")
+        object.__setattr__(self, "t", t)
+        object.__setattr__(self, "u", u)
+
+    def __call__(self, t: float) -> np.ndarray:
+        """The inputs at time t, shape (nu,)."""
+        k = int(np.clip(np.searchsorted(self.t, t) - 1, 0, max(len(self.t) - 2, 0)))
+        if len(self.t) == 1:
+            return self.u[0]
+        x = (t - self.t[k]) / (self.t[k + 1] - self.t[k])
+        return self.u[k] + min(max(x, 0.0), 1.0) * (self.u[k + 1] - self.u[k])
+
+
+def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
+    """u as a function of time that checks what it returns: None, (nu,), Samples or a function of t."""
+    if u is None:
+        constant = np.zeros(model.nu)
+        return lambda t: constant
+    if isinstance(u, Samples):
+        if u.u.shape[1] != model.nu:
+            raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
+        return u
+    if callable(u):
+        return lambda t: checked_input(model, u(t), "u", t)
+    row = stack("u", u, model.nu)
+    if row.ndim != 1:
+        raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
+    constant = checked_input(model, row, "u", 0.0)
+    return lambda t: constant
+
+
+def checked_input(model: Model, value: Any, name: str, t: float) -> np.ndarray:
+    """A finite input of shape (nu,), or ShapeError naming where it came from."""
+    row = np.asarray(value, dtype=np.float64)
+    if row.shape != (model.nu,):
+        raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {row.shape}")
+    if not np.isfinite(row).all():
+        raise ShapeError(f"{name} at t={t:g}: must be finite, got NaN or infinity")
+    return row
+
+
+def control_law(model: Model, u: Any, controller: Any, period: float | None) -> tuple[Callable[..., np.ndarray], float]:
+    """The input as a function of (t, q, v), and the period at which it is held (infinite when it is continuous)."""
+    if controller is None:
+        if period is not None:
+            raise ModelError("period: needs a controller (got no controller)")
+        feed = input_function(model, u)
+        return lambda t, q, v: feed(t), np.inf
+    if u is not None:
+        raise ModelError("controller: give u or a controller, not both (got both)")
+    if not callable(controller):
+        raise ModelError(f"controller: must be a function of (t, q, v) (got {controller!r})")
+    if period is not None and not (np.isfinite(period) and period > 0.0):
+        raise ModelError(f"period: must be > 0 (got {period!r})")
+    return (lambda t, q, v: checked_input(model, controller(t, q, v), "controller", t)), period or np.inf

@@ -1,0 +1,160 @@
+"""Simulate a robot: choose the method, collect the motion, report progress."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.configuration import integrate, unit_quaternions
+from lissom.dynamics.forward_dynamics import run_forward_dynamics
+from lissom.dynamics.workspace import stack
+from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.integration.bdf import StateDerivative, integrate_bdf
+from lissom.integration.inputs import control_law
+from lissom.integration.trajectory import Statistics, Trajectory
+from lissom.model.model import Model
+
+METHODS = {"bdf": integrate_bdf}
+
+
+def simulate(
+    model: Model,
+    duration: float,
+    q0: Any = None,
+    v0: Any = None,
+    u: Any = None,
+    *,
+    method: str = "bdf",
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+    t_eval: Any = None,
+    controller: Any = None,
+    period: float | None = None,
+    progress: bool = False,
+) -> Trajectory:
+    """Motion of a robot from t = 0.
+
+        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext
+
+    Args:
+        duration: [s].
+        q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
+        u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
+        method: "bdf" (SUNDIALS CVODE, adaptive, stiff).
+        rtol, atol: relative and absolute tolerance of the state's components.
+        t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
+        controller: function of (t, q, v) that returns u, instead of `u`; called at every evaluation, or every `period`
+            seconds and held in between.
+        progress: show a progress bar.
+    Returns:
+        Trajectory; leading axes of q0 and v0 give a batch, for which t_eval is needed.
+    Raises:
+        ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
+        ModelError, ShapeError: an argument is wrong.
+    """
+    start = model.neutral() if q0 is None else stack("q0", q0, model.nq)
+    start = integrate(model, start, np.zeros(model.nv))
+    speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
+    if not np.isfinite(speed).all():
+        raise ShapeError("v0: must be finite, got NaN or infinity")
+    _check_numbers(duration=duration, rtol=rtol, atol=atol)
+    if method not in METHODS:
+        raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
+    times = _times(t_eval, float(duration))
+    lead = np.broadcast_shapes(start.shape[:-1], speed.shape[:-1])
+    if lead and times is None:
+        raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
+    law, hold = control_law(model, u, controller, period)
+    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, speed)]
+    motions = []
+    for q, v in zip(*rows):
+        f = StateDerivative(model, law)
+        with _progress_bar(progress, float(duration)) as advance:
+            points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol)
+            motions.append(_collect(model, f, points, method, advance))
+    return motions[0] if not lead else _stacked(motions, lead)
+
+
+def _check_numbers(**values: Any) -> None:
+    for name, value in values.items():
+        good = isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        if not good:
+            raise ModelError(f"{name}: must be a finite number > 0 (got {value!r})")
+
+
+def _times(t_eval: Any, duration: float) -> np.ndarray | None:
+    """The wanted times with 0 in front, checked."""
+    if t_eval is None:
+        return None
+    times = np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
+    if times.ndim != 1 or len(times) == 0:
+        raise ShapeError(f"t_eval: expected shape (n,), got {times.shape}")
+    inside = np.isfinite(times).all() and times[0] >= 0.0 and times[-1] <= duration * (1 + 1e-12)
+    if not inside or np.any(np.diff(times) <= 0):
+        raise ShapeError(f"t_eval: must rise strictly within [0, {duration:g}], got {t_eval!r}")
+    times = np.minimum(times, duration)
+    return times if times[0] == 0.0 else np.concatenate([[0.0], times])
+
+
+def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any) -> Trajectory:
+    """Run the method to its end, or to its failure, which then carries what there is."""
+    t, x, u, steps = [], [], [], 0
+    began = time.perf_counter()
+
+    def so_far() -> Trajectory:
+        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
+        states = np.array(x).reshape(len(t), -1)
+        q, v = unit_quaternions(model, states[:, : model.nq]), states[:, model.nq :]
+        inputs = np.array(u).reshape(len(t), model.nu)
+        a = _accelerations(model, np.array(t), q, v, inputs)
+        return Trajectory(np.array(t), q, v, a, inputs, np.zeros((len(t), 0)), cost)
+
+    try:
+        for time_now, state, inputs, steps in points:
+            t.append(time_now)
+            x.append(state)
+            u.append(inputs)
+            advance(time_now)
+    except ConvergenceError as error:
+        raise ConvergenceError(str(error), so_far()) from error
+    return so_far()
+
+
+def _accelerations(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
+    if not model.load_varies:
+        return run_forward_dynamics(model, q, v, u, 0.0).host["a"].copy()
+    rows = [run_forward_dynamics(model, q[k : k + 1], v[k : k + 1], u[k : k + 1], t[k]).host["a"][0].copy()
+            for k in range(len(t))]  # fmt: skip
+    return np.array(rows).reshape(len(t), model.nv)
+
+
+def _stacked(motions: list[Trajectory], lead: tuple[int, ...]) -> Trajectory:
+    costs = [motion.statistics for motion in motions]
+    total = Statistics(costs[0].method, *(sum(getattr(c, n) for c in costs) for n in
+                                          ("steps", "evaluations", "jacobians", "wall_time")))  # fmt: skip
+    arrays = {n: np.array([getattr(m, n) for m in motions]) for n in ("q", "v", "a", "u", "multipliers")}
+    return Trajectory(
+        t=motions[0].t, **{n: x.reshape(*lead, *x.shape[1:]) for n, x in arrays.items()}, statistics=total
+    )
+
+
+@contextmanager
+def _progress_bar(show: bool, duration: float) -> Iterator[Any]:
+    """A function to call with the time reached."""
+    if not show:
+        yield lambda t: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = [
+        "[progress.description]{task.description}",
+        BarColumn(),
+        TextColumn("{task.completed:.2f} of {task.total:g} s"),
+    ]
+    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
+        task = bar.add_task("simulating", total=duration)
+        yield lambda t: bar.update(task, completed=t)

@@ -1,0 +1,105 @@
+"""Trajectories: what a simulation returns, and its files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from lissom.errors import ShapeError
+
+
+@final
+@dataclass(frozen=True)
+class Statistics:
+    """What a simulation cost.
+
+    Fields:
+        method; steps, evaluations of the acceleration, jacobians; wall_time [s].
+    """
+
+    method: str
+    steps: int
+    evaluations: int
+    jacobians: int
+    wall_time: float
+
+
+@final
+@dataclass(frozen=True)
+class Trajectory:
+    """A simulated motion.
+
+    Fields (a batch adds leading axes before n):
+        t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
+        multipliers: constraint forces (n, 0), none without constraints. statistics: what it cost.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    multipliers: np.ndarray
+    statistics: Statistics
+
+    def save(self, path: str | Path) -> None:
+        """Write to .npz (everything) or .csv (a table with one header row; one motion only)."""
+        path = Path(path)
+        if path.suffix == ".npz":
+            np.savez(path, **self._arrays(), statistics=json.dumps(asdict(self.statistics)))
+        elif path.suffix == ".csv":
+            if self.q.ndim != 2:
+                raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {self.q.shape[:-2]}")
+            columns = {name: x[:, None] if x.ndim == 1 else x for name, x in self._arrays().items()}
+            names = ["t"] + [f"{n}{k}" for n, x in columns.items() if n != "t" for k in range(x.shape[1])]
+            text = "# " + json.dumps(asdict(self.statistics))
+            header = f"{','.join(names)}"
+            np.savetxt(path, np.hstack(list(columns.values())), delimiter=",", header=header, comments="",
+                       footer=text, fmt="%.17g")  # fmt: skip
+        else:
+            raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+
+    @classmethod
+    def load(cls, path: str | Path) -> Trajectory:
+        """Read what `save` wrote.
+
+        Raises:
+            ShapeError: the file is not a trajectory; the message says why.
+        """
+        path = Path(path)
+        try:
+            if path.suffix == ".npz":
+                with np.load(path, allow_pickle=False) as file:
+                    arrays = {name: file[name] for name in cls._names()}
+                    statistics = Statistics(**json.loads(str(file["statistics"])))
+                return cls(**arrays, statistics=statistics)
+            if path.suffix == ".csv":
+                return cls._load_table(path)
+        except (KeyError, ValueError, TypeError, EOFError, IndexError) as error:
+            raise ShapeError(f"{path}: is not a trajectory file ({error})") from error
+        raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+
+    @classmethod
+    def _load_table(cls, path: Path) -> Trajectory:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        names = lines[0].split(",")
+        table = np.loadtxt(lines[1:-1], delimiter=",", ndmin=2)
+        if table.shape[1] != len(names):
+            raise ValueError(f"{len(names)} names above {table.shape[1]} columns")
+        arrays = {n: table[:, [k for k, name in enumerate(names) if _stem(name) == n]] for n in cls._names()}
+        return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics(**json.loads(lines[-1].lstrip("# "))))
+
+    @staticmethod
+    def _names() -> tuple[str, ...]:
+        return ("t", "q", "v", "a", "u", "multipliers")
+
+    def _arrays(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in self._names()}
+
+
+def _stem(name: str) -> str:
+    return name.rstrip("0123456789")

@@ -1,0 +1,182 @@
+"""Static equilibria: r(q) = ID(q, 0, 0) − B(q) u = 0 by Newton's method.
+
+The step is accepted by the natural monotonicity test, which does not depend on the units of the rows: the simplified
+Newton step from the trial point must be shorter than the step that led there. Where Newton stalls, the loads, inputs
+and gravity are raised in steps from zero.
+Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import LinAlgError, lu_factor, lu_solve
+
+from lissom.dynamics.configuration import integrate, unit_quaternions
+from lissom.dynamics.forward_dynamics import input_rows, run_residual
+from lissom.dynamics.workspace import leading, stack
+from lissom.errors import ConvergenceError, ShapeError
+from lissom.model.model import Model
+from lissom.statics.tangent_stiffness import residual_jacobian
+
+_LONGEST_STEP = 2.0
+_FLOOR = 1e-7
+
+
+@final
+@dataclass(frozen=True)
+class Equilibrium:
+    """A static equilibrium.
+
+    Fields:
+        q: configuration (..., nq). u: inputs (..., nu). multipliers: constraint forces (..., 0), none without
+        constraints. residual: largest entry of the generalised force that is left (...). iterations: Newton steps (...).
+    """
+
+    q: np.ndarray
+    u: np.ndarray
+    multipliers: np.ndarray
+    residual: np.ndarray
+    iterations: np.ndarray
+
+
+def static_residual(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0) -> np.ndarray | None:
+    """ID(q, 0, 0) − B(q) u with loads, inputs and gravity scaled; None where a rod interval turns too far."""
+    still = np.zeros((1, model.nv))
+    w = run_residual(model, q[None], still, still, u[None], t, factor)
+    if w.status[0] == 3 or not np.isfinite(w.host["tau"][0]).all():
+        return None
+    w.raise_for_status()
+    return w.host["tau"][0].copy()
+
+
+def solve_statics(
+    model: Model,
+    u: Any = None,
+    q0: Any = None,
+    *,
+    t: float = 0.0,
+    tolerance: float = 1e-11,
+    max_iterations: int = 100,
+) -> Equilibrium:
+    """Static equilibrium under gravity, loads and inputs.
+
+        ID(q, 0, 0) = B(q) u
+
+    Args:
+        u: inputs, shape (..., nu); None is zero.
+        q0: start, shape (..., nq); None is the neutral configuration. The equilibrium found is usually the nearest.
+        t: time at which the loads are taken [s].
+        tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
+        max_iterations: of each Newton solve.
+    Returns:
+        Equilibrium.
+    Raises:
+        ConvergenceError: no equilibrium was reached, even in load steps; carries the last iterate as an Equilibrium.
+        ShapeError: the argument, the expected and the received shape.
+    Source: Mathew 2025 §3.
+    """
+    u = input_rows(model, u)
+    start = model.neutral() if q0 is None else stack("q0", q0, model.nq)
+    for name, value in (("u", u), ("q0", start)):
+        if not np.isfinite(value).all():
+            raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+    lead = leading(u=u, q0=start)
+    start = integrate(model, start, np.zeros(model.nv))
+    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, u)]
+    found = [_solve_one(model, q, row, t, tolerance, max_iterations) for q, row in zip(*rows)]
+    return Equilibrium(
+        np.array([e.q for e in found]).reshape(*lead, model.nq),
+        np.broadcast_to(u, (*lead, model.nu)).copy(),
+        np.zeros((*lead, 0)),
+        np.array([e.residual for e in found]).reshape(lead),
+        np.array([e.iterations for e in found]).reshape(lead),
+    )
+
+
+def _solve_one(model: Model, q: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int) -> Equilibrium:
+    direct = _newton(model, q, u, t, 1.0, tol, limit)
+    if direct.converged:
+        return direct.equilibrium(model, u, t)
+    return _load_steps(model, u, t, tol, limit, direct)
+
+
+@dataclass
+class _Iterate:
+    """Where a Newton solve ended, and why."""
+
+    q: np.ndarray
+    iterations: int
+    converged: bool
+    remedy: str
+
+    def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
+        """The iterate as a result, with the residual it leaves."""
+        r = static_residual(model, self.q, u, t, factor)
+        size = np.array(np.inf if r is None else np.abs(r).max(initial=0.0))
+        return Equilibrium(self.q, u, np.zeros(0), size, np.array(self.iterations))
+
+
+def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int) -> _Iterate:
+    """Damped Newton iteration from q; sizes of steps are in units of dof_scale."""
+    scale = model.dof_scale
+    r = static_residual(model, q, u, t, factor)
+    if r is None:
+        return _Iterate(q, 0, False, "the start turns a rod interval by 2π or more; start nearer the reference")
+    last = np.inf
+    for iteration in range(1, limit + 1):
+        try:
+            lu = lu_factor(residual_jacobian(model, q, u, t, factor), check_finite=True)
+        except (LinAlgError, ValueError):
+            return _Iterate(q, iteration, False, "the tangent stiffness is not finite")
+        if not np.all(np.abs(np.diag(lu[0])) > 0.0):
+            return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
+        step = -lu_solve(lu, r)
+        length = float(np.max(np.abs(step) / scale, initial=0.0))
+        if not np.isfinite(length):
+            return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
+        if length <= tol or (length < _FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
+            better = static_residual(model, moved := integrate(model, q, step), u, t, factor)
+            closer = better is not None and np.abs(lu_solve(lu, better) / scale).max(initial=0.0) <= length
+            return _Iterate(moved if closer else q, iteration, True, "")
+        last = length
+        fraction = min(1.0, _LONGEST_STEP / length)
+        while True:
+            trial = integrate(model, q, fraction * step)
+            r_trial = static_residual(model, trial, u, t, factor)
+            if r_trial is not None:
+                next_length = float(np.max(np.abs(lu_solve(lu, r_trial)) / scale))
+                if next_length <= (1.0 - 0.25 * fraction) * length or length < _FLOOR:
+                    break
+            fraction *= 0.5
+            if fraction < 1e-4:
+                return _Iterate(q, iteration, False, "no step along Newton's direction comes nearer")
+        q, r = unit_quaternions(model, trial), r_trial
+    return _Iterate(q, limit, False, f"{limit} iterations were not enough; raise max_iterations")
+
+
+def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> Equilibrium:
+    """Raise loads, inputs and gravity from zero in adaptive steps."""
+    reached, step, iterations = 0.0, 0.25, direct.iterations
+    here = _newton(model, model.neutral(), u, t, 0.0, tol, limit)
+    if not here.converged:
+        raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
+                               f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
+    while reached < 1.0:
+        goal = min(1.0, reached + step)
+        trial = _newton(model, here.q, u, t, goal, tol, limit)
+        iterations += trial.iterations
+        if trial.converged:
+            here, reached, step = trial, goal, 1.5 * step
+        else:
+            step *= 0.5
+            if step < 1e-3:
+                raise ConvergenceError(
+                    f"statics: stopped at {reached:.4g} of the load after {iterations} iterations: {trial.remedy}; the "
+                    "equilibrium may end there (a limit point): start from another q0",
+                    here.equilibrium(model, u, t, reached),
+                )
+    here.iterations = iterations
+    return here.equilibrium(model, u, t)
