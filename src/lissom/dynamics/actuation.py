@@ -155,7 +155,7 @@ def _make(model: Model, batch: int) -> Workspace:
 def _run(model: Model, q: Any) -> tuple[np.ndarray, Workspace]:
     q = stack("q", q, model.nq)
     w = workspace(model, "actuation", batch_of(q.shape[:-1]), _make)
-    w.host["q"][:] = q.reshape(w.batch, -1)
+    w.fill(q.shape[:-1], q=q)
     w.run()
     w.raise_for_status()
     return q, w

@@ -121,8 +121,7 @@ def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tup
     rows["a"] = np.zeros(model.nv) if a is None else stack("a", a, model.nv)
     lead = leading(**rows)
     w = workspace(model, "motion", batch_of(lead), _make_motion)
-    for name, value in rows.items():
-        w.host[name][:] = np.broadcast_to(value, lead + value.shape[-1:]).reshape(w.batch, -1)
+    w.fill(lead, **rows)
     w.run()
     w.raise_for_status()
     return lead, w
@@ -238,8 +237,7 @@ def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -
         return w
 
     w = workspace(wide, f"jacobian {name} {tuple(np.atleast_1d(s).tolist())}", batch_of(lead), make)
-    w.host["q"][:] = np.broadcast_to(q, lead + q.shape[-1:]).reshape(w.batch, -1)
-    w.host["v"][:] = np.broadcast_to(v, lead + v.shape[-1:]).reshape(w.batch, -1)
+    w.fill(lead, q=q, v=v)
     w.run()
     w.raise_for_status()
     out = w.host[which].reshape(*lead, len(nodes), 6, model.nv).copy()

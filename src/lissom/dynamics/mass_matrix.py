@@ -110,7 +110,7 @@ def mass_matrix(model: Model, q: Any) -> np.ndarray:
     q = stack("q", q, model.nq)
     lead = q.shape[:-1]
     w = workspace(model, "mass_matrix", batch_of(lead), _make)
-    w.host["q"][:] = q.reshape(w.batch, -1)
+    w.fill(q.shape[:-1], q=q)
     w.run()
     w.raise_for_status()
     return w.host["M"].reshape(*lead, model.nv, -1)[..., : model.nv].copy()

@@ -7,6 +7,7 @@ runs on one core and releases the interpreter.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable
@@ -49,8 +50,12 @@ class Workspace:
         self.scratch = _scratch(model, batch)
         self.on_device: dict[str, Any] = {}
         self.host: dict[str, np.ndarray] = {}
+        self.row: dict[str, np.ndarray] = {}
+        self.options: tuple[bool, ...] = ()
         for name, shape in arrays.items():
             self.buffer(name, (batch, *shape))
+            if batch == 1 and self.device == "cpu":
+                self.row[name] = self.host[name][0]
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
@@ -62,6 +67,19 @@ class Workspace:
         self.host[name] = array.numpy()
         return array
 
+    def fits_one(self, **arrays: Any) -> bool:
+        """Whether this workspace is for one state and each argument is an array of just its shape."""
+        row = self.row
+        for name, value in arrays.items():
+            if type(value) is not np.ndarray or name not in row or value.shape != row[name].shape:
+                return False
+        return True
+
+    def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
+        """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
+        for name, value in arrays.items():
+            self.host[name][:] = np.broadcast_to(value, lead + value.shape[-1:]).reshape(self.batch, value.shape[-1])
+
     def record(self, kernel: Any, inputs: list[Any]) -> None:
         """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
         parts = 1
@@ -70,28 +88,31 @@ class Workspace:
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
         for first, stop in zip(edges[:-1], edges[1:]):
             self.launches.append(
-                wp.launch(
-                    kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device, record_cmd=True
-                )  # fmt: skip
+                _direct(
+                    wp.launch(
+                        kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device, record_cmd=True
+                    )  # fmt: skip
+                )
             )
 
     def run(self) -> None:
         """Run the recorded launch."""
-        if self.device != "cpu":
-            for name, array in self.on_device.items():
-                array.assign(self.host[name])
-        if len(self.launches) == 1:
-            self.launches[0].launch()
-        else:
-            list(_pool().map(_launch, self.launches))
-        if self.device != "cpu":
-            for name, array in self.on_device.items():
-                self.host[name] = array.numpy()
-            self.status = self.scratch.status.numpy()
+        if self.device == "cpu":
+            if len(self.launches) == 1:
+                self.launches[0]()
+            else:
+                list(_pool().map(_call, self.launches))
+            return
+        for name, array in self.on_device.items():
+            array.assign(self.host[name])
+        self.launches[0]()
+        for name, array in self.on_device.items():
+            self.host[name] = array.numpy()
+        self.status = self.scratch.status.numpy()
 
     def raise_for_status(self) -> None:
         """Raise ShapeError if an instance was refused."""
-        if self.status.any():
+        if self.status[0] if self.batch == 1 else self.status.any():
             k = int(np.flatnonzero(self.status)[0])
             raise ShapeError(self.describe(k))
 
@@ -104,8 +125,31 @@ class Workspace:
         return f"{subject}{where}: {_STATUS_TEXT[status]}"
 
 
-def _launch(command: Any) -> None:
-    command.launch()
+def _call(command: Callable[[], None]) -> None:
+    command()
+
+
+def _direct(command: Any) -> Callable[[], None]:
+    """A recorded launch as a plain call.
+
+    On the CPU Warp packs the arguments anew at each launch, which costs more than a small kernel. They never change
+    here, so they are packed once, in the way of its own `invoke`, and the compiled function is called with them.
+    """
+    if not command.device.is_cpu:
+        return command.launch
+    values = command.params[1:]
+    names = [argument.label for argument in command.kernel.adj.args]
+    packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
+    for name, value in zip(names, values):
+        setattr(packed, name, value)
+    bounds, arguments = ctypes.byref(command.params[0]), ctypes.byref(packed)
+    forward = command.hooks.forward
+    keep = (command, packed)  # the compiled module and the buffers live as long as the call
+
+    def launch(forward: Any = forward, bounds: Any = bounds, arguments: Any = arguments, _keep: Any = keep) -> None:
+        forward(bounds, arguments)
+
+    return launch
 
 
 def _scratch(model: Model, batch: int) -> Scratch:

@@ -82,6 +82,7 @@ def integrate_bdf(
     period: float,
     rtol: float,
     atol: float,
+    largest_step: float | None,
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
 
@@ -96,7 +97,7 @@ def integrate_bdf(
     sample = 1
     while t < duration:
         stop = min(duration, sample * period)
-        solver = _solver(f, rtol, atol)
+        solver = _solver(f, rtol, atol, largest_step)
         _guarded(f, t, solver.init_step, t, x)
         while t < stop:
             result = _guarded(f, t, solver.step, stop, method="onestep", tstop=stop)
@@ -122,10 +123,11 @@ def integrate_bdf(
             sample += 1
 
 
-def _solver(f: StateDerivative, rtol: float, atol: float) -> Any:
+def _solver(f: StateDerivative, rtol: float, atol: float, largest_step: float | None) -> Any:
     from sksundae.cvode import CVODE
 
-    return CVODE(f, rtol=rtol, atol=atol, jacfn=f.jacobian, max_num_steps=_MAX_STEPS)
+    options = {"rtol": rtol, "atol": atol, "max_step": largest_step or 0.0, "max_num_steps": _MAX_STEPS}
+    return CVODE(f, jacfn=f.jacobian, **options)
 
 
 def _split(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -29,6 +29,7 @@ def simulate(
     u: Any = None,
     *,
     method: str = "bdf",
+    dt: float | None = None,
     rtol: float = 1e-6,
     atol: float = 1e-8,
     t_eval: Any = None,
@@ -45,6 +46,7 @@ def simulate(
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
         u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff).
+        dt: largest step [s]; None leaves it to the method.
         rtol, atol: relative and absolute tolerance of the state's components.
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
         controller: function of (t, q, v) that returns u, instead of `u`; called at every evaluation, or every `period`
@@ -61,7 +63,7 @@ def simulate(
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
-    _check_numbers(duration=duration, rtol=rtol, atol=atol)
+    _check_numbers(duration=duration, rtol=rtol, atol=atol, **({} if dt is None else {"dt": dt}))
     if method not in METHODS:
         raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
     times = _times(t_eval, float(duration))
@@ -74,7 +76,7 @@ def simulate(
     for q, v in zip(*rows):
         f = StateDerivative(model, law)
         with _progress_bar(progress, float(duration)) as advance:
-            points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol)
+            points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
             motions.append(_collect(model, f, points, method, advance))
     return motions[0] if not lead else _stacked(motions, lead)
 
