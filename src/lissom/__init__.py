@@ -87,6 +87,7 @@ _PUBLIC = {
     ),
     "robot.functions": ("Expression", "Tabulated"),
     "io.robot_file": ("load_robot", "save_robot"),
+    "view.plots": ("plot_shapes", "plot_trajectory"),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

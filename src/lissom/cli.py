@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 NOT_CONVERGED = 3
 INTERRUPTED = 130
+_SHAPES = 16  # shown of a motion
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -160,7 +161,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import lissom as ls
     from lissom.io.inputs_file import read_inputs
 
-    _, model = _load(arguments.robot)
+    robot, model = _load(arguments.robot)
     say = (lambda *_: None) if arguments.quiet else print
     duration, u = arguments.duration, None
     if arguments.inputs is not None:
@@ -185,10 +186,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
     except ls.ConvergenceError as error:
         if error.partial is not None and len(error.partial.t):
-            _write_trajectory(model, error.partial, arguments.out, print)
+            _write_trajectory(robot, model, error.partial, arguments.out, print)
         raise
     _summarise(model, trajectory, duration, say)
-    _write_trajectory(model, trajectory, arguments.out, say)
+    _write_trajectory(robot, model, trajectory, arguments.out, say)
     return 0
 
 
@@ -202,7 +203,7 @@ def _summarise(model: Model, trajectory: Any, duration: float, say: Any) -> None
     say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
 
 
-def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Any) -> None:
+def _write_trajectory(robot: Robot, model: Model, trajectory: Any, out: Path, say: Any) -> None:
     import numpy as np
 
     for suffix in ("npz", "csv"):
@@ -211,22 +212,28 @@ def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Any) -> Non
     if _can_plot(say):
         import lissom as ls
 
-        shown = np.linspace(0, len(trajectory.t) - 1, min(len(trajectory.t), 12)).round().astype(int)
         ls.plot_trajectory(model, trajectory, path=out / "trajectory.png")
         say(f"wrote {out / 'trajectory.png'}")
-        ls.plot_shapes(model, trajectory.q[shown], path=out / "shapes.png")
+        times = np.linspace(0.0, trajectory.t[-1], _SHAPES)
+        shown = np.unique([np.argmin(np.abs(trajectory.t - time)) for time in times])
+        paths = [ls.frame_pose(model, trajectory.q, name)[:, :3, 3] for name in _tips(model)]
+        ls.plot_shapes(model, trajectory.q[shown], robot=robot, trace=paths, values=trajectory.t[shown],
+                       value_label="time [s]", path=out / "shapes.png")  # fmt: skip
         say(f"wrote {out / 'shapes.png'}")
 
 
+def _tips(model: Model) -> list[str]:
+    """Names of the links that carry no other."""
+    carriers = set(model.link_parent.tolist())
+    return [name for k, name in enumerate(model.link_names) if k not in carriers]
+
+
 def _say_tips(model: Model, q: np.ndarray, say: Any) -> None:
-    """The far end of each link that carries no other."""
     import lissom as ls
 
-    carriers = set(model.link_parent.tolist())
-    for k, name in enumerate(model.link_names):
-        if k not in carriers:
-            x, y, z = ls.frame_pose(model, q, name, s=1.0)[:3, 3]
-            say(f"tip of {name}: {x:.6g}, {y:.6g}, {z:.6g} m")
+    for name in _tips(model):
+        x, y, z = ls.frame_pose(model, q, name, s=1.0)[:3, 3]
+        say(f"tip of {name}: {x:.6g}, {y:.6g}, {z:.6g} m")
 
 
 def _can_plot(say: Any) -> bool:
@@ -246,7 +253,7 @@ def _statics(arguments: argparse.Namespace) -> int:
 
     import lissom as ls
 
-    _, model = _load(arguments.robot)
+    robot, model = _load(arguments.robot)
     u = _input_values(arguments, model.input_names)
     arguments.out.mkdir(parents=True, exist_ok=True)
     found = ls.solve_statics(model, u=u)
@@ -258,7 +265,7 @@ def _statics(arguments: argparse.Namespace) -> int:
     np.savez(path, q=found.q, u=found.u, multipliers=found.multipliers, residual=found.residual)
     print(f"wrote {path}")
     if _can_plot(print):
-        ls.plot_shapes(model, found.q, path=arguments.out / "shapes.png")
+        ls.plot_shapes(model, found.q, robot=robot, path=arguments.out / "shapes.png")
         print(f"wrote {arguments.out / 'shapes.png'}")
     return 0
 

@@ -9,6 +9,7 @@ Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from lissom.dynamics import sweeps
 from lissom.dynamics.inverse_dynamics import project
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, stack, workspace
-from lissom.errors import ShapeError
+from lissom.errors import AccuracyWarning, ShapeError
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -79,7 +80,7 @@ def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64,
         xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
         y = vec6()
         for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            direction, stretch = path_tangent(t, xi, e)
+            direction, _stretch = path_tangent(t, xi, e)
             f = (sign * t.path_weight[e] * channel[i, t.path_channel[e]]) * direction
             y += se3.join(wp.cross(t.path_offset[e], f), f)
         project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, tau)
@@ -134,7 +135,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
     for k in range(t.point_xi.shape[0]):
         xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
         for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            direction, stretch = path_tangent(t, xi, e)
+            _direction, stretch = path_tangent(t, xi, e)
             c = t.path_channel[e]
             length[i, c] = length[i, c] - t.path_weight[e] * stretch
     for j in range(t.segment_channel.shape[0]):
@@ -174,6 +175,19 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
                              f"got shape {value.shape}")  # fmt: skip
         B += value @ gain
     return B
+
+
+def warn_of_pushing(model: Model, u: np.ndarray) -> None:
+    """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked."""
+    if "warned of pushing" in model.cache or not model.channel_is_tendon.any():
+        return
+    tension = u @ model.channel_gain[model.channel_is_tendon].T
+    if (tension < 0.0).any():
+        model.cache["warned of pushing"] = True
+        names = [name for name, pulls in zip(model.channel_names, model.channel_is_tendon) if pulls]
+        worst = names[int(np.argmin(tension.reshape(-1, len(names)).min(axis=0)))]
+        text = f"tendon {worst!r}: a tension should be >= 0 (got {tension.min():g}); it is computed as a push"
+        warnings.warn(text, AccuracyWarning, stacklevel=3)
 
 
 def actuation_matrix(model: Model, q: Any) -> np.ndarray:

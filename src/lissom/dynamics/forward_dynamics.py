@@ -11,7 +11,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
-from lissom.dynamics.actuation import add_path_forces, add_segment_wrenches, custom_actuation
+from lissom.dynamics.actuation import add_path_forces, add_segment_wrenches, custom_actuation, warn_of_pushing
 from lissom.dynamics.columns import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
@@ -206,6 +206,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for x in (q, v, u)]
     if not np.isfinite(rows[2]).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
+    warn_of_pushing(model, u)
     w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
     raise_if_massless(model, w)
     w.raise_for_status()

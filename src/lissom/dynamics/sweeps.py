@@ -367,7 +367,7 @@ def inspect(
     for j in range(v.shape[1]):
         bad_v += so3.ZERO * v[i, j]
         bad_a += so3.ZERO * a[i, j]
-    if not (bad_q + bad_v + bad_a == so3.ZERO):
+    if bad_q + bad_v + bad_a != so3.ZERO:  # NaN differs from zero
         s.status[i] = STATUS_NOT_FINITE
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -86,14 +87,9 @@ class Workspace:
         if self.device == "cpu":
             parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
-        for first, stop in zip(edges[:-1], edges[1:]):
-            self.launches.append(
-                _direct(
-                    wp.launch(
-                        kernel, dim=int(stop - first), inputs=[*inputs, int(first)], device=self.device, record_cmd=True
-                    )  # fmt: skip
-                )
-            )
+        for first, stop in pairwise(edges.tolist()):
+            span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
+            self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
 
     def run(self) -> None:
         """Run the recorded launch."""
@@ -161,14 +157,7 @@ def _scratch(model: Model, batch: int) -> Scratch:
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
     """The workspace of this thread for (model, family, batch), made by `make` the first time."""
-    key = (family, batch, threading.get_ident())
-    found = model.cache.get(key)
-    if found is None:
-        found = model.cache[key] = make(model, batch)
-        kept = [k for k in model.cache if isinstance(k, tuple) and k[0] == family and k[2] == key[2]]
-        for old in kept[:-8]:  # a caller that changes its batch size all the time must not fill the memory
-            del model.cache[old]
-    return found
+    return model.cached((family, batch, threading.get_ident()), lambda: make(model, batch))
 
 
 def batch_of(lead: tuple[int, ...]) -> int:

@@ -23,8 +23,10 @@ _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v), in the form CVODE asks for; counts its evaluations."""
 
-    def __init__(self, model: Model, law: Callable[[float, np.ndarray, np.ndarray], np.ndarray]) -> None:
-        self.model, self.law = model, law
+    def __init__(
+        self, model: Model, law: Callable[[float, np.ndarray, np.ndarray], np.ndarray], feedback: bool
+    ) -> None:
+        self.model, self.law, self.feedback = model, law, feedback
         self.held: np.ndarray | None = None
         self.evaluations = self.jacobians = 0
         self.error: Exception | None = None
@@ -43,10 +45,12 @@ class StateDerivative:
         """f at one time for states (n, nq + nv)."""
         model = self.model
         q, v = x[:, : model.nq], x[:, model.nq :]
-        if self.held is None:
+        if self.held is not None:
+            u = self.held
+        elif self.feedback:
             u = np.array([self.law(t, unit_quaternions(model, a), b) for a, b in zip(q, v)])
         else:
-            u = np.broadcast_to(self.held, (len(x), model.nu))
+            u = self.law(t, q[0], v[0])
         w = run_forward_dynamics(model, q, v, u, t)
         raise_if_massless(model, w)
         rate = v if self.plain else configuration_rate(model, q, v)

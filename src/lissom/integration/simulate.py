@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.workspace import stack
@@ -74,10 +75,12 @@ def simulate(
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, speed)]
     motions = []
     for q, v in zip(*rows):
-        f = StateDerivative(model, law)
+        f = StateDerivative(model, law, feedback=controller is not None)
         with _progress_bar(progress, float(duration)) as advance:
             points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
             motions.append(_collect(model, f, points, method, advance))
+    for motion in motions:
+        warn_of_pushing(model, motion.u)
     return motions[0] if not lead else _stacked(motions, lead)
 
 
@@ -116,7 +119,8 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
         return Trajectory(np.array(t), q, v, a, inputs, np.zeros((len(t), 0)), cost)
 
     try:
-        for time_now, state, inputs, steps in points:
+        for time_now, state, inputs, taken in points:
+            steps = taken
             t.append(time_now)
             x.append(state)
             u.append(inputs)

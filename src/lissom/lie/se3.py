@@ -94,7 +94,7 @@ def Ad_inverse(R: mat3, p: vec3, y: vec6) -> vec6:
 
 @wp.func
 def Ad_dual(R: mat3, p: vec3, f: vec6) -> vec6:
-    """Wrench f carried from the frame at (R, p) to the frame in which that pose is given: Ad of the inverse, transposed."""
+    """Wrench f of the frame at (R, p) seen from the frame in which that pose is given: (Ad⁻¹)ᵀ f."""
     n = R * linear(f)
     return join(R * angular(f) + wp.cross(p, n), n)
 

@@ -256,7 +256,11 @@ def _renumbered(rod: RodTable, rank: np.ndarray) -> RodTable:
 
 
 def _order(nodes: list[Node], pulled: list[int]) -> tuple[list[int], np.ndarray, int]:
-    """Nodes that carry or hold up something first: old indices in the new order, new index of each (-1 stays), count."""
+    """Nodes that carry or hold up something first.
+
+    Returns:
+        old indices in the new order; new index of each old one (-1 stays); how many carry.
+    """
     carries = np.array([bool(node.inertia.any()) for node in nodes] + [False])
     carries[[n for n in pulled if n >= 0]] = True
     for k in range(len(nodes) - 1, -1, -1):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, final
 
 import numpy as np
 
 from lissom.model.nodes import RodTable
+
+_KEPT = 128
 
 
 @final
@@ -18,7 +21,7 @@ class Model:
     Fields (index sets first; *_start arrays end with a sentinel; SI units, 6-vectors angular first):
         name; gravity (3,) [m/s²]; nq, nv, nu: sizes of q, v, u; n_dynamic: nodes that carry or hold up anything, the
         rest are massless frames.
-        link_*: names, index of the parent (-1 world), start in q and v, mass [kg], base and tip frames (node, placement).
+        link_*: names, index of the parent (-1 world), start in q and v, mass [kg], frame at the tip (node, placement).
         frame_*: named frames: (node, placement 4x4).
         node_*: parent, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in v, shift from
         v to q, inertia (n, 6, 6), and the runs of its strain basis: for each of the six
@@ -122,6 +125,15 @@ class Model:
     def n_nodes(self) -> int:
         """Number of nodes."""
         return len(self.node_parent)
+
+    def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+        """What `make` returned for this key, made again only if _KEPT newer things have pushed it out."""
+        found = self.cache.get(key)
+        if found is None:
+            found = self.cache[key] = make()
+            for old in [k for k in list(self.cache) if isinstance(k, tuple)][:-_KEPT]:
+                self.cache.pop(old, None)
+        return found
 
     def on(self, device: str) -> Model:
         """The same model whose functions run on another Warp device, such as "cuda:0"."""

@@ -10,8 +10,6 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.model.nodes import node_arrays, previous_point, rod_interval
 
-_KEPT = 32
-
 
 def frame_nodes(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[Model, np.ndarray, np.ndarray]:
     """Where the frame `name` stands at each s: a model that has the nodes, their indices (-1 world), placements.
@@ -27,13 +25,7 @@ def frame_nodes(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[
         raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
     if name not in model.rods:
         return model, *_split([model.link_frame[name]] * len(abscissae))
-    key = ("points", name, abscissae)
-    if key not in model.cache:
-        held = [k for k in model.cache if k[0] == "points"]
-        for old in held[: -_KEPT + 1]:
-            del model.cache[old]
-        model.cache[key] = _with_points(model, name, abscissae)
-    return model.cache[key]
+    return model.cached(("points", name, abscissae), lambda: _with_points(model, name, abscissae))
 
 
 def _with_points(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[Model, np.ndarray, np.ndarray]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
 
@@ -20,7 +21,7 @@ def gauss_rule(rod: Rod, where: str) -> list[tuple[float, float, np.ndarray, np.
     rule = f"must give at least as many points as the modes of any strain ({modes})"
     checks.require(total >= modes, f"{where}: gauss_points", rule, total)
     x, w = np.polynomial.legendre.leggauss(count)
-    return [(a, b, a + (b - a) * (x + 1) / 2, (b - a) * w / 2) for a, b in zip(breaks[:-1], breaks[1:])]
+    return [(a, b, a + (b - a) * (x + 1) / 2, (b - a) * w / 2) for a, b in pairwise(breaks)]
 
 
 def default_gauss_points(rod: Rod) -> int:
@@ -35,7 +36,7 @@ def warn_inexact(rod: Rod, K: np.ndarray, where: str) -> None:
     if rod.gauss_points is None:
         return
     exact = np.zeros_like(K)
-    for a, b in zip([0.0, *rod.basis.breaks()], [*rod.basis.breaks(), 1.0]):
+    for a, b in pairwise([0.0, *rod.basis.breaks(), 1.0]):
         x, w = np.polynomial.legendre.leggauss(rod.gauss_points + 8)
         for s, weight in zip(a + (b - a) * (x + 1) / 2, (b - a) * w / 2 * rod.length):
             Phi = rod.basis.evaluate(s)
@@ -43,5 +44,6 @@ def warn_inexact(rod: Rod, K: np.ndarray, where: str) -> None:
     scale = np.sqrt(np.outer(np.diag(exact), np.diag(exact)))
     error = float(np.max(np.abs(K - exact) / np.maximum(scale, 1e-300), initial=0.0))
     if error > 1e-6:
-        warnings.warn(f"{where}: {rod.gauss_points} Gauss points integrate the stiffness to {error:.1e} of its "
-                      f"entries; {default_gauss_points(rod)} are the default", AccuracyWarning, stacklevel=7)  # fmt: skip
+        enough = default_gauss_points(rod)
+        text = f"{rod.gauss_points} Gauss points give the stiffness to {error:.1e} of its entries; {enough} suffice"
+        warnings.warn(f"{where}: {text}", AccuracyWarning, stacklevel=7)

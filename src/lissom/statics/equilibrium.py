@@ -14,6 +14,7 @@ from typing import Any, final
 import numpy as np
 from scipy.linalg import LinAlgError, lu_factor, lu_solve
 
+from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
 from lissom.dynamics.workspace import leading, stack
@@ -32,7 +33,8 @@ class Equilibrium:
 
     Fields:
         q: configuration (..., nq). u: inputs (..., nu). multipliers: constraint forces (..., 0), none without
-        constraints. residual: largest entry of the generalised force that is left (...). iterations: Newton steps (...).
+        constraints. residual: largest entry of the generalised force that is left (...).
+        iterations: Newton steps (...).
     """
 
     q: np.ndarray
@@ -83,6 +85,7 @@ def solve_statics(
     for name, value in (("u", u), ("q0", start)):
         if not np.isfinite(value).all():
             raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+    warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
     start = integrate(model, start, np.zeros(model.nv))
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, u)]

@@ -1,0 +1,146 @@
+"""What a robot looks like: facets of its bodies and lines of its tendons in the world. NumPy only, no plotting."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.kinematics import frame_pose
+from lissom.model.model import Model
+from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.robot import Robot, body_outline
+
+STATIONS = 41
+AROUND = 24
+
+
+def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
+    """Quadrilaterals of the body of a link, shape (n, m, 4, 3) [m] for configurations (n, nq); m is 0 without a body."""
+    body = model.link_body[model.link_names.index(name)]
+    if isinstance(body, Rod):
+        return _rod_facets(model, q, name, body)
+    if isinstance(body, RigidBody):
+        return _on_frame(frame_pose(model, q, name), _solid_facets(body))
+    return np.zeros((len(q), 0, 4, 3))
+
+
+def connectors(model: Model, q: np.ndarray, links: Sequence[str]) -> np.ndarray:
+    """Straight lines from each link to the links it carries away from its own end, shape (n, m, 2, 3) [m]."""
+    lines = []
+    for k, name in enumerate(model.link_names):
+        parent = int(model.link_parent[k])
+        if parent >= 0 and name in links and model.link_names[parent] in links:
+            start = _origin(model, q, name)
+            rod = model.link_names[parent] in model.rods
+            held = frame_pose(model, q, model.link_names[parent], s=np.linspace(0.0, 1.0, STATIONS))[..., :3, 3]
+            near = np.argmin(np.linalg.norm(held - start[:, None], axis=-1), axis=-1) if rod else 0
+            lines.append(np.stack([held[np.arange(len(q)), near], start], axis=1))
+    return np.stack(lines, axis=1) if lines else np.zeros((len(q), 0, 2, 3))
+
+
+def tendon_lines(model: Model, robot: Robot, q: np.ndarray) -> dict[str, np.ndarray]:
+    """Lines of the tendons by name, each (n, points, 3) [m] for configurations (n, nq)."""
+    tendons = [actuator for actuator in robot.actuators.values() if isinstance(actuator, Tendon)]
+    return {t.name: np.concatenate([_path_line(model, q, item) for item in t.path], axis=1) for t in tendons}
+
+
+def ribbon_facets(line: np.ndarray, radius: float) -> np.ndarray:
+    """A thin three-sided tube along lines (n, points, 3), as quadrilaterals (n, m, 4, 3)."""
+    along = np.gradient(line, axis=1)
+    along /= np.maximum(np.linalg.norm(along, axis=-1, keepdims=True), 1e-300)
+    least = np.eye(3)[np.argmin(np.abs(along).mean(axis=1), axis=-1)]
+    side = np.cross(along, least[:, None])
+    side /= np.maximum(np.linalg.norm(side, axis=-1, keepdims=True), 1e-300)
+    other = np.cross(along, side)
+    turns = 2 * np.pi / 3 * np.arange(3)
+    return _between(np.stack([line + radius * (np.cos(a) * side + np.sin(a) * other) for a in turns], axis=2))
+
+
+def facet_normals(facets: np.ndarray) -> np.ndarray:
+    """Unit normals of quadrilaterals (m, 4, 3) from their diagonals, shape (m, 3)."""
+    normals = np.cross(facets[:, 2] - facets[:, 0], facets[:, 3] - facets[:, 1])
+    return normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
+
+
+def _rod_facets(model: Model, q: np.ndarray, name: str, rod: Rod) -> np.ndarray:
+    s = np.linspace(0.0, 1.0, STATIONS)
+    outline = np.array([rod.section.outline(x, AROUND) for x in s])
+    g = frame_pose(model, q, name, s=s)
+    rings = g[..., None, :3, 3] + np.einsum("nsij,skj->nski", g[..., :3, 1:3], outline)
+    return np.concatenate([_between(rings), _cap(rings[:, 0], g[:, 0], True), _cap(rings[:, -1], g[:, -1], False)], 1)
+
+
+def _between(rings: np.ndarray) -> np.ndarray:
+    """Quadrilaterals between consecutive rings (n, rings, corners, 3), seen counter-clockwise from outside."""
+    ahead = np.roll(rings, -1, axis=2)
+    quads = np.stack([rings[:, :-1], ahead[:, :-1], ahead[:, 1:], rings[:, 1:]], axis=3)
+    return quads.reshape(len(rings), -1, 4, 3)
+
+
+def _cap(ring: np.ndarray, g: np.ndarray, backwards: bool) -> np.ndarray:
+    """The flat end of a rod as triangles (their last corner doubled) about its centre."""
+    centre = np.broadcast_to(g[:, None, :3, 3], ring.shape)
+    ends = (np.roll(ring, -1, axis=1), ring) if backwards else (ring, np.roll(ring, -1, axis=1))
+    return np.stack([centre, *ends, centre], axis=2)
+
+
+def _solid_facets(body: RigidBody) -> np.ndarray:
+    """Facets of a rigid body in its frame: the cylinder or ellipsoid of its outline where that has its inertia, or the
+    box."""
+    a, b, c = half = body_outline(body)
+    inertia = np.asarray(body.inertia, dtype=np.float64)
+    moments = np.broadcast_to(inertia, (3,)) if inertia.ndim < 2 else np.diag(inertia)
+    x = np.linspace(-1.0, 1.0, 13)
+    squares = np.array([b * b + c * c, a * a + c * c, a * a + b * b])
+    if np.allclose(moments, body.mass / 5 * squares):
+        profile = np.sqrt(np.maximum(1.0 - x**2, 0.0))
+    elif b == c and np.allclose(moments, body.mass * np.array([b * b / 2, *2 * [b * b / 4 + a * a / 3]])):
+        profile = np.ones_like(x)
+    else:
+        return _box_facets(half) + body.com
+    angle = 2 * np.pi * np.arange(AROUND) / AROUND
+    circle = np.stack([np.zeros_like(angle), np.cos(angle), np.sin(angle)], axis=1)
+    rings = (x[:, None, None] * np.array([1.0, 0.0, 0.0]) + profile[:, None, None] * circle) * half
+    ends = [_cap(rings[k][None], _at(rings[k].mean(axis=0))[None], k == 0)[0] for k in (0, -1)]
+    return np.concatenate([_between(rings[None])[0], *ends]) + body.com
+
+
+def _box_facets(half: np.ndarray) -> np.ndarray:
+    square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float64)
+    faces = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            corners = np.insert(square[:: int(sign)], axis if axis != 1 else 1, sign, axis=1)
+            faces.append(corners if axis != 1 else corners[::-1])
+    return np.array(faces) * half
+
+
+def _at(position: np.ndarray) -> np.ndarray:
+    g = np.eye(4)
+    g[:3, 3] = position
+    return g
+
+
+def _on_frame(g: np.ndarray, facets: np.ndarray) -> np.ndarray:
+    return np.einsum("nij,fcj->nfci", g[:, :3, :3], facets) + g[:, None, None, :3, 3]
+
+
+def _origin(model: Model, q: np.ndarray, name: str) -> np.ndarray:
+    return frame_pose(model, q, name, s=0.0)[..., :3, 3]
+
+
+def _path_line(model: Model, q: np.ndarray, item: PathRod | PathPoint) -> np.ndarray:
+    if isinstance(item, PathRod):
+        s = np.linspace(item.start, item.stop, 2 * STATIONS)
+        offset = offset_function(item.offset, "tendon: offset")
+        local = np.array([[0.0, *offset(x)] for x in s])
+        g = frame_pose(model, q, item.link, s=s)
+        return g[..., :3, 3] + np.einsum("nsij,sj->nsi", g[..., :3, :3], local)
+    position: Any = np.asarray(item.position, dtype=np.float64)
+    if item.link is None:
+        return np.broadcast_to(position, (len(q), 1, 3))
+    g = frame_pose(model, q, item.link, s=item.s)
+    return (g[:, :3, :3] @ position + g[:, :3, 3])[:, None]
