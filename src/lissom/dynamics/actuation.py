@@ -18,7 +18,7 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.inverse_dynamics import project
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import AccuracyWarning, ShapeError
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -153,13 +153,11 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-def _run(model: Model, q: Any) -> tuple[np.ndarray, Workspace]:
-    q = stack("q", q, model.nq)
-    w = workspace(model, "actuation", batch_of(q.shape[:-1]), _make)
-    w.fill(q.shape[:-1], q=q)
+def _run(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
+    w, lead = filled(model, "actuation", _make, q=q)
     w.run()
     w.raise_for_status()
-    return q, w
+    return w, lead
 
 
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
@@ -202,13 +200,12 @@ def actuation_matrix(model: Model, q: Any) -> np.ndarray:
     Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths.
     Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
     """
-    q, w = _run(model, q)
-    lead = q.shape[:-1]
-    channels = w.host["B"].reshape(*lead, -1, model.nv)
+    w, lead = _run(model, q)
+    channels = w.result("B", lead, len(model.channel_names), model.nv)
     B = np.swapaxes(channels, -1, -2) @ model.channel_gain + model.joint_gain
     if model.custom_actuators:
-        flat = q.reshape(-1, model.nq)
-        B = B + np.array([custom_actuation(model, row) for row in flat]).reshape(*lead, model.nv, model.nu)
+        own = [custom_actuation(model, row.copy()) for row in w.host["q"]]
+        B = B + np.array(own).reshape(*lead, model.nv, model.nu)
     return B
 
 
@@ -220,5 +217,5 @@ def path_lengths(model: Model, q: Any) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    q, w = _run(model, q)
-    return w.host["length"].reshape(*q.shape[:-1], -1)[..., model.channel_is_tendon].copy()
+    w, lead = _run(model, q)
+    return w.result("length", lead, len(model.channel_names))[..., model.channel_is_tendon]

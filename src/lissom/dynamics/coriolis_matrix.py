@@ -19,7 +19,7 @@ from lissom.dynamics import columns, sweeps
 from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.model import Model
@@ -160,10 +160,7 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: about three mass matrices.
     Source: SoRoSim 2022 eq. (26), from which it differs by a matrix that vanishes on v.
     """
-    q, v = stack("q", q, model.nq), stack("v", v, model.nv)
-    lead = leading(q=q, v=v)
-    w = workspace(model, "coriolis_matrix", batch_of(lead), _make)
-    w.fill(lead, q=q, v=v)
+    w, lead = filled(model, "coriolis_matrix", _make, q=q, v=v)
     w.run()
     w.raise_for_status()
-    return w.host["C"].reshape(*lead, model.nv, -1)[..., : model.nv].copy()
+    return w.result("C", lead, model.nv, column_width(model))[..., : model.nv]

@@ -11,7 +11,7 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_energy
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -82,11 +82,8 @@ def energy(model: Model, q: Any, v: Any) -> Energy:
         ShapeError: the argument, the expected and the received shape.
     Source: SoRoSim 2022 eq. (44).
     """
-    q, v = stack("q", q, model.nq), stack("v", v, model.nv)
-    lead = leading(q=q, v=v)
-    w = workspace(model, "energy", batch_of(lead), _make)
-    w.fill(lead, q=q, v=v)
+    w, lead = filled(model, "energy", _make, q=q, v=v)
     w.run()
     w.raise_for_status()
-    kinetic, gravitational, elastic = np.moveaxis(w.host["out"].reshape(*lead, 3).copy(), -1, 0)
+    kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 3), -1, 0)
     return Energy(kinetic, gravitational, elastic)

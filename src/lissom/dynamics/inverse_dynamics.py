@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -91,18 +90,7 @@ def run_inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, gravity: bool, elastic: bool, loads: bool, t: float
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Fill and run the workspace of inverse dynamics; the caller reads `tau` and `status`."""
-    w = model.cache.get(("inverse_dynamics", 1, get_ident()))
-    if w is not None and w.fits_one(q=q, v=v, a=a):  # one state in arrays of the right shape: nothing to check
-        lead: tuple[int, ...] = ()
-        row = w.row
-        row["q"][:] = q
-        row["v"][:] = v
-        row["a"][:] = a
-    else:
-        rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "a": stack("a", a, model.nv)}
-        lead = leading(**rows)
-        w = workspace(model, "inverse_dynamics", batch_of(lead), _make)
-        w.fill(lead, **rows)
+    w, lead = filled(model, "inverse_dynamics", _make, q=q, v=v, a=a)
     if w.options != (gravity, elastic, loads):
         w.options = (gravity, elastic, loads)
         w.host["gravity"][0] = model.gravity if gravity else 0.0
@@ -143,7 +131,7 @@ def inverse_dynamics(
     """
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
-    return w.host["tau"].reshape((*lead, model.nv)).copy() if lead else w.row["tau"].copy()
+    return w.result("tau", lead, model.nv)
 
 
 def external_force(

@@ -15,7 +15,7 @@ from lissom.dynamics import columns, sweeps
 from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.coriolis_matrix import rate_columns
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ModelError
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -116,12 +116,8 @@ def _make_motion(model: Model, batch: int) -> Workspace:
 
 
 def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tuple[int, ...], Workspace]:
-    rows = {"q": stack("q", q, model.nq)}
-    rows["v"] = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-    rows["a"] = np.zeros(model.nv) if a is None else stack("a", a, model.nv)
-    lead = leading(**rows)
-    w = workspace(model, "motion", batch_of(lead), _make_motion)
-    w.fill(lead, **rows)
+    still = np.zeros(model.nv)
+    w, lead = filled(model, "motion", _make_motion, q=q, v=still if v is None else v, a=still if a is None else a)
     w.run()
     w.raise_for_status()
     return lead, w
@@ -129,7 +125,7 @@ def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tup
 
 def _node_poses(model: Model, q: Any) -> np.ndarray:
     lead, w = _run_motion(model, q)
-    g = w.host["pose"].reshape(*lead, model.n_nodes, 4, 4).copy()
+    g = w.result("pose", lead, model.n_nodes, 4, 4)
     g[..., 3, 3] = 1.0
     return g
 
@@ -179,7 +175,7 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
     """
     wide, nodes, placements, single = _frames(model, link_or_frame, s)
     lead, w = _run_motion(wide, q, v)
-    return _in_frames(w.host["twist"].reshape(*lead, -1, 6), nodes, placements, single)
+    return _in_frames(w.result("twist", lead, wide.n_nodes, 6), nodes, placements, single)
 
 
 def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
@@ -194,7 +190,7 @@ def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str,
     """
     wide, nodes, placements, single = _frames(model, link_or_frame, s)
     lead, w = _run_motion(wide, q, v, a)
-    return _in_frames(w.host["acc"].reshape(*lead, -1, 6), nodes, placements, single)
+    return _in_frames(w.result("acc", lead, wide.n_nodes, 6), nodes, placements, single)
 
 
 def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, single: bool) -> np.ndarray:
@@ -218,9 +214,6 @@ def _frames(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndar
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
     wide, nodes, placements, single = _frames(model, name, s)
-    q = stack("q", q, model.nq)
-    v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
-    lead = leading(q=q, v=v)
 
     def make(robot: Model, batch: int) -> Workspace:
         size = 6 * robot.nv * len(nodes)
@@ -236,11 +229,11 @@ def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -
         w.record(jacobian_kernel, [*tables, d["q"], d["v"], d["J"], d["J_dot"]])
         return w
 
-    w = workspace(wide, f"jacobian {name} {tuple(np.atleast_1d(s).tolist())}", batch_of(lead), make)
-    w.fill(lead, q=q, v=v)
+    family = f"jacobian {name} {tuple(np.atleast_1d(s).tolist())}"
+    w, lead = filled(wide, family, make, q=q, v=np.zeros(model.nv) if v is None else v)
     w.run()
     w.raise_for_status()
-    out = w.host[which].reshape(*lead, len(nodes), 6, model.nv).copy()
+    out = w.result(which, lead, len(nodes), 6, model.nv)
     return out[..., 0, :, :] if single else out
 
 

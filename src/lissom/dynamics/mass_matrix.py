@@ -17,7 +17,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, stack, workspace
+from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6
 from lissom.model.model import Model
@@ -107,10 +107,7 @@ def mass_matrix(model: Model, q: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link).
     Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
     """
-    q = stack("q", q, model.nq)
-    lead = q.shape[:-1]
-    w = workspace(model, "mass_matrix", batch_of(lead), _make)
-    w.fill(q.shape[:-1], q=q)
+    w, lead = filled(model, "mass_matrix", _make, q=q)
     w.run()
     w.raise_for_status()
-    return w.host["M"].reshape(*lead, model.nv, -1)[..., : model.nv].copy()
+    return w.result("M", lead, model.nv, column_width(model))[..., : model.nv]

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import os
-import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
+from threading import get_ident
 from typing import Any
 
 import numpy as np
@@ -68,7 +68,11 @@ class Workspace:
         self.host[name] = array.numpy()
         return array
 
-    def fits_one(self, **arrays: Any) -> bool:
+    def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
+        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
+        return self.host[name].reshape((*lead, *shape)).copy()
+
+    def fits_one(self, arrays: dict[str, Any]) -> bool:
         """Whether this workspace is for one state and each argument is an array of just its shape."""
         row = self.row
         for name, value in arrays.items():
@@ -157,7 +161,28 @@ def _scratch(model: Model, batch: int) -> Scratch:
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
     """The workspace of this thread for (model, family, batch), made by `make` the first time."""
-    return model.cached((family, batch, threading.get_ident()), lambda: make(model, batch))
+    return model.cached((family, batch, get_ident()), lambda: make(model, batch))
+
+
+def filled(
+    model: Model, family: str, make: Callable[[Model, int], Workspace], **arrays: Any
+) -> tuple[Workspace, tuple[int, ...]]:
+    """The workspace for these arguments (q, v, a or u, each (..., n)) with them in its buffers, and their leading axes.
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    w = model.cache.get((family, 1, get_ident()))
+    if w is not None and w.fits_one(arrays):  # one state in arrays of the right shape: nothing more to check
+        row = w.row
+        for name, value in arrays.items():
+            row[name][:] = value
+        return w, ()
+    rows = {name: stack(name, value, model.nq if name == "q" else model.nv) for name, value in arrays.items()}
+    lead = leading(**rows)
+    w = workspace(model, family, batch_of(lead), make)
+    w.fill(lead, **rows)
+    return w, lead
 
 
 def batch_of(lead: tuple[int, ...]) -> int:
