@@ -57,6 +57,7 @@ _PUBLIC = {
         "frame_twist",
     ),
     "dynamics.inverse_dynamics": ("external_force", "inverse_dynamics"),
+    "dynamics.inverse_dynamics_derivatives": ("inverse_dynamics_derivatives",),
     "dynamics.forward_dynamics": ("forward_dynamics",),
     "dynamics.mass_matrix": ("mass_matrix",),
     "dynamics.coriolis_matrix": ("coriolis_matrix",),

@@ -63,6 +63,16 @@ def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, 
 
 
 @wp.func
+def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
+    """Tensions and pressures from the inputs."""
+    for c in range(channel.shape[1]):
+        total = wp.float64(0.0)
+        for j in range(u.shape[1]):
+            total += t.channel_gain[c, j] * u[i, j]
+        channel[i, c] = total
+
+
+@wp.func
 def path_tangent(t: Tables, xi: vec6, e: int):
     """Direction of (2) at row e of the path table, and the stretch that the length (1) counts."""
     d = t.path_offset[e]

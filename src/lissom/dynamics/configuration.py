@@ -136,3 +136,46 @@ def configuration_rate(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray
             unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
             out[..., at + 4 : at + 7] = np.einsum("...ij,...j->...i", quaternion_to_matrix(unit), v[..., j + 3 : j + 6])
     return out
+
+
+def configuration_rate_derivatives(
+    model: Model, q: np.ndarray, v: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Derivatives of configuration_rate at one state, and the tangent increment that a change of q makes.
+
+    Args:
+        q: configuration, shape (nq,). v: velocity, shape (nv,).
+    Returns:
+        ∂q̇/∂q (nq, nq), ∂q̇/∂v (nq, nv), and E (nv, nq) with δ = E dq for the increment δ of `integrate`.
+    """
+    rate_q, rate_v = np.zeros((model.nq, model.nq)), np.zeros((model.nq, model.nv))
+    tangent = np.zeros((model.nv, model.nq))
+    plain = np.flatnonzero(model.dof_q >= 0)
+    rate_v[model.dof_q[plain], plain] = tangent[plain, model.dof_q[plain]] = 1.0
+    for at, j, free in groups(model):
+        x, four, three = q[at : at + 4], slice(at, at + 4), slice(j, j + 3)
+        size = float(np.linalg.norm(x))
+        left = _left(x)
+        rate_q[four, four] = 0.5 * _right(np.concatenate([[0.0], v[three]]))
+        rate_v[four, three] = 0.5 * left[:, 1:]
+        tangent[three, four] = 2.0 * left[:, 1:].T / size**2
+        if free:
+            R, place = quaternion_to_matrix(x / size), slice(at + 4, at + 7)
+            u = v[j + 3 : j + 6]
+            turned = np.array([[0, -u[2], u[1]], [u[2], 0, -u[0]], [-u[1], u[0], 0]])
+            rate_q[place, four] = -R @ turned @ tangent[three, four]
+            rate_v[place, j + 3 : j + 6] = R
+            tangent[j + 3 : j + 6, place] = R.T
+    return rate_q, rate_v, tangent
+
+
+def _left(x: np.ndarray) -> np.ndarray:
+    """The matrix of y ↦ x y for quaternions (4,)."""
+    w, a, b, c = x
+    return np.array([[w, -a, -b, -c], [a, w, -c, b], [b, c, w, -a], [c, -b, a, w]])
+
+
+def _right(y: np.ndarray) -> np.ndarray:
+    """The matrix of x ↦ x y for quaternions (4,)."""
+    w, a, b, c = y
+    return np.array([[w, -a, -b, -c], [a, w, c, -b], [b, -c, w, a], [c, b, -a, w]])

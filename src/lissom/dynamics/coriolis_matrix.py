@@ -18,28 +18,15 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
+from lissom.dynamics.spatial import ad_matrix, adbar_matrix
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
-from lissom.lie.types import kernel_options, mat3, mat6, vec6
+from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
 wp.set_module_options(kernel_options())
-
-
-@wp.func
-def ad_matrix(x: vec6) -> mat6:
-    """ad_x as a 6x6 matrix."""
-    return columns.full(so3.hat(se3.angular(x)), so3.hat(se3.linear(x)))
-
-
-@wp.func
-def adbar_matrix(f: vec6) -> mat6:
-    """adbar_f: adbar_f x = −ad_xᵀ f."""
-    M = so3.hat(se3.angular(f))
-    N = so3.hat(se3.linear(f))
-    return se3.block(-M, -N, -N, mat3())
 
 
 @wp.func

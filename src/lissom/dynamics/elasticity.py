@@ -10,7 +10,7 @@ import warp as wp
 
 from lissom.dynamics.sweeps import quaternion_rotation, stored_position
 from lissom.lie import se3, so3
-from lissom.lie.types import vec6
+from lissom.lie.types import mat3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 
@@ -98,6 +98,64 @@ def elastic_force(
         for c in range(6):
             if start + c < t.node[k].v_stop:
                 tau[i, start + c] = tau[i, start + c] + y[c]
+
+
+ELASTIC_MATRICES = """
+    double* to_q = (double*)((char*)dq.data + size_t(i) * dq.strides[0]);
+    double* to_v = (double*)((char*)dv.data + size_t(i) * dv.strides[0]);
+    for (int row = 0; row < nv; ++row)
+        for (int e = start.data[row]; e < start.data[row + 1]; ++e) {
+            to_q[row * width + column.data[e]] += stiffness.data[e];
+            to_v[row * width + column.data[e]] += damping.data[e];
+        }
+"""
+
+
+@wp.func_native(ELASTIC_MATRICES)
+def add_elastic_rows(
+    nv: int,
+    width: int,
+    start: wp.array(dtype=wp.int32),
+    column: wp.array(dtype=wp.int32),
+    stiffness: wp.array(dtype=wp.float64),
+    damping: wp.array(dtype=wp.float64),
+    i: int,
+    dq: wp.array2d(dtype=wp.float64),
+    dv: wp.array2d(dtype=wp.float64),
+):
+    """dq += K and dv += D by compressed rows."""
+    ...
+
+
+@wp.func
+def add_elastic_derivatives(
+    t: Tables,
+    i: int,
+    width: int,
+    q: wp.array2d(dtype=wp.float64),
+    dq: wp.array2d(dtype=wp.float64),
+    dv: wp.array2d(dtype=wp.float64),
+):
+    """Add the derivatives of (1): K and D; for a spherical or free joint, with z = T⁻ᵀ K x and dx = T⁻¹ δ, it is
+    T⁻ᵀ (K − ∂(Tᵀ z)/∂x) T⁻¹."""
+    add_elastic_rows(t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, dq, dv)
+    for j in range(t.group_node.shape[0]):
+        k = t.group_node[j]
+        x = spring_logarithm(t, j, i, q)
+        w = se3.angular(x)
+        c = so3.stumpff(wp.dot(w, w))
+        A, B = se3.tangent_inverse(x, c)
+        T_inverse = se3.block(A, mat3(), B, A)
+        z = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
+        inner = t.group_stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
+        D = wp.transpose(T_inverse) * inner * T_inverse
+        start = t.node[k].v_start
+        stop = t.node[k].v_stop
+        for r in range(6):
+            for e in range(6):
+                if start + r < stop and start + e < stop:
+                    at = (start + r) * width + start + e
+                    dq[i, at] = dq[i, at] + D[r, e]
 
 
 @wp.func

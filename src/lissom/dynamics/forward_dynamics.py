@@ -11,7 +11,13 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
-from lissom.dynamics.actuation import add_path_forces, add_segment_wrenches, custom_actuation, warn_of_pushing
+from lissom.dynamics.actuation import (
+    add_path_forces,
+    add_segment_wrenches,
+    channel_forces,
+    custom_actuation,
+    warn_of_pushing,
+)
 from lissom.dynamics.columns import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
@@ -28,16 +34,6 @@ from lissom.model.tables import Tables
 wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
-
-
-@wp.func
-def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
-    """Tensions and pressures from the inputs."""
-    for c in range(channel.shape[1]):
-        total = wp.float64(0.0)
-        for j in range(u.shape[1]):
-            total += t.channel_gain[c, j] * u[i, j]
-        channel[i, c] = total
 
 
 @wp.func

@@ -178,7 +178,8 @@ def filled(
         for name, value in arrays.items():
             row[name][:] = value
         return w, ()
-    rows = {name: stack(name, value, model.nq if name == "q" else model.nv) for name, value in arrays.items()}
+    sizes = {"q": model.nq, "u": model.nu}
+    rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
     lead = leading(**rows)
     w = workspace(model, family, batch_of(lead), make)
     w.fill(lead, **rows)

@@ -1,7 +1,7 @@
 """Adaptive stiff integration by SUNDIALS CVODE.
 
-The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is differenced in one
-batch of forward dynamics.
+The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is that of this state
+derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)).
 """
 
 from __future__ import annotations
@@ -10,9 +10,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from lissom.dynamics.configuration import configuration_rate, groups, unit_quaternions
+from lissom.dynamics.configuration import (
+    configuration_rate,
+    configuration_rate_derivatives,
+    groups,
+    unit_quaternions,
+)
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.errors import ConvergenceError
 from lissom.model.model import Model
 
@@ -66,15 +73,30 @@ class StateDerivative:
             raise
 
     def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
-        """∂f/∂x by forward differences, all columns in one batch."""
+        """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest."""
         self.jacobians += 1
         try:
-            step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
-            rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
-            out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
+            if self.feedback and self.held is None:
+                step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
+                rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
+                out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
+            else:
+                self._exact(t, np.array(x), np.array(rate), out)
         except Exception as error:
             self.error = error
             raise
+
+    def _exact(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
+        """∂f/∂x from the derivatives of inverse dynamics: ∂a/∂(q, v) = −M⁻¹ ∂r/∂(q, v), r = ID − B u at a."""
+        model, nq, nv = self.model, self.model.nq, self.model.nv
+        v, a = x[nq:], rate[nq:]
+        q = unit_quaternions(model, x[:nq])
+        u = self.law(t, q, v) if self.held is None else self.held
+        dq, dv, M = residual_derivatives(model, q, v, a, u, t)
+        answer = cho_solve(cho_factor(M, check_finite=False), np.hstack([dq, dv]), check_finite=False)
+        rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
+        out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
+        out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
 
 
 def integrate_bdf(

@@ -137,6 +137,12 @@ def ad_block(x: vec6, A: mat3, B: mat3):
 
 
 @wp.func
+def block_product(A: mat3, B: mat3, C: mat3, D: mat3):
+    """[[A, 0], [B, A]] [[C, 0], [D, C]] as a pair."""
+    return A * C, B * C + A * D
+
+
+@wp.func
 def tangent(x: vec6, c: vec10):
     """T as the pair (T_w, Q) of (1)."""
     w = angular(x)
