@@ -40,14 +40,18 @@ def test_derivatives_of_inverse_dynamics(seed):
     model = build(robot)
     q, v, a, _ = random_state(robot, seed)
     dq, dv, da = ls.inverse_dynamics_derivatives(model, q, v, a, t=TIME)
-    assert close(dq, differences(lambda d: ls.inverse_dynamics(model, ls.integrate(model, q, d), v, a, t=TIME), model.nv))
-    assert close(dv, differences(lambda d: ls.inverse_dynamics(model, q, v + d, a, t=TIME), model.nv))
+
+    def tau(q, v):
+        return ls.inverse_dynamics(model, q, v, a, t=TIME)
+
+    assert close(dq, differences(lambda d: tau(ls.integrate(model, q, d), v), model.nv))
+    assert close(dv, differences(lambda d: tau(q, v + d), model.nv))
     assert close(da, ls.mass_matrix(model, q), 1e-12)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_of_the_actuation(seed):
-    """The derivative of ID − B u includes that of tendons inside rods, straight pieces, chambers and users' actuators."""
+    """The derivative of ID − B u includes tendons inside rods, straight pieces, chambers and users' actuators."""
     robot = random_tree(seed)
     model = build(robot)
     q, v, a, _ = random_state(robot, seed)

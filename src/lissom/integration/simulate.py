@@ -12,7 +12,7 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
-from lissom.dynamics.workspace import stack
+from lissom.dynamics.workspace import batch_of, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf
 from lissom.integration.inputs import control_law
@@ -72,7 +72,7 @@ def simulate(
     if lead and times is None:
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
     law, hold = control_law(model, u, controller, period)
-    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, speed)]
+    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, speed)]
     motions = []
     for q, v in zip(*rows):
         f = StateDerivative(model, law, feedback=controller is not None)

@@ -32,7 +32,7 @@ def default_gauss_points(rod: Rod) -> int:
 
 
 def warn_inexact(rod: Rod, K: np.ndarray, where: str) -> None:
-    """Warn where the section's taper makes K inexact with the Gauss points asked for."""
+    """Warn where the Gauss points asked for make K inexact: too few for the basis, or for the taper of the section."""
     if rod.gauss_points is None:
         return
     exact = np.zeros_like(K)

@@ -13,7 +13,6 @@ from numpy.polynomial import chebyshev, legendre
 
 from lissom.robot import checks
 
-_SAMPLES = np.linspace(0.0137, 0.9871, 24)  # abscissae where a user's basis is looked at
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
 
 
@@ -309,10 +308,18 @@ class BasisCustom(Basis):
         knots = checks.array(self.knots, (-1,), f"{where}: knots", "must be a list of numbers")
         inside = bool(np.all(np.diff(np.concatenate([[0.0], knots, [1.0]])) > 0))
         checks.require(inside, f"{where}: knots", "must rise strictly inside (0, 1)", self.knots)
-        stacked = np.concatenate([checks.call(self.function, s, Phi.shape, f"{where}: function") for s in _SAMPLES])
+        looks = [checks.call(self.function, s, Phi.shape, f"{where}: function") for s in self._samples()]
+        stacked = np.concatenate(looks)
         rank = int(np.linalg.matrix_rank(stacked))
         rule = f"its {Phi.shape[1]} modes must be linearly independent"
         checks.require(rank == Phi.shape[1], f"{where}: function", rule, f"rank {rank}")
+
+    def _samples(self) -> np.ndarray:
+        """Abscissae where the basis is looked at: inside each smooth stretch, more than a polynomial of its order has
+        coefficients."""
+        edges = np.array([0.0, *self.breaks(), 1.0])
+        inside = np.linspace(0.0137, 0.9871, max(24 // (len(edges) - 1), self.order + 3))
+        return (edges[:-1, None] + np.diff(edges)[:, None] * inside).ravel()
 
     def breaks(self) -> tuple[float, ...]:
         return tuple(float(knot) for knot in self.knots)
@@ -321,5 +328,5 @@ class BasisCustom(Basis):
         return self.order
 
     def modes(self) -> tuple[int, ...]:
-        samples = np.array([self.evaluate(s) for s in _SAMPLES])
+        samples = np.array([self.evaluate(s) for s in self._samples()])
         return tuple(int(np.count_nonzero(np.any(samples[:, row] != 0.0, axis=0))) for row in range(6))

@@ -17,7 +17,7 @@ from scipy.linalg import LinAlgError, lu_factor, lu_solve
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
-from lissom.dynamics.workspace import leading, stack
+from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
 from lissom.statics.tangent_stiffness import residual_jacobian
@@ -88,7 +88,7 @@ def solve_statics(
     warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
     start = integrate(model, start, np.zeros(model.nv))
-    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(-1, x.shape[-1]) for x in (start, u)]
+    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
     found = [_solve_one(model, q, row, t, tolerance, max_iterations) for q, row in zip(*rows)]
     return Equilibrium(
         np.array([e.q for e in found]).reshape(*lead, model.nq),
