@@ -1,0 +1,81 @@
+"""Small motions about an equilibrium.
+
+M δa + D δv + K_T δq = B δu,   K_T = ∂(ID(q, 0, 0) − B u)/∂q                                          (1)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import eigh
+
+from lissom.dynamics.configuration import integrate
+from lissom.dynamics.forward_dynamics import input_rows
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.workspace import stack
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Linearization:
+    """ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
+
+    Fields:
+        A: shape (2 nv, 2 nv). B: shape (2 nv, nu).
+    """
+
+    A: np.ndarray
+    B: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class Modes:
+    """Free undamped vibrations.
+
+    Fields:
+        frequencies: rising, shape (nv,) [rad/s]; negative −sqrt(−ω²) where the equilibrium is unstable.
+        shapes: one in each column, shape (nv, nv), with shapesᵀ M shapes the identity.
+    """
+
+    frequencies: np.ndarray
+    shapes: np.ndarray
+
+
+def linearize(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Linearization:
+    """State matrices of small motions about a configuration at rest.
+
+    Args:
+        q: equilibrium, shape (nq,). u: inputs, shape (nu,); None is zero. t: time of the loads [s].
+    Returns:
+        Linearization.
+    Raises:
+        ShapeError, ModelError: as forward_dynamics.
+    Accuracy: exact derivatives of the discrete model.
+    """
+    n = model.nv
+    da_dq, da_dv, da_du = forward_dynamics_derivatives(model, stack("q", q, model.nq), np.zeros(n), u, t)
+    A = np.block([[np.zeros((n, n)), np.eye(n)], [da_dq, da_dv]])
+    return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]))
+
+
+def modes(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Modes:
+    """Natural frequencies and shapes about an equilibrium, damping left out.
+
+    Args:
+        q: equilibrium, shape (nq,). u: inputs, shape (nu,); None is zero. t: time of the loads [s].
+    Returns:
+        Modes. With loads that turn with the body the stiffness is not symmetric: use linearize there.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact for the discrete model.
+    """
+    still = np.zeros(model.nv)
+    row = integrate(model, stack("q", q, model.nq), still)
+    K, _, M = residual_derivatives(model, row, still, still, input_rows(model, u), t)
+    squares, shapes = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes)
