@@ -59,6 +59,8 @@ _PUBLIC = {
     "dynamics.inverse_dynamics": ("external_force", "inverse_dynamics"),
     "dynamics.inverse_dynamics_derivatives": ("inverse_dynamics_derivatives",),
     "dynamics.forward_dynamics": ("forward_dynamics",),
+    "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),
+    "dynamics.linearization": ("Linearization", "Modes", "linearize", "modes"),
     "dynamics.mass_matrix": ("mass_matrix",),
     "dynamics.coriolis_matrix": ("coriolis_matrix",),
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
@@ -88,7 +90,8 @@ _PUBLIC = {
     ),
     "robot.functions": ("Expression", "Tabulated"),
     "io.robot_file": ("load_robot", "save_robot"),
-    "view.plots": ("plot_shapes", "plot_trajectory"),
+    "view.plots": ("plot_shapes",),
+    "view.trajectories": ("plot_trajectory",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

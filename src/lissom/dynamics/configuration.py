@@ -55,7 +55,8 @@ def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
     return q
 
 
-def _checked(model: Model, name: str, q: Any) -> np.ndarray:
+def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
+    """q as (..., nq) with its quaternions normalised; ShapeError names what is wrong with it."""
     q = stack(name, q, model.nq)
     if not np.isfinite(q).all():
         raise ShapeError(f"{name}: must be finite, got NaN or infinity")
@@ -75,7 +76,7 @@ def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    q, dv = _checked(model, "q", q), stack("dv", dv, model.nv)
+    q, dv = checked_configuration(model, "q", q), stack("dv", dv, model.nv)
     if not np.isfinite(dv).all():
         raise ShapeError("dv: must be finite, got NaN or infinity")
     lead = leading(q=q, dv=dv)
@@ -104,7 +105,7 @@ def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    q0, q1 = _checked(model, "q0", q0), _checked(model, "q1", q1)
+    q0, q1 = checked_configuration(model, "q0", q0), checked_configuration(model, "q1", q1)
     lead = leading(q0=q0, q1=q1)
     out = np.zeros((*lead, model.nv))
     plain = np.flatnonzero(model.dof_q >= 0)

@@ -120,6 +120,7 @@ def coriolis_kernel(
         columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, P)
         columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, Q)
     columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
+    sweeps.inspect_result(s, i, C)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -61,6 +61,7 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
     out[i, 0] = kinetic
     out[i, 1] = gravitational
     out[i, 2] = elastic_energy(t, i, q)
+    sweeps.inspect_result(s, i, out)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -113,6 +113,7 @@ def forward_dynamics_kernel(
     pivot = ldl_solve(t.nv, x.width, i, M, a)
     if pivot > 0 and s.status[i] == 0:
         s.status[i] = sweeps.STATUS_SINGULAR + pivot
+    sweeps.inspect_result(s, i, a)
 
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
@@ -125,6 +126,7 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
 
 def _make(model: Model, batch: int) -> Workspace:
     w = _buffers(model, batch, ("v", "still", "extra", "a"))
+    w.outputs = ("a",)
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
     d = w.on_device

@@ -69,6 +69,7 @@ def inverse_dynamics_kernel(
     project(t, s, i, tau)
     if terms[0] != 0:
         elastic_force(t, i, q, v, tau)
+    sweeps.inspect_result(s, i, tau)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -46,6 +46,9 @@ def motion_kernel(
         for r in range(6):
             twist[i, 6 * k + r] = eta_B[r]
             acc[i, 6 * k + r] = acc_B[r]
+    sweeps.inspect_result(s, i, pose)
+    sweeps.inspect_result(s, i, twist)
+    sweeps.inspect_result(s, i, acc)
 
 
 @wp.kernel
@@ -204,9 +207,11 @@ def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, sing
 
 
 def _frames(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
-    abscissae = np.asarray(s, dtype=np.float64)
-    inside = bool(np.all((abscissae >= 0.0) & (abscissae <= 1.0)))
-    if abscissae.ndim > 1 or not inside:
+    try:
+        abscissae = np.asarray(s, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})") from None
+    if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
         raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
     wide, nodes, placements = frame_nodes(model, name, tuple(np.atleast_1d(abscissae).tolist()))
     return wide, nodes, placements, abscissae.ndim == 0

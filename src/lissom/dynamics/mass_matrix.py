@@ -86,6 +86,7 @@ def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Mat
     for k in range(t.n_dynamic):
         sweeps.outward_pose(t, s, i, k, q, origin)
     mass_matrix_sweep(t, s, x, b, i, M)
+    sweeps.inspect_result(s, i, M)
 
 
 def _make(model: Model, batch: int) -> Workspace:

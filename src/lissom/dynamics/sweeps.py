@@ -23,6 +23,7 @@ FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 STATUS_NOT_FINITE = wp.constant(1)
 STATUS_QUATERNION = wp.constant(2)
 STATUS_FULL_TURN = wp.constant(3)
+STATUS_OVERFLOW = wp.constant(4)
 STATUS_SINGULAR = wp.constant(100)
 
 
@@ -377,3 +378,13 @@ def inspect(
                 n += q[i, at + 2] * q[i, at + 2] + q[i, at + 3] * q[i, at + 3]
                 if wp.abs(wp.sqrt(n) - so3.ONE) > UNIT_TOLERANCE:
                     s.status[i] = STATUS_QUATERNION
+
+
+@wp.func
+def inspect_result(s: Scratch, i: int, out: wp.array2d(dtype=wp.float64)):
+    """Set the status of an instance whose inputs were good and whose result is not finite."""
+    bad = wp.float64(0.0)
+    for j in range(out.shape[1]):
+        bad += so3.ZERO * out[i, j]
+    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+        s.status[i] = STATUS_OVERFLOW

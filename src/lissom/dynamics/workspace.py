@@ -29,6 +29,7 @@ _STATUS_TEXT = {
     1: "must be finite, got NaN or infinity",
     2: "a quaternion must have unit length to 1e-6",
     3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
+    4: "the result is not finite; the arguments are too large",
 }
 
 
@@ -60,6 +61,7 @@ class Workspace:
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
+        self.outputs: tuple[str, ...] = ()
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
         """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
@@ -87,6 +89,8 @@ class Workspace:
 
     def record(self, kernel: Any, inputs: list[Any]) -> None:
         """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
+        if self.batch == 0:
+            return
         parts = 1
         if self.device == "cpu":
             parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
@@ -105,7 +109,8 @@ class Workspace:
             return
         for name, array in self.on_device.items():
             array.assign(self.host[name])
-        self.launches[0]()
+        for launch in self.launches:
+            launch()
         for name, array in self.on_device.items():
             self.host[name] = array.numpy()
         self.status = self.scratch.status.numpy()
@@ -119,8 +124,9 @@ class Workspace:
     def describe(self, k: int) -> str:
         """What was wrong with instance k, naming the argument."""
         status = int(self.status[k])
-        names = [n for n in ("q", "v", "a", "u") if n in self.host and not np.isfinite(self.host[n][k]).all()]
-        subject = " and ".join(names) if status == 1 and names else "q"
+        given = [n for n in ("q", "v", "a", "u") if n in self.host and n not in self.outputs]
+        names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
+        subject = " and ".join(names if status == 1 else given if status == 4 else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}"
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lissom.dynamics.configuration import (
     configuration_rate,
@@ -24,6 +24,8 @@ from lissom.errors import ConvergenceError
 from lissom.model.model import Model
 
 _MAX_STEPS = 200_000
+_MOST_NOT_FINITE = 100  # evaluations in a row without a step
+_LEAST_STEP = 1e-14  # of the duration
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -36,6 +38,7 @@ class StateDerivative:
         self.model, self.law, self.feedback = model, law, feedback
         self.held: np.ndarray | None = None
         self.evaluations = self.jacobians = 0
+        self.not_finite = 0
         self.error: Exception | None = None
         self.plain = not groups(model)
         scale = model.dof_scale
@@ -55,9 +58,9 @@ class StateDerivative:
         if self.held is not None:
             u = self.held
         elif self.feedback:
-            u = np.array([self.law(t, unit_quaternions(model, a), b) for a, b in zip(q, v)])
+            u = np.array([self.law(t, unit_quaternions(model, a), b.copy()) for a, b in zip(q, v)])
         else:
-            u = self.law(t, q[0], v[0])
+            u = self.law(t, q[0].copy(), v[0].copy())
         w = run_forward_dynamics(model, q, v, u, t)
         raise_if_massless(model, w)
         rate = v if self.plain else configuration_rate(model, q, v)
@@ -68,6 +71,10 @@ class StateDerivative:
         self.evaluations += 1
         try:
             out[:] = self._rows(t, np.array(x)[None])[0]
+            if not np.isfinite(out).all():  # CVODE takes it for a step too long, and tries shorter ones for ever
+                self.not_finite += 1
+                if self.not_finite > _MOST_NOT_FINITE:
+                    raise FloatingPointError("the acceleration is not finite")
         except Exception as error:
             self.error = error
             raise
@@ -123,13 +130,14 @@ def integrate_bdf(
     sample = 1
     while t < duration:
         stop = min(duration, sample * period)
-        solver = _solver(f, rtol, atol, largest_step)
-        _guarded(f, t, solver.init_step, t, x)
+        solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
+        _guarded(f, t, steps, solver.init_step, t, x)
         while t < stop:
-            result = _guarded(f, t, solver.step, stop, method="onestep", tstop=stop)
+            result = _guarded(f, t, steps, solver.step, stop, method="onestep", tstop=stop)
             if not result.success or not np.isfinite(result.y).all():
                 raise _failure(t, steps, str(result.message))
             t_new = float(np.ravel(result.t)[-1])
+            f.not_finite = 0
             steps += t_new > t  # after an output inside a step, CVODE first hands out the end of that step again
             if steps > _MAX_STEPS:
                 raise _failure(t, steps, f"more than {_MAX_STEPS} steps")
@@ -139,7 +147,7 @@ def integrate_bdf(
             while target is not None and target <= t_new:
                 at = x
                 if target < t_new:
-                    inside = _guarded(f, t, solver.step, target, method="normal")
+                    inside = _guarded(f, t, steps, solver.step, target, method="normal")
                     at = np.array(inside.y, dtype=np.float64).reshape(-1, len(x0))[-1]
                 yield float(target), at, f.inputs(float(target), *_split(model, at)), steps
                 target = next(wanted, None)
@@ -149,27 +157,29 @@ def integrate_bdf(
             sample += 1
 
 
-def _solver(f: StateDerivative, rtol: float, atol: float, largest_step: float | None) -> Any:
+def _solver(f: StateDerivative, rtol: float, atol: float, largest: float, least: float) -> Any:
     from sksundae.cvode import CVODE
 
-    options = {"rtol": rtol, "atol": atol, "max_step": largest_step or 0.0, "max_num_steps": _MAX_STEPS}
+    options = {"rtol": rtol, "atol": atol, "max_step": largest, "min_step": min(least, largest)}
+    options["max_num_steps"] = _MAX_STEPS
     return CVODE(f, jacfn=f.jacobian, **options)
 
 
 def _split(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return unit_quaternions(model, x[: model.nq]), x[model.nq :]
+    return unit_quaternions(model, x[: model.nq]), x[model.nq :].copy()
 
 
-def _guarded(f: StateDerivative, t: float, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
-    """Call CVODE; what the right-hand side raised goes to the caller, any failure of CVODE's own becomes ours."""
+def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
+    """Call CVODE; what the user's functions raised goes to the caller, numerical failure becomes a ConvergenceError."""
     try:
         result = call(*args, **options)
-    except Exception as error:
         if f.error is not None:
-            raise f.error from error
-        raise _failure(t, 0, str(error)) from error
-    if f.error is not None:
-        raise f.error
+            raise f.error
+    except Exception as error:
+        cause = f.error or error
+        if f.error is not None and not isinstance(cause, FloatingPointError | LinAlgError):
+            raise cause from None
+        raise _failure(t, steps, str(cause)) from error
     return result
 
 

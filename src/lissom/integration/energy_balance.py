@@ -11,6 +11,7 @@ from scipy.integrate import cumulative_simpson
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.energy import energy
 from lissom.dynamics.inverse_dynamics import external_force
+from lissom.errors import ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 
@@ -41,8 +42,12 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
         trajectory: of one motion, with times close enough to resolve it: powers are integrated over them.
     Returns:
         EnergyBalance.
+    Raises:
+        ShapeError: the trajectory is a batch.
     Accuracy: that of Simpson's rule on the trajectory's times; O(Δt⁴).
     """
+    if trajectory.q.ndim != 2:
+        raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
     force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)

@@ -29,7 +29,10 @@ class Samples:
     u: Any
 
     def __post_init__(self) -> None:
-        t, u = np.asarray(self.t, dtype=np.float64), np.asarray(self.u, dtype=np.float64)
+        try:
+            t, u = np.array(self.t, dtype=np.float64), np.array(self.u, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError(f"samples: expected numbers, got t={self.t!r} and u={self.u!r}") from None
         if t.ndim != 1 or len(t) == 0 or u.ndim != 2 or len(u) != len(t):
             raise ShapeError(f"samples: expected t of shape (n,) and u of shape (n, nu), got {t.shape} and {u.shape}")
         if not (np.isfinite(t).all() and np.isfinite(u).all()):
@@ -68,7 +71,10 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
 
 def checked_input(model: Model, value: Any, name: str, t: float) -> np.ndarray:
     """A finite input of shape (nu,), or ShapeError naming where it came from."""
-    row = np.asarray(value, dtype=np.float64)
+    try:
+        row = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {value!r}") from None
     if row.shape != (model.nu,):
         raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {row.shape}")
     if not np.isfinite(row).all():
@@ -87,6 +93,7 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         raise ModelError("controller: give u or a controller, not both (got both)")
     if not callable(controller):
         raise ModelError(f"controller: must be a function of (t, q, v) (got {controller!r})")
-    if period is not None and not (np.isfinite(period) and period > 0.0):
+    good = period is None or (isinstance(period, int | float | np.number) and np.isfinite(period) and period > 0)
+    if not good:
         raise ModelError(f"period: must be > 0 (got {period!r})")
     return (lambda t, q, v: checked_input(model, controller(t, q, v), "controller", t)), period or np.inf

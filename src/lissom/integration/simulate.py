@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.configuration import integrate, unit_quaternions
+from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
-from lissom.dynamics.workspace import batch_of, stack
+from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf
 from lissom.integration.inputs import control_law
@@ -59,8 +59,7 @@ def simulate(
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
         ModelError, ShapeError: an argument is wrong.
     """
-    start = model.neutral() if q0 is None else stack("q0", q0, model.nq)
-    start = integrate(model, start, np.zeros(model.nv))
+    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
@@ -68,20 +67,25 @@ def simulate(
     if method not in METHODS:
         raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
     times = _times(t_eval, float(duration))
-    lead = np.broadcast_shapes(start.shape[:-1], speed.shape[:-1])
+    drives = _constant_inputs(model, u)
+    lead = leading(q0=start, v0=speed, **({} if drives is None else {"u": drives}))
     if lead and times is None:
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
-    law, hold = control_law(model, u, controller, period)
-    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, speed)]
+    count = batch_of(lead)
+    starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
+    inputs = (
+        [u] * count if drives is None else list(np.broadcast_to(drives, (*lead, model.nu)).reshape(count, model.nu))
+    )
     motions = []
-    for q, v in zip(*rows):
+    for q, v, drive in zip(starts, speeds, inputs):
+        law, hold = control_law(model, drive, controller, period)
         f = StateDerivative(model, law, feedback=controller is not None)
         with _progress_bar(progress, float(duration)) as advance:
             points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
-    return motions[0] if not lead else _stacked(motions, lead)
+    return motions[0] if not lead else _stacked(model, method, motions, lead, times)
 
 
 def _check_numbers(**values: Any) -> None:
@@ -95,7 +99,10 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
     """The wanted times with 0 in front, checked."""
     if t_eval is None:
         return None
-    times = np.atleast_1d(np.asarray(t_eval, dtype=np.float64))
+    try:
+        times = np.atleast_1d(np.array(t_eval, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise ShapeError(f"t_eval: expected shape (n,), got {t_eval!r}") from None
     if times.ndim != 1 or len(times) == 0:
         raise ShapeError(f"t_eval: expected shape (n,), got {times.shape}")
     inside = np.isfinite(times).all() and times[0] >= 0.0 and times[-1] <= duration * (1 + 1e-12)
@@ -138,14 +145,24 @@ def _accelerations(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u:
     return np.array(rows).reshape(len(t), model.nv)
 
 
-def _stacked(motions: list[Trajectory], lead: tuple[int, ...]) -> Trajectory:
+def _constant_inputs(model: Model, u: Any) -> np.ndarray | None:
+    """u as an array (..., nu) where it is constant in time and given as numbers, else None."""
+    if u is None or callable(u):
+        return None
+    return stack("u", u, model.nu)
+
+
+def _stacked(
+    model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None
+) -> Trajectory:
     costs = [motion.statistics for motion in motions]
-    total = Statistics(costs[0].method, *(sum(getattr(c, n) for c in costs) for n in
-                                          ("steps", "evaluations", "jacobians", "wall_time")))  # fmt: skip
-    arrays = {n: np.array([getattr(m, n) for m in motions]) for n in ("q", "v", "a", "u", "multipliers")}
-    return Trajectory(
-        t=motions[0].t, **{n: x.reshape(*lead, *x.shape[1:]) for n, x in arrays.items()}, statistics=total
-    )
+    counts = ("steps", "evaluations", "jacobians", "wall_time")
+    total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts))
+    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": 0}
+    t = np.zeros(0) if times is None else times
+    shape = (*lead, len(t))
+    arrays = {n: np.array([getattr(m, n) for m in motions]).reshape(*shape, size) for n, size in sizes.items()}
+    return Trajectory(t=t.copy(), **arrays, statistics=total)
 
 
 @contextmanager

@@ -6,6 +6,7 @@ import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import final
+from zipfile import BadZipFile
 
 import numpy as np
 
@@ -73,13 +74,13 @@ class Trajectory:
         path = Path(path)
         try:
             if path.suffix == ".npz":
-                with np.load(path, allow_pickle=False) as file:
+                with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                     arrays = {name: file[name] for name in cls._names()}
                     statistics = Statistics(**json.loads(str(file["statistics"])))
-                return cls(**arrays, statistics=statistics)
+                return cls(**arrays, statistics=statistics)._checked()
             if path.suffix == ".csv":
-                return cls._load_table(path)
-        except (KeyError, ValueError, TypeError, EOFError, IndexError) as error:
+                return cls._load_table(path)._checked()
+        except (KeyError, ValueError, TypeError, EOFError, IndexError, BadZipFile) as error:
             raise ShapeError(f"{path}: is not a trajectory file ({error})") from error
         raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
 
@@ -87,11 +88,22 @@ class Trajectory:
     def _load_table(cls, path: Path) -> Trajectory:
         lines = path.read_text(encoding="utf-8").splitlines()
         names = lines[0].split(",")
+        if len(lines) < 3:
+            raise ValueError("it has no rows")
         table = np.loadtxt(lines[1:-1], delimiter=",", ndmin=2)
         if table.shape[1] != len(names):
             raise ValueError(f"{len(names)} names above {table.shape[1]} columns")
         arrays = {n: table[:, [k for k, name in enumerate(names) if _stem(name) == n]] for n in cls._names()}
         return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics(**json.loads(lines[-1].lstrip("# "))))
+
+    def _checked(self) -> Trajectory:
+        """The same, if its arrays are of numbers and fit together; ValueError otherwise."""
+        for name, x in self._arrays().items():
+            if x.dtype.kind != "f" or (x.ndim != 1 if name == "t" else x.shape[-2:-1] != self.t.shape):
+                raise ValueError(f"{name} has shape {x.shape} and type {x.dtype} beside {len(self.t)} times")
+        if self.v.shape != self.a.shape:
+            raise ValueError(f"v has shape {self.v.shape} and a {self.a.shape}")
+        return self
 
     @staticmethod
     def _names() -> tuple[str, ...]:

@@ -187,7 +187,7 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
         leads.append(array.shape[: array.ndim - len(core)])
     lead = np.broadcast_shapes(*leads)
     count = int(np.prod(lead, dtype=int))
-    rows = np.concatenate([np.broadcast_to(a, lead + c).reshape(count, -1) for a, c in cores], axis=1)
+    rows = np.concatenate([np.broadcast_to(a, lead + c).reshape(count, int(np.prod(c))) for a, c in cores], axis=1)
     out = np.zeros((count, int(np.prod(out_shape))))
     if count:
         x = wp.array(np.ascontiguousarray(rows), dtype=wp.float64, device="cpu", copy=False)

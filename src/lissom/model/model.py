@@ -114,9 +114,7 @@ class Model:
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            value = getattr(self, item.name)
-            if isinstance(value, np.ndarray):
-                value.setflags(write=False)
+            _freeze(getattr(self, item.name))
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"
@@ -142,3 +140,15 @@ class Model:
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
         return self.q_neutral.copy()
+
+
+def _freeze(value: Any) -> None:
+    """Make every array of a table read-only, in the frames and rods too."""
+    if isinstance(value, np.ndarray):
+        value.setflags(write=False)
+    elif isinstance(value, RodTable):
+        for part in (value.base, value.node, value.node_s):
+            _freeze(part)
+    elif isinstance(value, tuple | dict):
+        for part in value.values() if isinstance(value, dict) else value:
+            _freeze(part)

@@ -17,12 +17,12 @@ def frame_nodes(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[
     Raises:
         ModelError: no link or frame has this name.
     """
+    known = sorted([*model.link_names, *model.frames])
+    if not isinstance(name, str) or name not in known:
+        raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
     if name in model.frames:
         frames = [model.frames[name]] * len(abscissae)
         return model, *_split(frames)
-    if name not in model.link_frame:
-        known = sorted([*model.link_names, *model.frames])
-        raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
     if name not in model.rods:
         return model, *_split([model.link_frame[name]] * len(abscissae))
     return model.cached(("points", name, abscissae), lambda: _with_points(model, name, abscissae))

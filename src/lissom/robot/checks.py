@@ -25,7 +25,7 @@ def require(condition: bool, where: str, rule: str, value: Any) -> None:
 def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
     """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
     try:
-        out = np.asarray(value, dtype=np.float64)
+        out = np.array(value, dtype=np.float64)  # a copy: what the user edits later is not ours
     except (TypeError, ValueError):
         raise fail(where, rule, value) from None
     fits = out.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, out.shape, strict=True))

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import LinAlgError, lu_factor, lu_solve
+from scipy.linalg.lapack import dgetrf, dgetrs
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.configuration import integrate, unit_quaternions
+from lissom.dynamics.configuration import checked_configuration, integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
-from lissom.dynamics.workspace import batch_of, leading, stack
+from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
+from lissom.robot import checks
 from lissom.statics.tangent_stiffness import residual_jacobian
 
 _LONGEST_STEP = 2.0
@@ -77,19 +78,26 @@ def solve_statics(
         Equilibrium.
     Raises:
         ConvergenceError: no equilibrium was reached, even in load steps; carries the last iterate as an Equilibrium.
-        ShapeError: the argument, the expected and the received shape.
+        ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations.
     Source: Mathew 2025 §3.
     """
+    checks.number(tolerance, "tolerance", above=0.0)
+    checks.integer(max_iterations, "max_iterations", least=1)
     u = input_rows(model, u)
-    start = model.neutral() if q0 is None else stack("q0", q0, model.nq)
-    for name, value in (("u", u), ("q0", start)):
-        if not np.isfinite(value).all():
-            raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    if not np.isfinite(u).all():
+        raise ShapeError("u: must be finite, got NaN or infinity")
     warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
-    start = integrate(model, start, np.zeros(model.nv))
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
-    found = [_solve_one(model, q, row, t, tolerance, max_iterations) for q, row in zip(*rows)]
+    found = []
+    for k, (q, row) in enumerate(zip(*rows)):
+        try:
+            found.append(_solve_one(model, q, row, t, tolerance, max_iterations))
+        except ConvergenceError as error:
+            if lead:
+                raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
+            raise
     return Equilibrium(
         np.array([e.q for e in found]).reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
@@ -130,19 +138,23 @@ def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float,
         return _Iterate(q, 0, False, "the start turns a rod interval by 2π or more; start nearer the reference")
     last = np.inf
     for iteration in range(1, limit + 1):
-        try:
-            lu = lu_factor(residual_jacobian(model, q, u, t, factor), check_finite=True)
-        except (LinAlgError, ValueError):
+        K = residual_jacobian(model, q, u, t, factor)
+        if not np.isfinite(K).all():
             return _Iterate(q, iteration, False, "the tangent stiffness is not finite")
-        if not np.all(np.abs(np.diag(lu[0])) > 0.0):
+        lu, pivots, singular = dgetrf(K)
+        if singular:
             return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
-        step = -lu_solve(lu, r)
+
+        def newton_step(residual: np.ndarray, lu: np.ndarray = lu, pivots: np.ndarray = pivots) -> np.ndarray:
+            return -dgetrs(lu, pivots, residual)[0]
+
+        step = newton_step(r)
         length = float(np.max(np.abs(step) / scale, initial=0.0))
         if not np.isfinite(length):
             return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
         if length <= tol or (length < _FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
             better = static_residual(model, moved := integrate(model, q, step), u, t, factor)
-            closer = better is not None and np.abs(lu_solve(lu, better) / scale).max(initial=0.0) <= length
+            closer = better is not None and np.abs(newton_step(better) / scale).max(initial=0.0) <= length
             return _Iterate(moved if closer else q, iteration, True, "")
         last = length
         fraction = min(1.0, _LONGEST_STEP / length)
@@ -150,7 +162,7 @@ def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float,
             trial = integrate(model, q, fraction * step)
             r_trial = static_residual(model, trial, u, t, factor)
             if r_trial is not None:
-                next_length = float(np.max(np.abs(lu_solve(lu, r_trial)) / scale))
+                next_length = float(np.max(np.abs(newton_step(r_trial)) / scale))
                 if next_length <= (1.0 - 0.25 * fraction) * length or length < _FLOOR:
                     break
             fraction *= 0.5

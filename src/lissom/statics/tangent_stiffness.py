@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from lissom.dynamics.configuration import integrate
+from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.dynamics.workspace import stack
+from lissom.dynamics.workspace import batch_of, leading
+from lissom.errors import ShapeError
 from lissom.model.model import Model
 
 
@@ -23,12 +24,17 @@ def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) ->
     """Tangent stiffness: the derivative of the static residual ID(q, 0, 0) − B(q) u along the tangent space.
 
     Args:
-        q: configuration, shape (nq,). u: inputs, shape (nu,); None is zero. t: time of the loads [s].
+        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero. t: time of the loads [s].
     Returns:
-        shape (nv, nv); symmetric where gravity and loads are conservative and at equilibrium.
+        shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact derivative of the discrete model; a user's own actuator is differenced.
     """
-    row, inputs = stack("q", q, model.nq), input_rows(model, u)
-    return residual_jacobian(model, integrate(model, row, np.zeros(model.nv)), inputs, t)
+    rows, inputs = checked_configuration(model, "q", q), input_rows(model, u)
+    if not np.isfinite(inputs).all():
+        raise ShapeError("u: must be finite, got NaN or infinity")
+    lead = leading(q=rows, u=inputs)
+    flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
+    found = [residual_jacobian(model, *one, t) for one in zip(*flat)]
+    return np.array(found).reshape(*lead, model.nv, model.nv)
