@@ -90,6 +90,7 @@ _PUBLIC = {
     ),
     "robot.functions": ("Expression", "Tabulated"),
     "io.robot_file": ("load_robot", "save_robot"),
+    "view.animation": ("animate",),
     "view.plots": ("plot_shapes",),
     "view.trajectories": ("plot_trajectory",),
 }

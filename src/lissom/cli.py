@@ -6,6 +6,7 @@ import argparse
 import sys
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -178,6 +179,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if not duration or duration <= 0.0:
         raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
     arguments.out.mkdir(parents=True, exist_ok=True)
+    _compile(model, u, say)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     try:
         trajectory = ls.simulate(
@@ -191,6 +193,15 @@ def _simulate(arguments: argparse.Namespace) -> int:
     _summarise(model, trajectory, duration, say)
     _write_trajectory(robot, model, trajectory, arguments.out, say)
     return 0
+
+
+def _compile(model: Model, u: Any, say: Any) -> None:
+    """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
+    import lissom as ls
+
+    say("loading kernels; the first time on a machine they are compiled, which takes about a minute")
+    with suppress(ls.ConvergenceError):  # the run itself will say so
+        ls.simulate(model, 1e-6, u=u)
 
 
 def _summarise(model: Model, trajectory: Any, duration: float, say: Any) -> None:

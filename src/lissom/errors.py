@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 
+@final
 class ModelError(ValueError):
     """A robot description breaks a rule.
 
@@ -12,10 +13,12 @@ class ModelError(ValueError):
     """
 
 
+@final
 class ShapeError(ValueError):
     """An array argument has the wrong shape, or holds NaN or infinity."""
 
 
+@final
 class ConvergenceError(RuntimeError):
     """An iteration stopped before its tolerance.
 
@@ -28,5 +31,6 @@ class ConvergenceError(RuntimeError):
         self.partial = partial
 
 
+@final
 class AccuracyWarning(UserWarning):
     """The model was built as asked, but a stated choice costs accuracy."""

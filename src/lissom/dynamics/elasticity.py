@@ -183,7 +183,7 @@ def stiffness_matrix(model: Model) -> np.ndarray:
 
 
 def damping_matrix(model: Model) -> np.ndarray:
-    """Damping matrix D of (6), shape (nv, nv); constant.
+    """Damping matrix D of (6), shape (nv, nv) [N·m²·s, N·m·s, N·s in the units of each coordinate]; constant.
 
     Source: SoRoSim 2022 eq. (27), on the rods' Gauss points.
     """

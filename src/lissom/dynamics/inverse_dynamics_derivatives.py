@@ -27,307 +27,26 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation import add_segment_wrenches, channel_forces, custom_actuation
 from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness
-from lissom.dynamics.column_products import (
-    add_local_block,
-    add_newton_products,
-    extend_path,
-    path_ranges,
-    reach_ranges,
-)
 from lissom.dynamics.columns import Matrix, column_width
 from lissom.dynamics.configuration import integrate
+from lissom.dynamics.derivative_sweeps import (
+    DerivativeBuffers,
+    derivative_buffers,
+    derivative_inward,
+    derivative_outward,
+)
 from lissom.dynamics.elasticity import add_elastic_derivatives
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
-from lissom.dynamics.spatial import ad_matrix, adbar_matrix
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
-from lissom.lie import magnus, se3, so3
-from lissom.lie.types import kernel_options, mat3, mat6, vec3, vec6
+from lissom.lie import se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
+from lissom.model.tables import Tables
 
 wp.set_module_options(kernel_options())
 
-
 _DIFFERENCE_STEP = 6e-6
-
-
-@wp.struct
-class DerivativeBuffers:
-    """Columns of each node (own: S, R, Q, E = Ṡ + R), their sums along the path (J_*), the running sums of (3)-(5)
-    (W_*), and 6x6 matrices of the nodes in the base frame."""
-
-    width: wp.int32
-    path_start: wp.array(dtype=wp.int32)
-    path_range: wp.array(dtype=wp.int32)
-    reach_start: wp.array(dtype=wp.int32)
-    reach_range: wp.array(dtype=wp.int32)
-    S: Matrix
-    R: Matrix
-    Q: Matrix
-    E: Matrix
-    J: Matrix
-    J_R: Matrix
-    J_Q: Matrix
-    J_E: Matrix
-    W_a: Matrix
-    W_v: Matrix
-    W_q: Matrix
-    inertia: wp.array2d(dtype=mat6)
-    H: wp.array2d(dtype=mat6)
-
-
-def derivative_buffers(model: Model, batch: int) -> DerivativeBuffers:
-    """Buffers of derivative_sweeps for a batch."""
-    b = DerivativeBuffers()
-    b.width = column_width(model)
-    for name, (start, ranges) in (("path", path_ranges(model)), ("reach", reach_ranges(model))):
-        setattr(b, f"{name}_start", wp.array(start, dtype=wp.int32, device=model.device))
-        setattr(b, f"{name}_range", wp.array(ranges, dtype=wp.int32, device=model.device))
-    size = (batch, 6 * model.n_dynamic * b.width)
-    for name in ("S", "R", "Q", "E", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
-        setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))
-    for name in ("inertia", "H"):
-        setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
-    return b
-
-
-@wp.func
-def own_columns(
-    t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
-):
-    """Columns S, R, Q and E of node k by (1) and (2)."""
-    first = t.node[k].v_start
-    stop = t.node[k].v_stop
-    columns.clear_own(first, stop, i, k, b.width, b.S)
-    columns.clear_own(first, stop, i, k, b.width, b.R)
-    columns.clear_own(first, stop, i, k, b.width, b.Q)
-    columns.clear_own(first, stop, i, k, b.width, b.E)
-    A0, B0 = sweeps.motion_block(t, s, i, k)
-    if t.node[k].kind == EXP:
-        own_interval_columns(t, s, b, i, k, q, v, a, A0, B0)
-    else:
-        own_group_columns(t, s, b, i, k, A0, B0, acc_base)
-
-
-@wp.func
-def own_interval_columns(
-    t: Tables,
-    s: Scratch,
-    b: DerivativeBuffers,
-    i: int,
-    k: int,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    A0: mat3,
-    B0: mat3,
-):
-    """(1): products of block triangular pairs, then one pass over the strain basis for each kind of column."""
-    xi1 = s.node[i, k].xi1
-    xi2 = s.node[i, k].xi2
-    eta = s.node[i, k].eta
-    acc = s.node[i, k].acc
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    h = t.node[k].h
-    kappa = t.node[k].kappa
-    x = sweeps.strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a)
-    d1 = x[2]
-    d2 = x[3]
-    Omega = s.node[i, k].Omega
-    c = s.node[i, k].stumpff
-    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
-    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(d1, d2)
-    T1, Q1 = se3.tangent_dot(Omega, Omega_dot, c)
-    T2, Q2 = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
-    A_T1, B_T1 = se3.Ad_block(R, p, T1, Q1)
-    A_T2, B_T2 = se3.Ad_block(R, p, T2, Q2)
-    A_e, B_e = se3.ad_block(eta, A0, B0)
-    A1 = A_e + A_T1
-    B1 = B_e + B_T1
-    A_a, B_a = se3.ad_block(acc, A0, B0)
-    A_e1, B_e1 = se3.ad_block(eta, A1 + A_T1, B1 + B_T1)
-    A2 = A_a + A_e1 + A_T2
-    B2 = B_a + B_e1 + B_T2
-    half = so3.HALF * h
-    ZA1, ZB1 = sweeps.strain_block(half, -kappa, xi2)
-    ZA2, ZB2 = sweeps.strain_block(half, kappa, xi1)
-    YA1, YB1 = sweeps.strain_block(so3.ZERO, -kappa, d2)
-    YA2, YB2 = sweeps.strain_block(so3.ZERO, kappa, d1)
-    XA1, XB1 = sweeps.strain_block(so3.ZERO, -kappa, x[5])
-    XA2, XB2 = sweeps.strain_block(so3.ZERO, kappa, x[4])
-    SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
-    SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
-    put(t, b, i, k, SA1, SB1, SA2, SB2, so3.ONE, b.S)
-    PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
-    PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
-    OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
-    OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
-    put(t, b, i, k, PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2, so3.ONE, b.R)
-    put(t, b, i, k, PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2, so3.TWO, b.E)
-    QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
-    QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
-    RA1, RB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
-    RA2, RB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
-    UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
-    UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
-    put(t, b, i, k, QA1 + RA1 + UA1, QB1 + RB1 + UB1, QA2 + RA2 + UA2, QB2 + RB2 + UB2, so3.ONE, b.Q)
-
-
-@wp.func
-def put(
-    t: Tables,
-    b: DerivativeBuffers,
-    i: int,
-    k: int,
-    A1: mat3,
-    B1: mat3,
-    A2: mat3,
-    B2: mat3,
-    factor: wp.float64,
-    out: Matrix,
-):
-    """out_k += factor ([A1, B1] Φ₁ + [A2, B2] Φ₂), the pairs standing for block triangular matrices."""
-    columns.add_strain_columns(
-        t.run_phi1,
-        t.run_phi2,
-        t.node[k].run_start,
-        t.node[k].run_v,
-        i,
-        k,
-        b.width,
-        columns.full(factor * A1, factor * B1),
-        columns.full(factor * A2, factor * B2),
-        out,
-    )
-
-
-@wp.func
-def own_group_columns(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, A0: mat3, B0: mat3, acc_base: vec6):
-    """(2) for a spherical or free joint; its E is ad_η S + R."""
-    parent = t.node[k].parent
-    eta_p = vec6()
-    acc_p = acc_base
-    if parent >= 0:
-        eta_p = s.node[i, parent].eta
-        acc_p = s.node[i, parent].acc
-    x = columns.full(A0, B0)
-    ad_p = ad_matrix(eta_p)
-    R = ad_p * x
-    put_group(t, b, i, k, x, b.S)
-    put_group(t, b, i, k, R, b.R)
-    put_group(t, b, i, k, ad_matrix(acc_p) * x + ad_p * R, b.Q)
-    put_group(t, b, i, k, ad_matrix(s.node[i, k].eta) * x + R, b.E)
-
-
-@wp.func
-def put_group(t: Tables, b: DerivativeBuffers, i: int, k: int, M: mat6, out: Matrix):
-    """The first columns of M into the node's own columns."""
-    first = t.node[k].v_start
-    for c in range(6):
-        if first + c < t.node[k].v_stop:
-            for r in range(6):
-                out[i, (6 * k + r) * b.width + first + c] = M[r, c]
-
-
-@wp.func
-def load_stiffness(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, wrench: wp.array(dtype=vec6)):
-    """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
-    for j in range(t.load_node.shape[0]):
-        if t.load_is_body[j] == 0:
-            k = t.load_node[j]
-            r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
-            f = so3.hat(se3.linear(wrench[j]))
-            top = so3.hat(r) * f + so3.hat(se3.angular(wrench[j]))
-            b.H[i, k] = b.H[i, k] - se3.block(top, mat3(), f, mat3())
-
-
-@wp.func
-def local_term(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, dq: Matrix):
-    """local_α of (5): the change of the node's own S with its own coordinates, at fixed wrench."""
-    if t.node[k].kind == EXP:
-        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
-        kappa = t.node[k].kappa
-        half = so3.HALF * t.node[k].h
-        E = se3.tangent_transpose_derivative(s.node[i, k].Omega, f, s.node[i, k].stumpff)
-        bar = kappa * adbar_matrix(se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff))
-        A1, B1 = sweeps.strain_block(half, -kappa, s.node[i, k].xi2)
-        A2, B2 = sweeps.strain_block(half, kappa, s.node[i, k].xi1)
-        Z1 = columns.full(A1, B1)
-        Z2 = columns.full(A2, B2)
-        E1 = E * Z1
-        E2 = E * Z2
-        add_local_block(
-            t.run_phi1,
-            t.run_phi2,
-            t.node[k].run_start,
-            t.node[k].run_v,
-            i,
-            b.width,
-            wp.transpose(Z1) * E1,
-            wp.transpose(Z1) * E2 + bar,
-            wp.transpose(Z2) * E1 - bar,
-            wp.transpose(Z2) * E2,
-            dq,
-        )
-
-
-@wp.func
-def derivative_outward(
-    t: Tables,
-    s: Scratch,
-    b: DerivativeBuffers,
-    i: int,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    acc_base: vec6,
-    load: wp.array(dtype=vec6),
-    has_loads: int,
-):
-    """Columns, path sums and 6x6 matrices of all nodes, from the motion left in s."""
-    for k in range(t.n_dynamic):
-        own_columns(t, s, b, i, k, q, v, a, acc_base)
-        parent = t.node[k].parent
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.S, b.J)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.R, b.J_R)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.Q, b.J_Q)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.E, b.J_E)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_a)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_v)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_q)
-        sweeps.base_inertia(t, s, b.inertia, i, k)
-        b.H[i, k] = mat6()
-    if has_loads != 0:
-        load_stiffness(t, s, b, i, load)
-
-
-@wp.func
-def derivative_inward(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, dq: Matrix, dv: Matrix, da: Matrix):
-    """Running sums and rows (3)-(5); s holds the wrenches summed over the subtrees."""
-    w = b.width
-    for step in range(t.n_dynamic):
-        k = t.n_dynamic - 1 - step
-        eta = s.node[i, k].eta
-        M = b.inertia[i, k]
-        ad = ad_matrix(eta)
-        N = adbar_matrix(M * eta) - wp.transpose(ad) * M - M * ad
-        add_newton_products(
-            b.path_start, b.path_range, i, k, w, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q
-        )
-        first = t.node[k].v_start
-        stop = t.node[k].v_stop
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_a, da)
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_v, dv)
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_q, dq)
-        local_term(t, s, b, i, k, dq)
-        parent = t.node[k].parent
-        if parent >= 0:
-            columns.add_product(adbar_matrix(s.node[i, k].F), first, stop, i, k, w, b.S, b.W_q)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_a)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_v)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_q)
 
 
 @wp.kernel
@@ -447,7 +166,7 @@ def inverse_dynamics_derivatives(
     """Exact derivatives of inverse_dynamics.
 
     Args:
-        q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv).
+        q: configuration, shape (..., nq) [rad, m, or strain units]. v, a: velocity and acceleration, shape (..., nv).
         gravity, elastic, loads, t: as inverse_dynamics.
     Returns:
         (dtau_dq, dtau_dv, dtau_da), each (..., nv, nv), the trailing axis the input; dtau_dq is along the tangent space

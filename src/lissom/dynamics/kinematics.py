@@ -155,7 +155,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
         link_or_frame: name of a link or of a frame.
         s: abscissa on a rod, a number or an array (n,); it says nothing elsewhere.
     Returns:
-        g, shape (..., 4, 4), or (..., n, 4, 4) for n abscissae.
+        g, shape (..., 4, 4), or (..., n, 4, 4) for n abscissae [m].
     Raises:
         ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
     """
@@ -182,7 +182,7 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
 
 
 def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
-    """Rate of the body twist, η̇_B, of a link, rod point or frame, shape (..., 6) or (..., n, 6).
+    """Rate of the body twist, η̇_B, of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s², m/s²].
 
     Args:
         q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv).

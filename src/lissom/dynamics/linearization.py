@@ -22,7 +22,7 @@ from lissom.model.model import Model
 @final
 @dataclass(frozen=True)
 class Linearization:
-    """ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
+    """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
 
     Fields:
         A: shape (2 nv, 2 nv). B: shape (2 nv, nu).

@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
 from threading import get_ident
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import warp as wp
@@ -38,6 +38,7 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="lissom")
 
 
+@final
 class Workspace:
     """Buffers of one kernel family for a batch of instances.
 

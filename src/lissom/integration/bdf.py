@@ -7,7 +7,7 @@ derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
@@ -29,6 +29,7 @@ _LEAST_STEP = 1e-14  # of the duration
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
+@final
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v), in the form CVODE asks for; counts its evaluations."""
 

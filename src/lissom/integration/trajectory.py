@@ -48,7 +48,8 @@ class Trajectory:
     statistics: Statistics
 
     def save(self, path: str | Path) -> None:
-        """Write to .npz (everything) or .csv (a table with one header row; one motion only)."""
+        """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its
+        statistics)."""
         path = Path(path)
         if path.suffix == ".npz":
             np.savez(path, **self._arrays(), statistics=json.dumps(asdict(self.statistics)))
@@ -57,10 +58,9 @@ class Trajectory:
                 raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {self.q.shape[:-2]}")
             columns = {name: x[:, None] if x.ndim == 1 else x for name, x in self._arrays().items()}
             names = ["t"] + [f"{n}{k}" for n, x in columns.items() if n != "t" for k in range(x.shape[1])]
-            text = "# " + json.dumps(asdict(self.statistics))
-            header = f"{','.join(names)}"
-            np.savetxt(path, np.hstack(list(columns.values())), delimiter=",", header=header, comments="",
-                       footer=text, fmt="%.17g")  # fmt: skip
+            rows = np.hstack(list(columns.values()))
+            last = "# " + json.dumps(asdict(self.statistics))
+            np.savetxt(path, rows, "%.17g", ",", header=",".join(names), footer=last, comments="")
         else:
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
 

@@ -47,6 +47,8 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     Numbers, expressions and tables are written exactly. Any other Python function of s becomes a table at Chebyshev
     points that reproduces it within 1e-13 of its largest value. The file appears whole or not at all.
 
+    Args:
+        robot: the description. path: file to write.
     Raises:
         ModelError: the description breaks a rule, or holds a Python function that a file cannot hold, with the remedy.
         OSError: the file cannot be written.

@@ -178,14 +178,21 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
     """Run `kernel` on the broadcast rows of the named (array, core shape) arguments."""
     cores, leads = [], []
     for name, (value, core) in arguments.items():
-        array = np.asarray(value, dtype=np.float64)
+        try:
+            array = np.asarray(value, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError(f"{name}: expected numbers of shape (..., {', '.join(map(str, core))})") from None
         if array.shape[array.ndim - len(core) :] != core:
             raise ShapeError(f"{name}: expected shape (..., {', '.join(map(str, core))}), got {array.shape}")
         if not np.isfinite(array).all():
             raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         cores.append((array, core))
         leads.append(array.shape[: array.ndim - len(core)])
-    lead = np.broadcast_shapes(*leads)
+    try:
+        lead = np.broadcast_shapes(*leads)
+    except ValueError:
+        shapes = ", ".join(f"{name} {np.shape(value)}" for name, (value, _) in arguments.items())
+        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None
     count = int(np.prod(lead, dtype=int))
     rows = np.concatenate([np.broadcast_to(a, lead + c).reshape(count, int(np.prod(c))) for a, c in cores], axis=1)
     out = np.zeros((count, int(np.prod(out_shape))))
@@ -200,47 +207,81 @@ def so3_exp(w: Any) -> np.ndarray:
     """Rotation matrix of a rotation vector w (..., 3) [rad]; shape (..., 3, 3).
 
     Accuracy: 1e-15 at any angle.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
     """
     return _map(_so3_exp, (3, 3), w=(w, (3,)))
 
 
 def so3_log(R: Any) -> np.ndarray:
-    """Rotation vector of R (..., 3, 3), angle in [0, π]; shape (..., 3) [rad]."""
+    """Rotation vector of R (..., 3, 3), angle in [0, π]; shape (..., 3) [rad].
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_so3_log, (3,), R=(R, (3, 3)))
 
 
 def so3_tangent(w: Any) -> np.ndarray:
-    """T of SO(3): exp(w)⁻¹ d exp(w) = (T dw)^; w (..., 3) [rad], shape (..., 3, 3)."""
+    """T of SO(3): exp(w)⁻¹ d exp(w) = (T dw)^; w (..., 3) [rad], shape (..., 3, 3).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_so3_tangent, (3, 3), w=(w, (3,)))
 
 
 def so3_tangent_inverse(w: Any) -> np.ndarray:
-    """Inverse of so3_tangent, for |w| < 2π; shape (..., 3, 3)."""
+    """Inverse of so3_tangent at w (..., 3) [rad], for |w| < 2π; shape (..., 3, 3).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_so3_tangent_inverse, (3, 3), w=(w, (3,)))
 
 
 def se3_exp(x: Any) -> np.ndarray:
-    """Pose exp(x) of x = (w; u) (..., 6) [rad, m]; shape (..., 4, 4)."""
+    """Pose exp(x) of x = (w; u) (..., 6) [rad, m]; shape (..., 4, 4).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_exp, (4, 4), x=(x, (6,)))
 
 
 def se3_log(g: Any) -> np.ndarray:
-    """Logarithm of a pose g (..., 4, 4), angle in [0, π]; shape (..., 6) [rad, m]."""
+    """Logarithm of a pose g (..., 4, 4), angle in [0, π]; shape (..., 6) [rad, m].
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_log, (6,), g=(g, (4, 4)))
 
 
 def se3_Ad(g: Any) -> np.ndarray:
-    """Adjoint of a pose g (..., 4, 4): η_A = Ad(g_AB) η_B; shape (..., 6, 6)."""
+    """Adjoint of a pose g (..., 4, 4): η_A = Ad(g_AB) η_B; shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_Ad, (6, 6), g=(g, (4, 4)))
 
 
 def se3_ad(x: Any) -> np.ndarray:
-    """ad of x (..., 6): [[w^, 0], [u^, w^]]; shape (..., 6, 6)."""
+    """ad of x (..., 6): [[w^, 0], [u^, w^]]; shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_ad, (6, 6), x=(x, (6,)))
 
 
 def se3_coad(x: Any, f: Any) -> np.ndarray:
-    """−ad(x)ᵀ f of a twist x and a wrench f (..., 6); shape (..., 6)."""
+    """−ad(x)ᵀ f of a twist x and a wrench f (..., 6); shape (..., 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_coad, (6,), x=(x, (6,)), f=(f, (6,)))
 
 
@@ -248,25 +289,43 @@ def se3_tangent(x: Any) -> np.ndarray:
     """T of SE(3): exp(x)⁻¹ d exp(x) = (T dx)^; x (..., 6), shape (..., 6, 6).
 
     Source: Mathew 2025, Appendix A, at −x.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
     """
     return _map(_se3_tangent, (6, 6), x=(x, (6,)))
 
 
 def se3_tangent_inverse(x: Any) -> np.ndarray:
-    """Inverse of se3_tangent, for |w| < 2π; shape (..., 6, 6)."""
+    """Inverse of se3_tangent at x (..., 6), for |w| < 2π; shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_tangent_inverse, (6, 6), x=(x, (6,)))
 
 
 def se3_tangent_dot(x: Any, x_dot: Any) -> np.ndarray:
-    """Rate of se3_tangent(x) along x_dot (..., 6); shape (..., 6, 6)."""
+    """Rate of se3_tangent(x) along x_dot (..., 6); shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_tangent_dot, (6, 6), x=(x, (6,)), x_dot=(x_dot, (6,)))
 
 
 def se3_tangent_ddot(x: Any, x_dot: Any, x_ddot: Any) -> np.ndarray:
-    """Second rate of se3_tangent(x) along a motion with rates x_dot and x_ddot (..., 6); shape (..., 6, 6)."""
+    """Second rate of se3_tangent(x) along a motion with rates x_dot and x_ddot (..., 6); shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_tangent_ddot, (6, 6), x=(x, (6,)), x_dot=(x_dot, (6,)), x_ddot=(x_ddot, (6,)))
 
 
 def se3_tangent_transpose_derivative(x: Any, f: Any) -> np.ndarray:
-    """∂(se3_tangent(x)ᵀ f)/∂x at fixed f (..., 6); shape (..., 6, 6)."""
+    """∂(se3_tangent(x)ᵀ f)/∂x at fixed f (..., 6); shape (..., 6, 6).
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
     return _map(_se3_tangent_transpose_derivative, (6, 6), x=(x, (6,)), f=(f, (6,)))

@@ -108,13 +108,6 @@ def Ad_transpose(R: mat3, p: vec3, f: vec6) -> vec6:
 
 
 @wp.func
-def apply(A: mat3, B: mat3, y: vec6) -> vec6:
-    """[[A, 0], [B, A]] y."""
-    a = angular(y)
-    return join(A * a, B * a + A * linear(y))
-
-
-@wp.func
 def apply_transpose(A: mat3, B: mat3, f: vec6) -> vec6:
     """[[A, 0], [B, A]]ᵀ f."""
     n = linear(f)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -28,6 +28,7 @@ def build(robot: Robot) -> Model:
     return _Assembly(robot).model()
 
 
+@final
 class _Assembly:
     """The tables of one robot while they grow; `model` freezes them."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from lissom.robot.joints import MotionKind
 ZANNAH = np.array([0.5 - np.sqrt(3.0) / 6.0, 0.5 + np.sqrt(3.0) / 6.0])
 
 
+@final
 @dataclass(frozen=True)
 class RodTable:
     """One rod of a model: what is needed to place further points on it.
@@ -31,6 +32,7 @@ class RodTable:
     node_s: np.ndarray
 
 
+@final
 @dataclass
 class Node:
     """A node of DESIGN eq. (1): parent, placement G, Ω from two strain points, inertia.

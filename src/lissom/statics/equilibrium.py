@@ -114,6 +114,7 @@ def _solve_one(model: Model, q: np.ndarray, u: np.ndarray, t: float, tol: float,
     return _load_steps(model, u, t, tol, limit, direct)
 
 
+@final
 @dataclass
 class _Iterate:
     """Where a Newton solve ended, and why."""

@@ -1,4 +1,4 @@
-"""Pictures of robots and of their motions by matplotlib, which is imported when a picture is made.
+"""Pictures of robots in space, by matplotlib, which is imported when a picture is made.
 
 The figures belong to no window and to no backend: they are made, saved and returned without a display and without
 changing matplotlib's settings.
@@ -12,25 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.kinematics import frame_pose
 from lissom.dynamics.workspace import stack
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.robot.robot import Robot
 from lissom.view import scene
+from lissom.view.style import FAINT, GRID, INK, SERIES, finish
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _RIGID = np.array([0.58, 0.60, 0.64])
 _ROD = np.array([0.93, 0.66, 0.45])
-_INK = "#333333"
-_FAINT = "#b8bcc4"
-_SERIES = ("#2f6db3", "#d1603d", "#3f9b6c", "#8a5fb0", "#c79a1e", "#3aa6b9", "#b4476f", "#6b6f76")
 _TRACE = "#c2272d"
 _FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
-_DPI = 200
 
 
 def plot_shapes(
@@ -84,7 +79,7 @@ def plot_shapes(
     lines += [(line, colors[name], radius) for name, line in tendons.items()]
     scaled = values is not None and float(np.ptp(values)) > 0.0
     ax = _space_axes(high - low, view, scaled, bool(tendons)) if axes is None else axes
-    _add_bodies(ax, model, bodies, lines, levels, view)
+    add_shapes(ax, model, bodies, lines, levels, view)
     for name, line in tendons.items():  # inside or behind a body, faintly
         ax.plot(*line[0].T, color=colors[name], linewidth=1.0, alpha=0.6, zorder=4)
     for curve in curves:
@@ -94,51 +89,7 @@ def plot_shapes(
     _add_words(ax, model.name if title is None else title, colors, axes is None)
     if scaled:
         _add_scale(ax, np.asarray(values, dtype=np.float64), value_label, axes is None)
-    return _finish(ax.figure, path)
-
-
-def plot_trajectory(
-    model: Model,
-    trajectory: Trajectory,
-    *,
-    path: str | Path | None = None,
-    link: str | None = None,
-    title: str | None = None,
-) -> Figure:
-    """A motion against time: coordinates of a tip in the world, and the inputs below.
-
-    Args:
-        trajectory: of one motion.
-        path: file to write; its ending chooses the format (.png, .pdf, .svg).
-        link: name of the link or frame followed, a rod at its far end; None is the last link that carries no other.
-        title: None is the name of the robot.
-    Returns:
-        The figure.
-    Raises:
-        ShapeError: the trajectory is a batch. ModelError: no such link or frame.
-    """
-    from matplotlib.figure import Figure
-
-    if trajectory.q.ndim != 2:
-        raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
-    carriers = set(model.link_parent.tolist())
-    followed = link or [name for k, name in enumerate(model.link_names) if k not in carriers][-1]
-    tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
-    groups = _inputs_by_unit(model)
-    heights = [1.25] + [1.0] * len(groups)
-    figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
-    place = f"tip of {followed}" if followed in model.rods else followed
-    _draw_series(panels[0], trajectory.t, tip, list("xyz"), f"{place} [m]")
-    for panel, (unit, columns) in zip(panels[1:], groups.items()):
-        labels = [model.input_names[k] for k in columns]
-        _draw_series(panel, trajectory.t, trajectory.u[:, columns], labels, unit)
-    panels[-1].set_xlabel("time [s]", color=_INK)
-    panels[0].set_title(model.name if title is None else title, loc="left", color=_INK, fontsize=12, weight="bold")
-    return _finish(figure, path)
-
-
-# -- the picture in space ---------------------------------------------------------------------------------------------
+    return finish(ax.figure, path)
 
 
 def _space_axes(size: np.ndarray, view: tuple[float, float], scaled: bool, legend: bool) -> Any:
@@ -231,7 +182,7 @@ def _ramp(levels: np.ndarray) -> np.ndarray:
     return colormaps["viridis"](0.97 - 0.85 * np.asarray(levels))[..., :3]
 
 
-def _add_bodies(
+def add_shapes(
     ax: Any,
     model: Model,
     bodies: dict[str, np.ndarray],
@@ -278,7 +229,7 @@ def _shaded(color: np.ndarray, facets: np.ndarray, view: tuple[float, float]) ->
 def _tendon_colors(names: list[str]) -> dict[str, np.ndarray]:
     from matplotlib.colors import to_rgb
 
-    return {name: np.array(to_rgb(_SERIES[k % len(_SERIES)])) for k, name in enumerate(names)}
+    return {name: np.array(to_rgb(SERIES[k % len(SERIES)])) for k, name in enumerate(names)}
 
 
 def _dress(ax: Any, low: np.ndarray, high: np.ndarray, view: tuple[float, float], filled: float | None) -> None:
@@ -291,16 +242,16 @@ def _dress(ax: Any, low: np.ndarray, high: np.ndarray, view: tuple[float, float]
     ax.view_init(*view)
     for k, (name, axis) in enumerate(zip("xyz", (ax.xaxis, ax.yaxis, ax.zaxis))):
         getattr(ax, f"set_{name}lim")(low[k], high[k])
-        getattr(ax, f"set_{name}label")(f"{name} [m]", color=_INK, labelpad=8)
+        getattr(ax, f"set_{name}label")(f"{name} [m]", color=INK, labelpad=8)
         axis.set_major_locator(MaxNLocator(max(4, round(7 * size[k] / size.max())), steps=[1, 2, 5, 10]))
         axis.set_pane_color((1.0, 1.0, 1.0, 1.0))
-        axis.line.set_color(_FAINT)
-        axis._axinfo["grid"].update(color="#e6e8ec", linewidth=0.7)
-        ax.tick_params(axis=name, labelsize=8, labelcolor=_INK, color=_FAINT, pad=2)
+        axis.line.set_color(FAINT)
+        axis._axinfo["grid"].update(color=GRID, linewidth=0.7)
+        ax.tick_params(axis=name, labelsize=8, labelcolor=INK, color=FAINT, pad=2)
     corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1)
     ax.set_box_aspect(size, zoom=1.0)
     ax.apply_aspect()
-    x, y, _ = proj_transform(*corners, ax.get_proj())
+    x, y, _ = proj_transform(corners[0], corners[1], corners[2], ax.get_proj())
     picture = ax.transAxes.inverted().transform(ax.transData.transform(np.column_stack([x, y])))
     ax.set_box_aspect(size, zoom=float((filled or _FILLED) / np.ptp(picture, axis=0).max()))
 
@@ -320,17 +271,17 @@ def _add_world(
     if strength > 0.0:
         down = long * gravity / strength
         start = corner - np.minimum(corner + down - low, 0.0) - np.maximum(corner + down - high, 0.0)
-        ax.quiver(*start, *down, color=_INK, **style)
-        ax.text(*(start + 0.5 * down), f"  g = {strength:.4g} m/s²", color=_INK, fontsize=9, va="center", zorder=4)
+        ax.quiver(*start, *down, color=INK, **style)
+        ax.text(*(start + 0.5 * down), f"  g = {strength:.4g} m/s²", color=INK, fontsize=9, va="center", zorder=4)
 
 
 def _add_words(ax: Any, title: str, colors: dict[str, np.ndarray], own: bool) -> None:
     """The title and the legend of the tendons: on the figure that was made for them, or on the axes given."""
     from matplotlib.lines import Line2D
 
-    handles = [Line2D([], [], color=color, linewidth=2.0, label=name) for name, color in colors.items()]
-    look: Any = {"handles": handles, "frameon": False, "fontsize": 9, "labelcolor": _INK, "ncols": min(len(colors), 6)}
-    bold: Any = {"color": _INK, "fontsize": 13, "weight": "bold"}
+    handles = [Line2D([], [], color=tuple(color), linewidth=2.0, label=name) for name, color in colors.items()]
+    look: Any = {"handles": handles, "frameon": False, "fontsize": 9, "labelcolor": INK, "ncols": min(len(colors), 6)}
+    bold: Any = {"color": INK, "fontsize": 13, "weight": "bold"}
     if own:
         ax.figure.suptitle(title, y=1.0 - 0.2 / ax.figure.get_figheight(), **bold)
     else:
@@ -351,52 +302,6 @@ def _add_scale(ax: Any, values: np.ndarray, label: str, own: bool) -> None:
         width = figure.get_figwidth()
         place = {"cax": figure.add_axes(((width - 0.85) / width, 0.27, 0.14 / width, 0.5))}
     bar = figure.colorbar(shown, **place)
-    bar.set_label(label, color=_INK)
+    bar.set_label(label, color=INK)
     bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, labelcolor=_INK, color=_FAINT)
-
-
-# -- the picture in time ----------------------------------------------------------------------------------------------
-
-
-def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
-    """Columns of u under the words of their panel: what an input is, and its unit."""
-    groups: dict[str, list[int]] = {}
-    kinds = _joint_force_kinds(model)
-    for k in range(model.nu):
-        used = np.flatnonzero(model.channel_gain[:, k])
-        found = {"tension [N]" if model.channel_is_tendon[c] else "pressure [Pa]" for c in used}
-        found |= {kinds[j] for j in np.flatnonzero(model.joint_gain[:, k])}
-        found |= {"input" for _, gain in model.custom_actuators if gain[:, k].any()}
-        groups.setdefault(found.pop() if len(found) == 1 else "input", []).append(k)
-    return groups
-
-
-def _joint_force_kinds(model: Model) -> dict[int, str]:
-    """By velocity coordinate of a joint: torque or force."""
-    kinds = {}
-    for joint, start in zip(model.link_joint, model.link_v_start):
-        columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
-        for k, column in enumerate(columns):
-            kinds[int(start) + k] = "torque [N·m]" if column[:3].any() else "force [N]"
-    return kinds
-
-
-def _draw_series(panel: Any, t: np.ndarray, series: np.ndarray, labels: list[str], ylabel: str) -> None:
-    for k, label in enumerate(labels):
-        dashes = ("-", "--", ":")[k // len(_SERIES) % 3]
-        panel.plot(t, series[:, k], dashes, color=_SERIES[k % len(_SERIES)], linewidth=1.5, label=label)
-    panel.set_ylabel(ylabel, color=_INK)
-    panel.margins(x=0.0)
-    panel.grid(color="#e6e8ec", linewidth=0.8)
-    panel.spines[["top", "right"]].set_visible(False)
-    panel.spines[["left", "bottom"]].set_color(_FAINT)
-    panel.tick_params(labelsize=9, labelcolor=_INK, color=_FAINT)
-    panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9, labelcolor=_INK,
-                 ncols=1 + (len(labels) - 1) // 12)  # fmt: skip
-
-
-def _finish(figure: Any, path: str | Path | None) -> Figure:
-    if path is not None:
-        figure.savefig(path, dpi=_DPI, facecolor="white")
-    return figure
+    bar.ax.tick_params(labelsize=8, labelcolor=INK, color=FAINT)

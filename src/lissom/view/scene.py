@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -18,7 +17,7 @@ AROUND = 24
 
 
 def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
-    """Quadrilaterals of the body of a link, shape (n, m, 4, 3) [m] for configurations (n, nq); m is 0 without a body."""
+    """Quadrilaterals of the body of a link, (n, m, 4, 3) [m] for configurations (n, nq); m is 0 without a body."""
     body = model.link_body[model.link_names.index(name)]
     if isinstance(body, Rod):
         return _rod_facets(model, q, name, body)
@@ -113,7 +112,7 @@ def _box_facets(half: np.ndarray) -> np.ndarray:
     faces = []
     for axis in range(3):
         for sign in (-1.0, 1.0):
-            corners = np.insert(square[:: int(sign)], axis if axis != 1 else 1, sign, axis=1)
+            corners = np.insert(square[:: int(sign)], axis, sign, axis=1)
             faces.append(corners if axis != 1 else corners[::-1])
     return np.array(faces) * half
 
@@ -139,7 +138,7 @@ def _path_line(model: Model, q: np.ndarray, item: PathRod | PathPoint) -> np.nda
         local = np.array([[0.0, *offset(x)] for x in s])
         g = frame_pose(model, q, item.link, s=s)
         return g[..., :3, 3] + np.einsum("nsij,sj->nsi", g[..., :3, :3], local)
-    position: Any = np.asarray(item.position, dtype=np.float64)
+    position = np.asarray(item.position, dtype=np.float64)
     if item.link is None:
         return np.broadcast_to(position, (len(q), 1, 3))
     g = frame_pose(model, q, item.link, s=item.s)

@@ -1,0 +1,76 @@
+# make demo   simulate the cable-driven manipulator and say where the pictures are
+# make test   run the test suite          make lint   ruff and pyright
+# make docs   build the manual in site/   make bench  measure against peers
+# make clean  remove what these made
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+BENCH := .venv-bench
+PIP := -m pip install --disable-pip-version-check --quiet
+DEMO := out/cdm
+ARGS ?=
+
+.PHONY: demo test lint docs bench clean
+.DEFAULT_GOAL := demo
+
+demo: $(VENV)/.view
+	$(BIN)/lissom simulate examples/robots/cdm.yaml --duration 10 \
+		--inputs examples/robots/cdm_tensions.csv --out $(DEMO)
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+lint: $(VENV)/.test $(VENV)/.lint
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict --quiet
+	@echo "wrote site/index.html"
+
+bench: $(BENCH)/.made
+	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) $(BENCH) site out build dist
+
+# One stamp for each set of dependencies; they are installed again when pyproject.toml changes.
+$(VENV)/.view: $(VENV)/.made pyproject.toml
+	@echo "installing lissom and matplotlib into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[view]'
+	@touch $@
+
+$(VENV)/.test: $(VENV)/.made pyproject.toml
+	@echo "installing lissom and its test tools into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[test,view]'
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.made pyproject.toml
+	@echo "installing ruff and pyright into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[lint]'
+	@touch $@
+
+$(VENV)/.docs: $(VENV)/.made pyproject.toml
+	@echo "installing mkdocs into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[docs]'
+	@touch $@
+
+$(BENCH)/.made: pyproject.toml $(wildcard benchmarks/requirements.txt)
+	@$(call make_venv,$(BENCH))
+	@echo "installing lissom and the peers into $(BENCH)"
+	@$(BENCH)/bin/python $(PIP) -e '.[test]' $(if $(wildcard benchmarks/requirements.txt),-r benchmarks/requirements.txt)
+	@touch $@
+
+$(VENV)/.made:
+	@$(call make_venv,$(VENV))
+	@touch $@
+
+define make_venv
+$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { \
+	echo "lissom needs Python 3.10 or newer; $(PYTHON) is $$($(PYTHON) --version 2>&1 || echo missing)." \
+		"Name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }; \
+$(PYTHON) -m venv $(1) || { \
+	echo "$(PYTHON) cannot make a virtual environment; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+endef

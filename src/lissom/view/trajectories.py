@@ -1,0 +1,95 @@
+"""Motions against time, by matplotlib, which is imported when a picture is made."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lissom.dynamics.kinematics import frame_pose
+from lissom.errors import ShapeError
+from lissom.integration.trajectory import Trajectory
+from lissom.model.model import Model
+from lissom.view.style import FAINT, GRID, INK, SERIES, finish
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def plot_trajectory(
+    model: Model,
+    trajectory: Trajectory,
+    *,
+    path: str | Path | None = None,
+    link: str | None = None,
+    title: str | None = None,
+) -> Figure:
+    """A motion against time: coordinates of a tip in the world, and the inputs below.
+
+    Args:
+        trajectory: of one motion.
+        path: file to write; its ending chooses the format (.png, .pdf, .svg).
+        link: name of the link or frame followed, a rod at its far end; None is the last link that carries no other.
+        title: None is the name of the robot.
+    Returns:
+        The figure.
+    Raises:
+        ShapeError: the trajectory is a batch. ModelError: no such link or frame.
+    """
+    from matplotlib.figure import Figure
+
+    if trajectory.q.ndim != 2:
+        raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
+    carriers = set(model.link_parent.tolist())
+    followed = link or [name for k, name in enumerate(model.link_names) if k not in carriers][-1]
+    tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
+    groups = _inputs_by_unit(model)
+    heights = [1.25] + [1.0] * len(groups)
+    figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    place = f"tip of {followed}" if followed in model.rods else followed
+    _draw_series(panels[0], trajectory.t, tip, list("xyz"), f"{place} [m]")
+    for panel, (unit, columns) in zip(panels[1:], groups.items()):
+        labels = [model.input_names[k] for k in columns]
+        _draw_series(panel, trajectory.t, trajectory.u[:, columns], labels, unit)
+    panels[-1].set_xlabel("time [s]", color=INK)
+    panels[0].set_title(model.name if title is None else title, loc="left", color=INK, fontsize=12, weight="bold")
+    return finish(figure, path)
+
+
+def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
+    """Columns of u under the words of their panel: what an input is, and its unit."""
+    groups: dict[str, list[int]] = {}
+    kinds = _joint_force_kinds(model)
+    for k in range(model.nu):
+        used = np.flatnonzero(model.channel_gain[:, k])
+        found = {"tension [N]" if model.channel_is_tendon[c] else "pressure [Pa]" for c in used}
+        found |= {kinds[int(j)] for j in np.flatnonzero(model.joint_gain[:, k])}
+        found |= {"input" for _, gain in model.custom_actuators if gain[:, k].any()}
+        groups.setdefault(found.pop() if len(found) == 1 else "input", []).append(k)
+    return groups
+
+
+def _joint_force_kinds(model: Model) -> dict[int, str]:
+    """By velocity coordinate of a joint: torque or force."""
+    kinds = {}
+    for joint, start in zip(model.link_joint, model.link_v_start):
+        columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
+        for k, column in enumerate(columns):
+            kinds[int(start) + k] = "torque [N·m]" if column[:3].any() else "force [N]"
+    return kinds
+
+
+def _draw_series(panel: Any, t: np.ndarray, series: np.ndarray, labels: list[str], ylabel: str) -> None:
+    for k, label in enumerate(labels):
+        dashes = ("-", "--", ":")[k // len(SERIES) % 3]
+        panel.plot(t, series[:, k], dashes, color=SERIES[k % len(SERIES)], linewidth=1.5, label=label)
+    panel.set_ylabel(ylabel, color=INK)
+    panel.margins(x=0.0)
+    panel.grid(color=GRID, linewidth=0.8)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.spines[["left", "bottom"]].set_color(FAINT)
+    panel.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
+    panel.legend(loc="center left", bbox_to_anchor=(1.01, 0.5), frameon=False, fontsize=9, labelcolor=INK,
+                 ncols=1 + (len(labels) - 1) // 12)  # fmt: skip

@@ -1,0 +1,108 @@
+"""The manual tells the truth: its code runs, its robot files load, its commands work, its pages build."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import warnings
+from pathlib import Path
+
+import pytest
+
+import lissom as ls
+from lissom.cli import main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+KINDS = {"python", "yaml", "bash", "console", "text"}
+
+
+def blocks(page, kind):
+    """Code blocks of one kind, each with empty lines in front so that errors name the line of the page."""
+    text = page.read_text(encoding="utf-8")
+    found = [m for m in BLOCK.finditer(text) if m[1] == kind]
+    return [(text.count("\n", 0, m.start(2)), m[2]) for m in found]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """An empty folder with the examples in it, where code of the manual runs."""
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def with_blocks(kind):
+    """The pages that hold such blocks."""
+    return [pytest.param(page, id=page.stem) for page in PAGES if blocks(page, kind)]
+
+
+@pytest.mark.parametrize("page", with_blocks("python"))
+def test_python_runs(page, folder):
+    """Purpose: the Python of each page runs from top to bottom as it stands, without a warning."""
+    names = {"__name__": "__main__"}
+    for line, code in blocks(page, "python"):
+        exec(compile("\n" * line + code, str(page), "exec"), names)  # the manual is ours
+
+
+@pytest.mark.parametrize("page", with_blocks("yaml"))
+def test_robot_files_load_and_build(page, folder):
+    """Purpose: every robot file shown is complete and builds."""
+    for line, text in blocks(page, "yaml"):
+        path = folder / f"{page.stem}_{line}.yaml"
+        path.write_text(text, encoding="utf-8")
+        assert ls.load_robot(path).build().nv > 0
+
+
+@pytest.mark.parametrize("page", with_blocks("bash"))
+def test_commands_work(page, folder, capsys):
+    """Purpose: every command shown ends well and writes what it says."""
+    for _, text in blocks(page, "bash"):
+        for command in text.splitlines():
+            program, *arguments = shlex.split(command)
+            assert program == "lissom" and main(arguments) == 0
+    for written in re.findall(r"^wrote (\S+)$", capsys.readouterr().out, re.MULTILINE):
+        assert Path(written).stat().st_size > 0
+
+
+def test_readme_draws_its_picture(folder):
+    """Purpose: the first code a reader tries is short and leaves the picture it promises."""
+    ((_, code),) = blocks(ROOT / "README.md", "python")
+    exec(compile(code, "README.md", "exec"), {})
+    assert (folder / "arm.png").stat().st_size > 10_000
+    assert len([line for line in code.splitlines() if line.strip()]) <= 16
+
+
+def test_blocks_are_of_known_kinds():
+    """Purpose: no code hides from these tests under another name."""
+    for page in PAGES:
+        fences = re.findall(r"^```(.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+        assert len(fences) % 2 == 0 and set(fences[::2]) <= KINDS, page
+
+
+def test_every_public_name_is_in_the_manual():
+    """Purpose: a reader can find every public function and class."""
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    missing = [name for name in ls.__all__ if not re.search(rf"\b{name}\b", text)]
+    assert not missing
+
+
+def test_gallery_lists_the_examples():
+    """Purpose: the gallery names every script and robot file there is, and no other."""
+    text = (ROOT / "docs" / "gallery.md").read_text(encoding="utf-8")
+    listed = set(re.findall(r"`(examples/[\w/]+\.(?:py|yaml))`", text))
+    there = {str(path.relative_to(ROOT)) for path in (ROOT / "examples").rglob("*") if path.suffix in (".py", ".yaml")}
+    assert listed == there
+
+
+def test_the_manual_builds_strictly(tmp_path):
+    """Purpose: no broken link, missing page or page outside the table of contents."""
+    pytest.importorskip("mkdocs")
+    from mkdocs.commands.build import build
+    from mkdocs.config import load_config
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # of mkdocs's own dependencies
+        build(load_config(str(ROOT / "mkdocs.yml"), site_dir=str(tmp_path), strict=True))
+    assert (tmp_path / "index.html").exists()

@@ -1,0 +1,120 @@
+"""Imports point downwards only (DESIGN §3), and importing the library costs nothing."""
+
+import subprocess
+import sys
+
+from house.sources import imports, package_files
+
+# each layer may import itself and what stands before it
+LAYERS = ("errors", "lie", "robot", "model", "dynamics", "environment", "deformable", "statics", "integration",
+          "control", "io", "view", "cli")  # fmt: skip
+# what a layer may see, where that is less than everything below it
+ONLY = {
+    "errors": (),
+    "lie": ("errors",),
+    "robot": ("errors",),  # plain data: no numerics of ours
+    "model": ("errors", "lie", "robot"),
+    "io": ("errors", "robot", "model"),  # files describe robots; they compute nothing
+}
+# (file, imported module): why this import may point upwards
+UPWARDS = {
+    ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
+    ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
+}
+OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio"}
+FOREIGN = {
+    "errors": set(),
+    "lie": {"numpy", "warp"},
+    "robot": {"numpy", "scipy"},
+    "model": {"numpy", "warp"},
+}
+
+
+def layer(file):
+    """The layer of a file, by its first folder or its own name."""
+    return file.split("/")[0].removesuffix(".py")
+
+
+def ours(file):
+    """Imports of the library's own modules in a file: (module, layer, line, top)."""
+    for module, names, line, top in imports(package_files()[file]):
+        if module == "lissom" and names and names != ("__version__",):
+            yield module, names[0], line, top
+        elif module.startswith("lissom."):
+            yield module, module.split(".")[1], line, top
+
+
+FILES = [file for file in package_files() if file != "__init__.py"]
+
+
+def test_every_file_belongs_to_a_layer():
+    """A new folder must take its place in the order of layers."""
+    assert {layer(file) for file in FILES} <= set(LAYERS)
+
+
+def test_imports_point_downwards():
+    """A file imports only its own layer and layers below, and no relative paths."""
+    upwards = []
+    for file in FILES:
+        here = layer(file)
+        allowed = {here, *ONLY.get(here, LAYERS[: LAYERS.index(here)])}
+        for module, target, line, _ in ours(file):
+            if target not in allowed and here != "cli" and (file, module) not in UPWARDS:
+                upwards.append(f"{file}:{line} imports {module}")
+        upwards += [
+            f"{file}:{line}: relative" for module, _, line, _ in imports(package_files()[file]) if module[0] == "."
+        ]
+    assert not upwards
+
+
+def test_exceptions_are_used_and_deferred():
+    """Each allowed upward import still exists, and does not run when its module is imported."""
+    for (file, module), reason in UPWARDS.items():
+        found = [top for name, _, _, top in imports(package_files()[file]) if name == module]
+        assert found, f"{file} no longer imports {module}: drop the exception ({reason})"
+        assert not any(found), f"{file} imports {module} at module level"
+
+
+def foreign():
+    """(file, line, package, whether at module level) of every import from outside the library."""
+    for file in FILES:
+        for module, _, line, top in imports(package_files()[file]):
+            if (name := module.split(".")[0]) != "lissom":
+                yield file, line, name, top
+
+
+def test_optional_packages_are_imported_late():
+    """Heavy optional packages are imported inside the functions that use them."""
+    assert not [f"{file}:{line} imports {name}" for file, line, name, top in foreign() if top and name in OPTIONAL]
+
+
+def test_lower_layers_use_few_packages():
+    """The lower layers depend on the standard library, NumPy and, where kernels live, Warp."""
+    outside = [(file, line, name) for file, line, name, _ in foreign() if name not in sys.stdlib_module_names]
+    assert not [f"{f}:{line} imports {name}" for f, line, name in outside if name not in FOREIGN.get(layer(f), {name})]
+
+
+def loaded_after(code):
+    """The modules that a fresh interpreter holds after running code."""
+    script = f"{code}\nimport sys\nprint(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    return {name.split(".")[0] for name in done.stdout.split()}
+
+
+def test_import_costs_nothing():
+    """`import lissom` loads no numerical package at all, and `dir` and `__version__` neither."""
+    loaded = loaded_after("import lissom\nassert lissom.__version__ and 'Robot' in dir(lissom)")
+    assert not loaded & {"numpy", "warp", "scipy", "matplotlib", "sksundae", "pydantic", "yaml", "rich"}
+
+
+def test_describing_a_robot_needs_no_warp():
+    """A robot is described, and its names are used, without Warp, SciPy or SUNDIALS."""
+    code = """
+import lissom as ls
+robot = ls.Robot("r")
+material = ls.Material(young=1e6, density=1e3)
+robot.add_link("arm", ls.Rod(0.5, ls.SectionCircle((0.02, 0.01)), ls.BasisLegendre(bending_y=2), material))
+robot.add_tendon("t", "arm", (0.0, 0.01))
+robot.check()
+"""
+    assert not loaded_after(code) & {"warp", "scipy", "matplotlib", "sksundae", "pydantic", "rich"}

@@ -1,0 +1,189 @@
+"""Public names: each listed once, with one import path, abstract or final, and documented with its units."""
+
+import ast
+import dataclasses
+import importlib
+import inspect
+import re
+
+import pytest
+from house.sources import package_files, text, tree
+
+import lissom as ls
+
+FUNCTIONS = [name for name in ls.__all__ if inspect.isfunction(getattr(ls, name))]
+CLASSES = [name for name in ls.__all__ if inspect.isclass(getattr(ls, name))]
+# results in the units of the coordinates, or of no unit: there is no one unit to state
+NO_UNIT = {
+    "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
+    "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
+    "se3_Ad", "se3_ad", "se3_coad",
+    "se3_tangent", "se3_tangent_dot", "se3_tangent_ddot", "se3_tangent_inverse", "so3_tangent_inverse",
+    "se3_tangent_transpose_derivative",
+}  # fmt: skip
+UNIT = re.compile(r"\[(rad|m|s|N|Pa|J|kg|W|-|1/m|per )[^\]]*\]")
+# classes that cannot be or need not be final: their bases give them their form
+FOREIGN_BASES = {"NamedTuple", "Enum", "BaseModel", "Schema", "yaml.SafeLoader", "yaml.SafeDumper"}
+BASES_WITHOUT_A_LAW = {"Spring": "the fields every joint has; JointFixed and the others add the law"}
+
+
+def defined_in(file):
+    """Dotted name of a module of the library."""
+    return "lissom." + file.removesuffix(".py").replace("/", ".").removesuffix(".__init__")
+
+
+def test_every_name_is_listed_once():
+    """The table of public names holds each name once, in modules that define it themselves."""
+    names = [name for names in ls._PUBLIC.values() for name in names]
+    assert sorted(names) == sorted(set(names))
+    assert ls.__all__ == sorted(names)
+    for home, own in ls._PUBLIC.items():
+        module = importlib.import_module(f"lissom.{home}")
+        for name in own:
+            value = getattr(module, name)
+            assert value.__module__ == module.__name__, f"{name} is defined in {value.__module__}"
+            assert getattr(ls, name) is value
+
+
+def test_names_can_be_imported_and_unknown_ones_cannot():
+    """`from lissom import *` gives every name; an unknown one is an AttributeError that names it."""
+    space = {}
+    exec("from lissom import *", space)
+    assert set(ls.__all__) <= set(space)
+    assert dir(ls) == ls.__all__
+    with pytest.raises(AttributeError, match="'lissom' has no attribute 'Roboter'"):
+        _ = ls.Roboter
+
+
+def test_subpackages_export_nothing():
+    """No second import path: the __init__ of a subpackage defines and imports no name."""
+    for file, path in package_files().items():
+        if file.endswith("/__init__.py"):
+            code = [node for node in tree(path).body if not isinstance(node, ast.Expr)]
+            assert not code, f"{file} defines or imports names"
+
+
+@pytest.mark.parametrize(
+    "base, home",
+    [("Joint", "joints"), ("Basis", "bases"), ("Section", "sections"), ("Body", "bodies")],
+)
+def test_families_are_complete(base, home):
+    """Every concrete class of a family is public, bears the family's name and, unlike its base, is final."""
+    module = importlib.import_module(f"lissom.robot.{home}")
+    family = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, getattr(module, base))]
+    concrete = {c.__name__ for c in family if not inspect.isabstract(c) and c.__module__ == module.__name__}
+    assert concrete <= set(ls.__all__)
+    if base != "Body":
+        assert all(name.startswith(base) for name in concrete)
+
+
+def class_definitions():
+    """(file, class node) of every class of the library, without Warp structures."""
+    for file, path in package_files().items():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef) and "wp.struct" not in map(ast.unparse, node.decorator_list):
+                yield file, node
+
+
+def test_classes_are_abstract_or_final():
+    """A class is abstract or final; what third-party bases shape counts as neither."""
+    neither = []
+    for file, node in class_definitions():
+        bases = {ast.unparse(base) for base in node.bases}
+        final = "final" in map(ast.unparse, node.decorator_list)
+        methods = [m for m in node.body if isinstance(m, ast.FunctionDef)]
+        abstract = any("abstractmethod" in map(ast.unparse, m.decorator_list) for m in methods)
+        excused = bases & FOREIGN_BASES or node.name in BASES_WITHOUT_A_LAW
+        if final == abstract and not excused:
+            neither.append(f"{file}: {node.name}")
+    assert not neither
+
+
+def test_results_are_frozen():
+    """Public results and descriptions, other than Robot, are frozen dataclasses."""
+    for name in set(CLASSES) - {"Robot"}:
+        c = getattr(ls, name)
+        if not issubclass(c, Exception):
+            assert dataclasses.is_dataclass(c) and c.__dataclass_params__.frozen, name
+
+
+def doc(name):
+    """The docstring of a public name."""
+    return inspect.getdoc(getattr(ls, name)) or ""
+
+
+def test_docstrings_open_with_a_sentence():
+    """A docstring opens with a paragraph that ends as a sentence, or before a formula."""
+    openings = {name: doc(name).split("\n\n")[0].rstrip() for name in ls.__all__}
+    assert not [name for name, opening in openings.items() if not opening.endswith((".", ":", "]"))]
+
+
+def arguments(name):
+    """The names of a public function's arguments."""
+    return list(inspect.signature(getattr(ls, name)).parameters)
+
+
+def test_docstrings_name_every_argument():
+    """Every argument but the model is explained or named in the docstring."""
+    pairs = [(name, argument) for name in FUNCTIONS for argument in arguments(name) if argument != "model"]
+    assert not [pair for pair in pairs if not re.search(rf"\b{re.escape(pair[1])}\b", doc(pair[0]))]
+
+
+def test_docstrings_say_what_comes_back():
+    """A function that returns something says so under Returns, or states its shape or class in the summary."""
+    silent = []
+    for name in FUNCTIONS:
+        returned = str(inspect.signature(getattr(ls, name)).return_annotation)
+        summary = doc(name).split("Args:")[0]
+        if returned != "None" and not ("Returns:" in doc(name) or "shape (" in summary or returned in summary):
+            silent.append(name)
+    assert not [name for name in silent if name != "load_robot"]  # its name says it
+
+
+def test_docstrings_say_what_is_raised():
+    """A function that takes more than a model can refuse it: its docstring, or its module's for all, says how."""
+    with_arguments = [name for name in FUNCTIONS if arguments(name) != ["model"]]
+    texts = {name: doc(name) + (inspect.getmodule(getattr(ls, name)).__doc__ or "") for name in with_arguments}
+    assert not [name for name, words in texts.items() if not re.search("ShapeError|ModelError", words)]
+
+
+def test_docstrings_state_units():
+    """A function of physical quantities states a unit in brackets."""
+    assert not [name for name in FUNCTIONS if name not in NO_UNIT and not UNIT.search(doc(name))]
+
+
+def test_numbers_of_descriptions_have_units():
+    """Every float field of a public class is documented with a unit, or as a ratio, an abscissa or a relative error."""
+    bare = []
+    for name in CLASSES:
+        fields = dataclasses.fields(getattr(ls, name)) if dataclasses.is_dataclass(getattr(ls, name)) else ()
+        for item in fields:
+            at = doc(name).find(item.name)
+            words = doc(name)[at : at + 160]
+            known = at >= 0 and (UNIT.search(words) or re.search("ratio|abscissa|largest .error. over", words))
+            if item.type == "float" and not known:
+                bare.append(f"{name}.{item.name}")
+    assert not bare
+
+
+def test_public_methods_have_docstrings():
+    """Methods and properties a user can call say what they do, themselves or in the law of their base."""
+    kinds = property | classmethod | staticmethod
+    members = [(name, key) for name in CLASSES for key, value in vars(getattr(ls, name)).items()
+               if not key.startswith("_") and (callable(value) or isinstance(value, kinds))]  # fmt: skip
+    assert not [(name, key) for name, key in members if not inspect.getdoc(getattr(getattr(ls, name), key))]
+
+
+def test_every_module_and_function_is_documented():
+    """Modules, and functions and classes at their top level, have a docstring."""
+    missing = []
+    for file, path in package_files().items():
+        module = tree(path)
+        if not ast.get_docstring(module) and text(path).strip():
+            missing.append(file)
+        for node in module.body:
+            public = isinstance(node, ast.FunctionDef | ast.ClassDef) and not node.name.startswith("_")
+            kernel = public and any("wp.kernel" in ast.unparse(d) for d in node.decorator_list)
+            if public and not kernel and not ast.get_docstring(node):
+                missing.append(f"{file}: {node.name}")
+    assert not missing

@@ -1,0 +1,98 @@
+"""House rules that a linter does not check."""
+
+import ast
+import re
+import tokenize
+from collections import Counter
+
+from house.sources import ROOT, package_files, suite_files, text, tree
+
+LONGEST = 400
+# file: why it may be longer
+LONGER = {
+    "tests/reference/reference_model.py": "the independent slow model is read as one text, equation by equation",
+    "tests/robot/test_bad_input.py": "one table of everything that can be wrong with a description, a row each",
+    "tests/robots.py": "the random robots of all suites, one class from a seed to a tree",
+    "tests/robot/test_bases_sections.py": "the families of bases and sections share their quadrature and their oracle",
+}
+
+FILES = {f"src/lissom/{name}": path for name, path in package_files().items()}
+SUITES = {f"tests/{name}": path for name, path in suite_files().items()}
+EVERYTHING = FILES | SUITES
+
+
+def nodes(files, kinds):
+    """(file, node) of every syntax node of some kinds."""
+    return [(file, node) for file, path in files.items() for node in ast.walk(tree(path)) if isinstance(node, kinds)]
+
+
+def test_length_of_files():
+    """No file grows over 400 lines without a reason."""
+    lines = {file: len(text(path).splitlines()) for file, path in EVERYTHING.items() if file not in LONGER}
+    assert not {file: count for file, count in lines.items() if count > LONGEST}
+
+
+def test_reasons_for_long_files_are_needed():
+    """An exception whose file has become short, or is gone, is dropped."""
+    assert not [file for file in LONGER if len(text(ROOT / file).splitlines()) <= LONGEST]
+
+
+def test_nothing_is_left_to_do():
+    """No notes for later stay in the code."""
+    words = re.compile(r"\b({})\b".format("|".join(("TO" + "DO", "FIX" + "ME", "X" * 3, "HA" + "CK"))))
+    assert not [file for file, path in EVERYTHING.items() if words.search(text(path))]
+
+
+def test_no_error_is_swallowed():
+    """No handler is bare, and only one of named, narrow errors may have `pass` as its whole body."""
+    swallowed = []
+    for file, node in nodes(EVERYTHING, ast.ExceptHandler):
+        empty = all(isinstance(s, ast.Pass) or ast.unparse(s) == "..." for s in node.body)
+        if node.type is None or (empty and ast.unparse(node.type) in ("Exception", "BaseException")):
+            swallowed.append(f"{file}:{node.lineno}")
+    assert not swallowed
+
+
+def test_identifiers_are_ascii():
+    """Identifiers are ASCII; mathematics stands in docstrings and comments."""
+    odd = []
+    for file, path in FILES.items():
+        with tokenize.open(path) as source:
+            names = (token for token in tokenize.generate_tokens(source.readline) if token.type == tokenize.NAME)
+            odd += [f"{file}:{token.start[0]}: {token.string}" for token in names if not token.string.isascii()]
+    assert not odd
+
+
+def test_no_names_without_meaning():
+    """No Manager, Handler or Util."""
+    empty = re.compile(r"(?i)manager|handler|util|helper")
+    definitions = nodes(FILES, ast.ClassDef | ast.FunctionDef)
+    assert not [f"{file}: {node.name}" for file, node in definitions if empty.search(node.name)]
+
+
+def test_long_functions():
+    """A function that runs over 60 lines without its docstring asks to be split: none does."""
+    long = []
+    for file, node in nodes(FILES, ast.FunctionDef):
+        body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
+        if (length := (node.end_lineno or 0) - body[0].lineno + 1) > 60:
+            long.append(f"{file}: {node.name}, {length} lines")
+    assert not long
+
+
+def test_nothing_is_uncalled():
+    """Every function and class of the library at module level is public, or used somewhere in the library."""
+    words = Counter(word for path in FILES.values() for word in re.findall(r"[A-Za-z_]\w*", text(path)))
+    top = [(file, node) for file, path in FILES.items() for node in tree(path).body]
+    definitions = [(file, node.name) for file, node in top if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+    once = [f"{file}: {name}" for file, name in definitions if words[name] == 1]
+    assert not [name for name in once if not name.endswith(("__getattr__", "__dir__"))]
+
+
+def test_every_test_states_its_purpose():
+    """Each test begins with a docstring whose first line says what it checks; so does each test module."""
+    tests = {file: path for file, path in SUITES.items() if "/test_" in file}
+    assert not [file for file, path in tests.items() if not ast.get_docstring(tree(path))]
+    functions = [(file, node) for file, node in nodes(tests, ast.FunctionDef) if node.name.startswith("test_")]
+    silent = [(file, node) for file, node in functions if not (ast.get_docstring(node) or "").split("\n")[0].strip()]
+    assert not [f"{file}: {node.name}" for file, node in silent]
