@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import lissom as ls
 
 BY_ALGEBRA, BY_DIFFERENCES = 1e-13, 1e-10
-LAWS = settings(max_examples=60, deadline=None, derandomize=True, database=None)
+LAWS = settings(max_examples=40, deadline=None, derandomize=True, database=None)
 
 unit = st.floats(-1.0, 1.0, allow_subnormal=False)
 vectors = st.tuples(unit, unit, unit).map(np.array)

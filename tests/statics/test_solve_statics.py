@@ -212,7 +212,7 @@ def test_other_wrong_arguments():
         ls.solve_statics(model, np.zeros((2, 1)), q0=np.zeros((3, 3)))
     bent = mixed().neutral()
     bent[0] = 1.1
-    with pytest.raises(ls.ShapeError, match="^q0: a quaternion must have unit length"):
+    with pytest.raises(ls.ShapeError, match=r"^q0: a quaternion must have unit length"):
         ls.solve_statics(mixed(), q0=bent)
     for bad in ({"tolerance": -1.0}, {"tolerance": np.nan}, {"max_iterations": 0}):
         with pytest.raises(ls.ModelError, match=f"^{next(iter(bad))}: must be"):

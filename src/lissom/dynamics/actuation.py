@@ -7,6 +7,10 @@ A chamber has −wA for w, and t = x for one whose pressure acts normal to the s
 Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warnings

@@ -11,6 +11,9 @@ and at the other end the same with −f for f.
 Source: Mathew 2025 (D63) for (1), with the opposite sign of u.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

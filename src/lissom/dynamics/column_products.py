@@ -1,5 +1,8 @@
 """Native loops over columns for the derivatives: path sums, products with 6x6 matrices, local blocks."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 from __future__ import annotations
 
 import numpy as np

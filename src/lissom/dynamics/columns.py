@@ -6,6 +6,9 @@ multiples of 8 so that one loop step fills a vector register. The loops over col
 but sums of products, and Warp's array indexing would cost more than the products.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 import numpy as np

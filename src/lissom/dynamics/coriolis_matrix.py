@@ -8,6 +8,9 @@ entry of a pair (α, β) needs only its own columns:
     β >= α:  S_αᵀ (Mᶜ_β Ṡ_β + Yᶜ_β S_β)          β < α:  (Mᶜ_α S_α)ᵀ Ṡ_β + (Yᶜ_αᵀ S_α)ᵀ S_β                    (2)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

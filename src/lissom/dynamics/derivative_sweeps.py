@@ -3,6 +3,9 @@
 Equations (1)-(5) are those of inverse_dynamics_derivatives.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -3,6 +3,10 @@
 τ = K (q − q_rest) + D v,   and for a spherical or free joint  τ = T(x)⁻ᵀ K x,  x = log(g_rest⁻¹ g)    (1)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import numpy as np

@@ -1,5 +1,8 @@
 """Energies of a robot."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from dataclasses import dataclass

@@ -3,6 +3,9 @@
 M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

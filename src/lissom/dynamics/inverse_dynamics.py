@@ -1,5 +1,9 @@
 """Inverse dynamics by recursive Newton-Euler: outward motion, Newton-Euler at the nodes, inward projection."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -17,6 +17,9 @@ subtree. The local term is that of (F3) in FORMULATION.
 Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -4,6 +4,10 @@ J = Σ S over the path from the base,   J̇ = Σ Ṡ      in the base frame     
 J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body frame                                  (2)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,8 @@
 """Symmetric positive definite systems, inside kernels."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -7,6 +7,9 @@ Columns need no transport in the base frame, so V is a running sum.
 Source: FORMULATION §2; Mathew 2025 (D58)-(D59).
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -1,5 +1,8 @@
 """6x6 operators on twists and wrenches, inside kernels."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -9,6 +9,10 @@ The base frame has the world's axes; its origin follows the free joint at the ro
 far away loses no digits. Source: FORMULATION §2; Mathew 2025 §4, eqs. (14)-(16).
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -5,6 +5,9 @@ that a call costs a few copies and a recorded launch. A batch on the CPU is spli
 runs on one core and releases the interpreter.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 import ctypes

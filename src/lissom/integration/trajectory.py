@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import final
+from typing import Any, final
 from zipfile import BadZipFile
 
 import numpy as np
@@ -109,7 +109,7 @@ class Trajectory:
     def _names() -> tuple[str, ...]:
         return ("t", "q", "v", "a", "u", "multipliers")
 
-    def _arrays(self) -> dict[str, np.ndarray]:
+    def _arrays(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names()}
 
 

@@ -1,5 +1,9 @@
 """The Lie functions on NumPy arrays with any leading axes; each calls the function that kernels use."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -3,6 +3,9 @@
 Ω = h/2 (ξ₁ + ξ₂) + κ ad(ξ₁) ξ₂,    κ = √3 h²/12                                                     (1)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -3,6 +3,10 @@
 T = [[T_w, 0], [Q, T_w]],  Q = D T_w[u]      Ṫ = [[D[ẇ], 0], [D²[u, ẇ] + D[u̇], D[ẇ]]]                (1)
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -7,6 +7,10 @@ FORMULATION of the Stumpff functions: below |w| = 2 a series for c₈ and c₉ a
 divides by a small angle; above, sine and cosine and upward recursion.
 """
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportIndexIssue=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
 from __future__ import annotations
 
 import warp as wp

@@ -1,6 +1,11 @@
 """The tables of a Model on a Warp device."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -113,7 +118,7 @@ def _make(model: Model) -> Tables:
 
 def _node_rows(model: Model) -> np.ndarray:
     """The node_* arrays of a model as one structured array."""
-    rows = np.zeros(model.n_nodes, dtype=NodeRow.numpy_dtype())
+    rows: Any = np.zeros(model.n_nodes, dtype=NodeRow.numpy_dtype())
     g, inertia = model.node_placement, model.node_inertia
     rows["R"], rows["p"] = g[:, :3, :3], g[:, :3, 3]
     rows["J"], rows["C"], rows["m"] = inertia[:, :3, :3], inertia[:, :3, 3:], inertia[:, 3:, 3:]

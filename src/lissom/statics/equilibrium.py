@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs
+from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import checked_configuration, integrate, unit_quaternions

@@ -36,5 +36,5 @@ def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) ->
         raise ShapeError("u: must be finite, got NaN or infinity")
     lead = leading(q=rows, u=inputs)
     flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
-    found = [residual_jacobian(model, *one, t) for one in zip(*flat)]
+    found = [residual_jacobian(model, row, given, t) for row, given in zip(*flat)]
     return np.array(found).reshape(*lead, model.nv, model.nv)

@@ -35,7 +35,7 @@ def animate(
     Args:
         trajectory: of one motion.
         path: file to write: .gif, or .mp4 where ffmpeg is installed.
-        fps: frames per second of the film. speed: seconds of the motion in one second of the film.
+        fps: frames per second of the film [1/s]. speed: seconds of the motion in one second of the film [-].
         links: names of the links to draw; None is all of them.
         follow: name of a link or frame whose path is drawn.
         view: elevation and azimuth of the eye [deg].
