@@ -16,7 +16,7 @@ ARGS ?=
 
 demo: $(VENV)/.view
 	$(BIN)/lissom simulate examples/robots/cdm.yaml --duration 10 \
-		--inputs examples/robots/cdm_tensions.csv --out $(DEMO)
+		--inputs examples/robots/cdm_tensions.csv --smooth --out $(DEMO)
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)

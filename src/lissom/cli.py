@@ -66,6 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("robot", type=Path, help="robot file (YAML)")
     simulate.add_argument("--duration", type=_positive, help="[s]; the last time of --inputs where left out")
     simulate.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
+    simulate.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     simulate.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     simulate.add_argument("--method", default="bdf", help="of integration (bdf)")
     simulate.add_argument("--dt", type=_positive, help="time step [s] of the methods that have a fixed one")
@@ -167,7 +168,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     duration, u = arguments.duration, None
     if arguments.inputs is not None:
         history = read_inputs(arguments.inputs, model.input_names)
-        u = ls.Samples(history.t, history.u)
+        u = ls.Samples(history.t, history.u, smooth=arguments.smooth)
         duration = duration or float(history.t[-1])
         if history.missing:
             say(f"not in {arguments.inputs} and therefore zero: {', '.join(history.missing)}")

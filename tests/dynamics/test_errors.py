@@ -151,3 +151,21 @@ def test_what_overflows_is_not_a_silent_nan():
     q, zero = model.neutral(), np.zeros(model.nv)
     with pytest.raises(ls.ShapeError, match="finite"):
         ls.inverse_dynamics(model, q, np.full(model.nv, 1e200), zero)
+
+
+@pytest.mark.parametrize("call", [ls.linearize, ls.modes])
+def test_linearization_takes_one_configuration(call):
+    """A batch, NaN or a wrong u is refused by name, as everywhere."""
+    model = pendulum()
+    for q, u, name in ((np.zeros((2, 1)), None, "q"), ([np.nan], None, "q"), ([0.0], [1.0, 2.0], "u"),
+                       ([0.0], [np.nan], "u")):  # fmt: skip
+        with pytest.raises(ls.ShapeError, match=f"^{name}: "):
+            call(model, q, u)
+
+
+@pytest.mark.parametrize("call", [ls.linearize, ls.modes])
+def test_linearization_needs_mass(call):
+    """A coordinate without mass has no frequency: the same ModelError as forward dynamics'."""
+    model = chain("three")
+    with pytest.raises(ls.ModelError, match=r"^link 'three': its velocity coordinate 0 must move some mass"):
+        call(model, np.zeros(model.nq))

@@ -220,3 +220,29 @@ def test_frames_never_change_the_dynamics(s):
             assert k == 13  # forward_kinematics lists more nodes
     q = state(one)[0]
     np.testing.assert_allclose(ls.frame_pose(other, q, "extra"), ls.frame_pose(one, q, "arm", s), atol=1e-15)
+
+
+def test_a_robot_that_cannot_move():
+    """A robot of fixed joints has empty coordinates, and every function takes it."""
+    robot = ls.Robot("statue")
+    robot.add_link("stone", ls.RigidBody.box(0.1, 0.1, 0.1, density=2000.0))
+    model = robot.build()
+    assert (model.nq, model.nv, model.nu) == (0, 0, 0)
+    results = everything(model, 0, (2,))
+    assert all(np.isfinite(x).all() for x in results)
+    empty = np.zeros(0)
+    assert ls.solve_statics(model).q.shape == (0,)
+    assert ls.simulate(model, 0.1, t_eval=[0.0, 0.1], method="bdf").q.shape == (2, 0)
+    assert ls.mass_matrix(model, empty).shape == (0, 0)
+    assert ls.linearize(model, empty).A.shape == (0, 0)
+
+
+def test_a_robot_that_is_nothing_but_a_frame():
+    """A single fixed link without a body is a frame in the world: it is built, and it is found."""
+    robot = ls.Robot("mark")
+    placement = np.eye(4)
+    placement[:3, 3] = (0.1, 0.2, 0.3)
+    robot.add_link("mark", None, placement=placement)
+    model = robot.build()
+    assert np.array_equal(ls.frame_pose(model, [], "mark"), placement)
+    assert ls.inverse_dynamics(model, [], [], []).shape == (0,)

@@ -41,6 +41,10 @@ def quaternion_exp(w: np.ndarray) -> np.ndarray:
 
 def groups(model: Model) -> list[tuple[int, int, bool]]:
     """Start in q, start in v and whether it is free, for each spherical and free joint."""
+    return model.cached(("groups",), lambda: _find_groups(model))
+
+
+def _find_groups(model: Model) -> list[tuple[int, int, bool]]:
     nodes = np.flatnonzero(model.node_kind != MotionKind.EXP.value)
     v = model.node_v_start[nodes]
     free = model.node_kind[nodes] == MotionKind.FREE.value

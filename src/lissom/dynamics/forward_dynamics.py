@@ -216,10 +216,11 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
 
 def raise_if_massless(model: Model, w: Workspace) -> None:
     """Raise ModelError where a pivot of M vanished, naming the link and the coordinate."""
+    if w.status[0] <= sweeps.STATUS_SINGULAR if w.batch == 1 else (w.status <= sweeps.STATUS_SINGULAR).all():
+        return
     bad = w.status[w.status > sweeps.STATUS_SINGULAR]
-    if len(bad):
-        j = int(bad[0]) - sweeps.STATUS_SINGULAR - 1
-        k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
-        local = j - int(model.link_v_start[k])
-        raise ModelError(f"link {model.link_names[k]!r}: its velocity coordinate {local} must move some mass of its "
-                         "own, but the mass matrix is singular there; give the link or its children mass")  # fmt: skip
+    j = int(bad[0]) - sweeps.STATUS_SINGULAR - 1
+    k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
+    local = j - int(model.link_v_start[k])
+    raise ModelError(f"link {model.link_names[k]!r}: its velocity coordinate {local} must move some mass of its own, "
+                     "but the mass matrix is singular there; give the link or its children mass")  # fmt: skip

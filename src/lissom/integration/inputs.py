@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
+from scipy.interpolate import PchipInterpolator
 
 from lissom.dynamics.workspace import stack
 from lissom.errors import ModelError, ShapeError
@@ -16,17 +19,20 @@ from lissom.model.model import Model
 @final
 @dataclass(frozen=True)
 class Samples:
-    """Inputs given at times, linear in between and held beyond the ends.
+    """Inputs given at times, held beyond the ends.
 
     Args:
         t: rising times [s], shape (n,).
         u: inputs there, shape (n, nu).
+        smooth: join the samples by cubics with a continuous slope that never overshoot (PCHIP) instead of straight
+            lines, whose kinks an adaptive method must stop at.
     Raises:
         ShapeError: the argument, the expected and the received shape, or what is not finite.
     """
 
     t: Any
     u: Any
+    smooth: bool = False
 
     def __post_init__(self) -> None:
         try:
@@ -42,13 +48,25 @@ class Samples:
         object.__setattr__(self, "t", t)
         object.__setattr__(self, "u", u)
 
+    @cached_property
+    def _pieces(self) -> tuple[list[float], np.ndarray]:
+        """Times, and for each stretch between them the coefficients of a polynomial, highest power first."""
+        if self.smooth and len(self.t) > 1:
+            return self.t.tolist(), np.moveaxis(PchipInterpolator(self.t, self.u).c, 1, 0)
+        slope = np.diff(self.u, axis=0) / np.diff(self.t)[:, None]
+        return self.t.tolist(), np.stack([slope, self.u[:-1]], axis=1)
+
     def __call__(self, t: float) -> np.ndarray:
         """The inputs at time t, shape (nu,)."""
-        k = int(np.clip(np.searchsorted(self.t, t) - 1, 0, max(len(self.t) - 2, 0)))
-        if len(self.t) == 1:
-            return self.u[0]
-        x = (t - self.t[k]) / (self.t[k + 1] - self.t[k])
-        return self.u[k] + min(max(x, 0.0), 1.0) * (self.u[k + 1] - self.u[k])
+        times, pieces = self._pieces
+        if t <= times[0] or t >= times[-1]:
+            return self.u[0 if t <= times[0] else -1].copy()
+        k = bisect_right(times, t) - 1
+        x, piece = t - times[k], pieces[k]
+        value = piece[0]
+        for coefficient in piece[1:]:
+            value = value * x + coefficient
+        return value
 
 
 def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
