@@ -36,6 +36,7 @@ WRENCH = np.array([0.3, 1.7, -0.6, -2.1, 0.9, 1.3])
 def check(value, expected, tolerance=TOLERANCE):
     """Agreement block by block, 3 by 3 (the last row and column of a pose by themselves)."""
     expected = exact.rounded(expected)
+    expected[np.abs(expected) < 1e-50] = 0.0  # what 60 digits leave of a zero
     assert value.shape == expected.shape
     cuts = range(0, value.shape[0], 3)
     for at in np.ndindex(*(len(cuts),) * value.ndim):

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 
-from lissom.dynamics.configuration import integrate
-from lissom.dynamics.forward_dynamics import input_rows
+from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.dynamics.workspace import stack
+from lissom.errors import ShapeError
 from lissom.model.model import Model
 
 
@@ -58,7 +58,7 @@ def linearize(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Lineari
     Accuracy: exact derivatives of the discrete model.
     """
     n = model.nv
-    da_dq, da_dv, da_du = forward_dynamics_derivatives(model, stack("q", q, model.nq), np.zeros(n), u, t)
+    da_dq, da_dv, da_du = forward_dynamics_derivatives(model, _one(model, q), np.zeros(n), _inputs(model, u), t)
     A = np.block([[np.zeros((n, n)), np.eye(n)], [da_dq, da_dv]])
     return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]))
 
@@ -71,11 +71,30 @@ def modes(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Modes:
     Returns:
         Modes. With loads that turn with the body the stiffness is not symmetric: use linearize there.
     Raises:
-        ShapeError: the argument, the expected and the received shape.
+        ShapeError: the argument, the expected and the received shape. ModelError: a coordinate moves no mass.
     Accuracy: exact for the discrete model.
     """
     still = np.zeros(model.nv)
-    row = integrate(model, stack("q", q, model.nq), still)
-    K, _, M = residual_derivatives(model, row, still, still, input_rows(model, u), t)
-    squares, shapes = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    K, _, M = residual_derivatives(model, _one(model, q), still, still, _inputs(model, u), t)
+    try:
+        squares, shapes = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+    except LinAlgError:
+        forward_dynamics(model, q, still, u, t)  # names the coordinate that moves no mass
+        raise
     return Modes(np.sign(squares) * np.sqrt(np.abs(squares)), shapes)
+
+
+def _one(model: Model, q: Any) -> np.ndarray:
+    """q as one configuration (nq,)."""
+    row = checked_configuration(model, "q", q)
+    if row.ndim != 1:
+        raise ShapeError(f"q: expected shape ({model.nq},), got {row.shape}")
+    return row
+
+
+def _inputs(model: Model, u: Any) -> np.ndarray:
+    """u as one set of inputs (nu,)."""
+    row = input_rows(model, u)
+    if row.ndim != 1 or not np.isfinite(row).all():
+        raise ShapeError(f"u: expected finite values of shape ({model.nu},), got {row!r}")
+    return row

@@ -129,6 +129,10 @@ def integrate_bdf(
     wanted = iter(times[1:] if times is not None else ())
     target = next(wanted, None)
     sample = 1
+    if len(x) == 0:  # nothing moves, and CVODE takes no empty state
+        for t in times[1:] if times is not None else (duration,):
+            yield float(t), x, f.inputs(float(t), *_split(model, x)), steps
+        return
     while t < duration:
         stop = min(duration, sample * period)
         solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)

@@ -113,7 +113,8 @@ def stumpff(x: wp.float64) -> vec10:
         c[0] = wp.cos(angle)
         c[1] = wp.sin(angle) / angle
         r = ONE / x
-        c[2] = (ONE - c[0]) * r
+        half = wp.sin(HALF * angle)
+        c[2] = TWO * half * half * r  # keeps its digits where 1 − cos has none, near 2π
         c[3] = (ONE - c[1]) * r
         c[4] = (HALF - c[2]) * r
         c[5] = (wp.float64(0.16666666666666666) - c[3]) * r
@@ -220,9 +221,13 @@ def tangent(w: vec3, c: vec10) -> mat3:
 
 @wp.func
 def tangent_inverse(w: vec3, c: vec10) -> mat3:
-    """T_w⁻¹ = I + W/2 + e W², e = (c₃ − 2c₄) / 2c₂; singular at |w| = 2π."""
-    e = (c[3] - TWO * c[4]) / (TWO * c[2])
-    return quadratic(ONE - e * wp.dot(w, w), HALF * w, e * w, w)
+    """T_w⁻¹ = I + W/2 + e W², e = (c₃ − 2c₄) / 2c₂ = (2c₂ − c₁) / 2xc₂; singular at |w| = 2π."""
+    x = wp.dot(w, w)
+    top = c[3] - TWO * c[4]
+    if x >= SERIES_LIMIT:
+        top = (TWO * c[2] - c[1]) / x  # loses no digits where 2c₂ is small beside c₁
+    e = top / (TWO * c[2])
+    return quadratic(ONE - e * x, HALF * w, e * w, w)
 
 
 @wp.func

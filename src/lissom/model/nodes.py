@@ -123,5 +123,4 @@ def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndar
             values.append(Phi[:, c, first:stop].T)
             total += stop - first
         start[k, 6] = total
-    width = bases[0].shape[0] if bases else 1
-    return start, v, np.concatenate([np.zeros((0, width)), *values])
+    return start, v, np.concatenate([np.zeros((0, bases[0].shape[0] if bases else 2)), *values])

@@ -137,6 +137,8 @@ def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float,
     r = static_residual(model, q, u, t, factor)
     if r is None:
         return _Iterate(q, 0, False, "the start turns a rod interval by 2π or more; start nearer the reference")
+    if model.nv == 0:
+        return _Iterate(q, 0, True, "")
     last = np.inf
     for iteration in range(1, limit + 1):
         K = residual_jacobian(model, q, u, t, factor)
