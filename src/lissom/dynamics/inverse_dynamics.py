@@ -100,7 +100,7 @@ def run_inverse_dynamics(
         w.options = (gravity, elastic, loads)
         w.host["gravity"][0] = model.gravity if gravity else 0.0
         w.host["terms"][:] = elastic, loads
-    if model.load_wrench and loads:
+    if loads and model.load_wrench:
         w.host["load"][:] = load_wrenches(model, t)
     w.run()
     return w, lead

@@ -65,6 +65,7 @@ class Workspace:
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
+        self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
@@ -76,14 +77,18 @@ class Workspace:
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
         """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
+        if not lead and len(shape) == 1 and name in self.row:
+            return self.row[name].copy()
         return self.host[name].reshape((*lead, *shape)).copy()
 
-    def fits_one(self, arrays: dict[str, Any]) -> bool:
-        """Whether this workspace is for one state and each argument is an array of just its shape."""
+    def fill_one(self, arrays: dict[str, Any]) -> bool:
+        """Copy the arguments of one state, if each is an array of just its shape; whether they were."""
         row = self.row
         for name, value in arrays.items():
-            if type(value) is not np.ndarray or name not in row or value.shape != row[name].shape:
+            buffer = row.get(name)
+            if buffer is None or type(value) is not np.ndarray or value.shape != buffer.shape:
                 return False
+            buffer[:] = value
         return True
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
@@ -102,14 +107,16 @@ class Workspace:
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
+        if parts == 1 and self.device == "cpu":
+            self.alone = self.launches[0]
 
     def run(self) -> None:
         """Run the recorded launch."""
+        if self.alone is not None:
+            self.alone()
+            return
         if self.device == "cpu":
-            if len(self.launches) == 1:
-                self.launches[0]()
-            else:
-                list(_pool().map(_call, self.launches))
+            list(_pool().map(_call, self.launches))
             return
         for name, array in self.on_device.items():
             array.assign(self.host[name])
@@ -183,10 +190,7 @@ def filled(
         ShapeError: the argument, the expected and the received shape.
     """
     w = model.cache.get((family, 1, get_ident()))
-    if w is not None and w.fits_one(arrays):  # one state in arrays of the right shape: nothing more to check
-        row = w.row
-        for name, value in arrays.items():
-            row[name][:] = value
+    if w is not None and w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
         return w, ()
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
