@@ -1,4 +1,4 @@
-"""Imports point downwards only (DESIGN §3), and importing the library costs nothing."""
+"""Imports point downwards only as the layers of the library say, and importing the library costs nothing."""
 
 import subprocess
 import sys

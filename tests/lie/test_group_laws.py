@@ -220,7 +220,7 @@ def test_derivative_of_tangent_transposed(x, f, d):
 @LAWS
 @given(elements(), six, six)
 def test_twists_and_variations_commute(x, d, e):
-    """FORMULATION (F1): ∂V/∂Ω = Ṫ + ad_V T with V = T d says that the derivative of T d along e has this form."""
+    """∂V/∂Ω = Ṫ + ad_V T with V = T d says that the derivative of T d along e has this form."""
     T, V = ls.se3_tangent(x), ls.se3_tangent(x) @ d
     left = ls.se3_tangent_dot(x, e) @ d
     close(left, (ls.se3_tangent_dot(x, d) + ls.se3_ad(V) @ T) @ e)

@@ -2,7 +2,7 @@
 
     C = Σ Jᵀ (M J̇ + Y J),   Y = ½ (adbar_{Mη} − ad_ηᵀ M − M ad_η),   adbar_f x = −ad_xᵀ f                  (1)
 
-In the base frame; the body-frame form of FORMULATION §2 has the body's J̇ = J̇ − ad_η J. With composite Mᶜ and Yᶜ, the
+In the base frame; the body-frame form (docs/theory.md) has the body's J̇ = J̇ − ad_η J. With composite Mᶜ and Yᶜ, the
 entry of a pair (α, β) needs only its own columns:
 
     β >= α:  S_αᵀ (Mᶜ_β Ṡ_β + Yᶜ_β S_β)          β < α:  (Mᶜ_α S_α)ᵀ Ṡ_β + (Yᶜ_αᵀ S_α)ᵀ S_β                    (2)

@@ -13,7 +13,10 @@ Inward, with X̄ the sum of X over the path of node k, summed over the subtree o
     ∂τ/∂q  rows  S_αᵀ [Σ (M Q̄ + N R̄ + H J) + Σ_{β>α} adbar_{Fᶜ_β} S_β] + local_α                          (5)
 
 N = adbar_{Mη} − ad_ηᵀ M − M ad_η; H is the change of −F_ext with the pose of the node; Fᶜ is the wrench summed over a
-subtree. The local term is that of (F3) in FORMULATION.
+subtree. With T here the tangent operator of the child side, f = Ad_gᵀ Fᶜ, y = Tᵀ f and κ = √3 h²/12, the local term is
+
+    local_α = Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁),   zero for a GROUP node               (6)
+
 Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
 """
 
@@ -177,7 +180,7 @@ def inverse_dynamics_derivatives(
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact derivatives of the discrete model, to rounding. Cost: O(nodes · nv · coordinates of one link).
-    Source: Mathew 2025 §4, eqs. (21)-(33), in the form of FORMULATION §2.
+    Source: Mathew 2025 §4, eqs. (21)-(33), merged as (3)-(6) of this module say.
     """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
     run_residual_derivatives(model, w, t, gravity=gravity, elastic=elastic, loads=loads)

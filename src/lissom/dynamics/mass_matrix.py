@@ -4,7 +4,7 @@
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
 Columns need no transport in the base frame, so V is a running sum.
-Source: FORMULATION §2; Mathew 2025 (D58)-(D59).
+Source: Mathew 2025 (D58)-(D59), in the base frame.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.

@@ -6,7 +6,7 @@
     τ = Zᵀ D₀ᵀ ΣF                                                                                         (4)
 
 The base frame has the world's axes; its origin follows the free joint at the root, if there is one, so that a robot
-far away loses no digits. Source: FORMULATION §2; Mathew 2025 §4, eqs. (14)-(16).
+far away loses no digits. Source: Mathew 2025 §4, eqs. (14)-(16).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.

@@ -3,7 +3,7 @@
     exp(w) = c₀ I + c₁ W + c₂ wwᵀ            T_w = c₁ I − c₂ W + c₃ wwᵀ                                     (1)
     c_k(x) = Σ (−x)^j / (2j + k)!,  c_k = 1/k! − x c_{k+2},  dc_k/dx = (k c_{k+2} − c_{k+1}) / 2             (2)
 
-FORMULATION of the Stumpff functions: below |w| = 2 a series for c₈ and c₉ and downward recursion, so that nothing
+The Stumpff functions (2): below |w| = 2 a series for c₈ and c₉ and downward recursion, so that nothing
 divides by a small angle; above, sine and cosine and upward recursion.
 """
 

@@ -35,7 +35,7 @@ class RodTable:
 @final
 @dataclass
 class Node:
-    """A node of DESIGN eq. (1): parent, placement G, Ω from two strain points, inertia.
+    """A node, g = g_p G exp(Ω): parent, placement G, Ω from two strain points, inertia.
 
     Fields:
         parent: node index, -1 for the world. G: placement in the parent, 4x4.
