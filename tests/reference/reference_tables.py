@@ -59,7 +59,7 @@ def modes(family, n, s):
         return [float(k / n < s < (k + 1) / n) for k in range(n)]
     if family == "BasisPiecewiseLinear":
         return [max(0.0, 1 - abs(s * n - node)) for node in orders]
-    raise NotImplementedError(family)
+    raise ValueError(f"the reference knows no basis {family}")
 
 
 def basis_matrix(basis, s):
@@ -121,7 +121,7 @@ def area_moments(section, s):
         b, h = along(section.width_y, s), along(section.width_z, s)
         Jy, Jz = b * h**3 / 12, h * b**3 / 12
         return b * h, Jy, Jz, rectangle_torsion(b, h) if section.saint_venant else Jy + Jz
-    raise NotImplementedError(name)
+    raise ValueError(f"the reference knows no section {name}")
 
 
 def square(value, n):

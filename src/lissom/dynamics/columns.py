@@ -274,17 +274,17 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
             S,
         )
     else:
-        put_group_columns(t, x, i, k, full(A, B), S)
+        put_group_columns(t, x.width, i, k, full(A, B), S)
 
 
 @wp.func
-def put_group_columns(t: Tables, x: Columns, i: int, k: int, M: mat6, S: Matrix):
+def put_group_columns(t: Tables, width: int, i: int, k: int, M: mat6, S: Matrix):
     """S_k = M Φ of a GROUP node, whose Φ picks the first columns of M."""
     first = t.node[k].v_start
     for c in range(6):
         if first + c < t.node[k].v_stop:
             for r in range(6):
-                S[i, (6 * k + r) * x.width + first + c] = M[r, c]
+                S[i, (6 * k + r) * width + first + c] = M[r, c]
 
 
 @wp.func

@@ -68,7 +68,7 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
             S_dot,
         )
     else:
-        columns.put_group_columns(t, x, i, k, columns.full(A_eta, B_eta), S_dot)
+        columns.put_group_columns(t, x.width, i, k, columns.full(A_eta, B_eta), S_dot)
 
 
 @wp.kernel

@@ -190,20 +190,10 @@ def own_group_columns(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: in
     x = columns.full(A0, B0)
     ad_p = ad_matrix(eta_p)
     R = ad_p * x
-    put_group(t, b, i, k, x, b.S)
-    put_group(t, b, i, k, R, b.R)
-    put_group(t, b, i, k, ad_matrix(acc_p) * x + ad_p * R, b.Q)
-    put_group(t, b, i, k, ad_matrix(s.node[i, k].eta) * x + R, b.E)
-
-
-@wp.func
-def put_group(t: Tables, b: DerivativeBuffers, i: int, k: int, M: mat6, out: Matrix):
-    """The first columns of M into the node's own columns."""
-    first = t.node[k].v_start
-    for c in range(6):
-        if first + c < t.node[k].v_stop:
-            for r in range(6):
-                out[i, (6 * k + r) * b.width + first + c] = M[r, c]
+    columns.put_group_columns(t, b.width, i, k, x, b.S)
+    columns.put_group_columns(t, b.width, i, k, R, b.R)
+    columns.put_group_columns(t, b.width, i, k, ad_matrix(acc_p) * x + ad_p * R, b.Q)
+    columns.put_group_columns(t, b.width, i, k, ad_matrix(s.node[i, k].eta) * x + R, b.E)
 
 
 @wp.func
