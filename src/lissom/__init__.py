@@ -68,6 +68,7 @@ _PUBLIC = {
     "dynamics.energy": ("Energy", "energy"),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.tangent_stiffness": ("tangent_stiffness",),
+    "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.simulate": ("simulate",),
     "integration.inputs": ("Samples",),
     "integration.trajectory": ("Statistics", "Trajectory"),

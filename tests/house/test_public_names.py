@@ -17,6 +17,7 @@ CLASSES = [name for name in ls.__all__ if inspect.isclass(getattr(ls, name))]
 NO_UNIT = {
     "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
     "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
+    "implicit_euler",
     "se3_Ad", "se3_ad", "se3_coad",
     "se3_tangent", "se3_tangent_dot", "se3_tangent_ddot", "se3_tangent_inverse", "so3_tangent_inverse",
     "se3_tangent_transpose_derivative",
@@ -142,7 +143,7 @@ def test_docstrings_say_what_comes_back():
 
 def test_docstrings_say_what_is_raised():
     """A function that takes more than a model can refuse it: its docstring, or its module's for all, says how."""
-    with_arguments = [name for name in FUNCTIONS if arguments(name) != ["model"]]
+    with_arguments = [name for name in FUNCTIONS if arguments(name) not in ([], ["model"])]
     texts = {name: doc(name) + (inspect.getmodule(getattr(ls, name)).__doc__ or "") for name in with_arguments}
     assert not [name for name, words in texts.items() if not re.search("ShapeError|ModelError", words)]
 

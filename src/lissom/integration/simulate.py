@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,22 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf
+from lissom.integration.implicit_steps import integrate_implicit
 from lissom.integration.inputs import control_law
+from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
+from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
 
-METHODS = {"bdf": integrate_bdf}
+METHODS: dict[str, Callable[..., Iterator[Any]]] = {
+    "bdf": integrate_bdf,
+    "radau": partial(integrate_scipy, method="radau"),
+    "dop853": partial(integrate_scipy, method="dop853"),
+}
+METHODS |= {
+    make.__name__: partial(integrate_implicit, scheme=make())
+    for make in (generalized_alpha, newmark, hht, implicit_euler)
+}
 
 
 def simulate(
@@ -29,7 +41,7 @@ def simulate(
     v0: Any = None,
     u: Any = None,
     *,
-    method: str = "bdf",
+    method: str | Scheme = "bdf",
     dt: float | None = None,
     rtol: float = 1e-6,
     atol: float = 1e-8,
@@ -46,8 +58,11 @@ def simulate(
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
         u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
-        method: "bdf" (SUNDIALS CVODE, adaptive, stiff).
-        dt: largest step [s]; None leaves it to the method.
+        method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
+            what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
+            "dop853" (explicit, order 8) of SciPy.
+        dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
+            other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components.
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
         controller: function of (t, q, v) that returns u, instead of `u`; called at every evaluation, or every `period`
@@ -64,8 +79,7 @@ def simulate(
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
     _check_numbers(duration=duration, rtol=rtol, atol=atol, **({} if dt is None else {"dt": dt}))
-    if method not in METHODS:
-        raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
+    run, method = _chosen(method)
     times = _times(t_eval, float(duration))
     drives = _constant_inputs(model, u)
     lead = leading(q0=start, v0=speed, **({} if drives is None else {"u": drives}))
@@ -81,11 +95,20 @@ def simulate(
         law, hold = control_law(model, drive, controller, period)
         f = StateDerivative(model, law, feedback=controller is not None)
         with _progress_bar(progress, float(duration)) as advance:
-            points = METHODS[method](model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
+            points = run(model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
     return motions[0] if not lead else _stacked(model, method, motions, lead, times)
+
+
+def _chosen(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
+    """The integrator and its name."""
+    if isinstance(method, Scheme):
+        return partial(integrate_implicit, scheme=method), method.name
+    if not isinstance(method, str) or method not in METHODS:
+        raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
+    return METHODS[method], method
 
 
 def _check_numbers(**values: Any) -> None:

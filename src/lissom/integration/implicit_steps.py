@@ -1,0 +1,214 @@
+"""Implicit steps on the manifold of configurations: generalised-α, Newmark, HHT, implicit Euler.
+
+The unknown of a step is the tangent increment Δ of the configuration; quaternions turn by exp(Δ), so that nothing is
+singular, however far the robot turns.
+
+    r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = 0,    v and a from (1), (2) of schemes                            (1)
+    ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ),    c₀ = (1 − α_m) / ((1 − α_f) b₁ h²),  c₁ = g₁ / (b₁ h)       (2)
+
+Newton's matrix is made once in a step and kept while it contracts.
+Source: Mathew 2025 §4, eqs. (10)-(12); Boyer 2023 §VI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
+
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.configuration import groups, integrate, unit_quaternions
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.errors import ConvergenceError
+from lissom.integration.bdf import StateDerivative
+from lissom.integration.schemes import Scheme
+from lissom.lie.arrays import se3_tangent, so3_tangent
+from lissom.model.model import Model
+
+_NEWTON_SHARE = 1e-2  # of the tolerance, so that Newton's error hides below the scheme's
+_SLOW = 0.3  # contraction above which the matrix is made anew
+_MOST_ITERATIONS = 12
+_LEAST_STEP = 1e-10  # of the duration
+_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+@final
+@dataclass(frozen=True)
+class _State:
+    """Where a step starts or ends: time, configuration, velocity, acceleration and â of the scheme, last step size."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    ahead: np.ndarray
+    h: float
+
+    def for_step(self, h: float) -> _State:
+        """The same with â moved to where a step of size h wants it."""
+        if self.h in (0.0, h):
+            return self
+        return replace(self, ahead=self.a + (h / self.h) * (self.ahead - self.a))
+
+
+@final
+class ImplicitSteps:
+    """Steps of one scheme for one robot; counts evaluations in `f`."""
+
+    def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
+        self.model, self.f, self.scheme = model, f, scheme
+        self.rtol, self.atol = rtol, atol
+
+    def start(self, q: np.ndarray, v: np.ndarray) -> _State:
+        """The state at t = 0, with its acceleration."""
+        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(0.0, q, v)[None], 0.0)
+        raise_if_massless(self.model, w)
+        w.raise_for_status()
+        a = w.host["a"][0].copy()
+        return _State(0.0, q, v, a, a, 0.0)
+
+    def step(self, s: _State, h: float) -> _State | None:
+        """One step of size h; None where Newton's method fails."""
+        c, model, s = self.scheme, self.model, s.for_step(h)
+        to_a = (1.0 - c.alpha_m) / (1.0 - c.alpha_f)
+        a, ahead = s.a, (s.a - c.alpha_m * s.ahead) / (1.0 - c.alpha_m)
+        move = h * s.v + h * h * (c.b0 * s.ahead + c.b1 * ahead)
+        v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
+        c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
+        matrix, last, rate = None, np.inf, 1.0
+        for _ in range(_MOST_ITERATIONS):
+            q = integrate(model, s.q, move)
+            r = self._residual(s.t + h, q, v, a)
+            if r is None:
+                return None
+            fresh = matrix is None or rate > _SLOW
+            if fresh:
+                matrix = self._factored(s.t + h, q, v, a, move, c0, c1)
+            if matrix is None:
+                return None
+            change = -dgetrs(*matrix, r)[0]
+            size = float(np.max(np.abs(change) / model.dof_scale, initial=0.0))
+            if not np.isfinite(size):
+                return None
+            move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
+            rate = size / last if last > 0.0 else 0.0
+            far = float(np.max(np.abs(move) / model.dof_scale, initial=0.0))
+            wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
+            left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
+            if min(size, left) <= wanted:
+                return _State(s.t + h, integrate(model, s.q, move), v, a, ahead, h)
+            if rate > 2.0 and fresh and np.isfinite(last):
+                return None
+            last = size
+        return None
+
+    def _residual(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray | None:
+        self.f.evaluations += 1
+        u = self.f.inputs(t, q, v)
+        w = run_residual(self.model, q[None], v[None], a[None], u[None], t)
+        r = w.host["tau"][0].copy()
+        return r if w.status[0] == 0 and np.isfinite(r).all() else None
+
+    def _factored(
+        self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, move: np.ndarray, c0: float, c1: float
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """LU factors of (2); None where it is singular."""
+        model = self.model
+        self.f.jacobians += 1
+        dq, dv, da = residual_derivatives(model, q, v, a, self.f.inputs(t, q, v), t)
+        if self.f.feedback and self.f.held is None:
+            dq, dv = self._with_feedback(t, q, v, dq, dv)
+        for _, j, free in groups(model):
+            block = slice(j, j + (6 if free else 3))
+            dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
+        matrix = c0 * da + c1 * dv + dq
+        if not np.isfinite(matrix).all():
+            return None
+        lu, pivots, singular = dgetrf(matrix)
+        return None if singular else (lu, pivots)
+
+    def _with_feedback(
+        self, t: float, q: np.ndarray, v: np.ndarray, dq: np.ndarray, dv: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Add −B ∂u/∂q and −B ∂u/∂v of a continuous controller, by differences."""
+        f, model = self.f, self.model
+        B, u = actuation_matrix(model, q), f.inputs(t, q, v)
+        h = _ROOT_EPS * model.dof_scale
+        by_q = np.array([(f.inputs(t, moved, v) - u) / h[j] for j, moved in enumerate(integrate(model, q, np.diag(h)))])
+        h = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
+        by_v = np.array([(f.inputs(t, q, v + row) - u) / h[j] for j, row in enumerate(np.diag(h))])
+        return dq - B @ by_q.T, dv - B @ by_v.T
+
+    def error(self, old: _State, new: _State) -> float:
+        """Estimated error of a step in q, in units of the tolerance."""
+        c, h, model = self.scheme, new.h, self.model
+        start = old.for_step(h)
+        estimate = h * h * (c.second_order_error * start.a + c.third_order_error * (new.ahead - start.ahead))
+        size = np.ones(model.nv)
+        plain = model.dof_q >= 0
+        size[plain] = np.abs(new.q[model.dof_q[plain]]) / model.dof_scale[plain]
+        weight = model.dof_scale * (self.atol + self.rtol * size)
+        return float(np.sqrt(np.mean((estimate / weight) ** 2))) if model.nv else 0.0
+
+
+def integrate_implicit(
+    model: Model,
+    f: StateDerivative,
+    x0: np.ndarray,
+    times: np.ndarray | None,
+    duration: float,
+    period: float,
+    rtol: float,
+    atol: float,
+    dt: float | None,
+    scheme: Scheme,
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+
+    Steps of size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
+    Raises:
+        ConvergenceError: at which time it stopped and what to try, without a partial result.
+    """
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol)
+    q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
+    f.held = f.law(0.0, q, v) if np.isfinite(period) else None
+    here = stepper.start(q, v)
+    order = 2.0 if scheme.second_order_error == 0.0 else 1.0
+    h, steps, sample = dt or _FIRST_STEP * duration, 0, 1
+    wanted = iter(times[1:] if times is not None else (duration,))
+    yield 0.0, np.concatenate([here.q, here.v]), f.inputs(0.0, here.q, here.v), 0
+    for target in wanted:
+        while here.t < target:
+            stop = min(float(target), sample * period)
+            left = stop - here.t
+            size = left if h >= left * (1.0 - 1e-9) else h if h <= 0.5 * left or dt else 0.5 * left
+            new = stepper.step(here, size)
+            error = stepper.error(here, new) if new is not None and dt is None else 0.0
+            if new is None or error > 1.0:
+                h = size * (0.25 if new is None else max(0.2, 0.9 * error ** (-1.0 / (order + 1.0))))
+                if h < _LEAST_STEP * duration:
+                    raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
+                                   "no step is accurate enough")  # fmt: skip
+                continue
+            steps += 1
+            here = new if size != left else replace(new, t=stop)
+            if dt is not None:
+                h = min(dt, 2.0 * h)
+            elif size == h or error > 0.1:
+                h = size * min(2.0, 0.9 * max(error, 1e-9) ** (-1.0 / (order + 1.0)))
+            if here.t >= sample * period:
+                f.held, sample = f.law(here.t, here.q, here.v), sample + 1
+            if times is None:
+                yield here.t, np.concatenate([here.q, here.v]), f.inputs(here.t, here.q, here.v), steps
+        if times is not None:
+            yield here.t, np.concatenate([here.q, here.v]), f.inputs(here.t, here.q, here.v), steps
+
+
+def _failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
+                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

@@ -1,0 +1,115 @@
+"""The generalised-α family of one-step schemes, as six numbers.
+
+    Δ = h v + h² (b₀ âₙ + b₁ âₙ₊₁),   vₙ₊₁ = v + h (g₀ âₙ + g₁ âₙ₊₁)                                      (1)
+    (1 − α_m) âₙ₊₁ + α_m âₙ = (1 − α_f) aₙ₊₁ + α_f aₙ                                                   (2)
+
+â runs ahead of the acceleration by (α_m − α_f) h. Source: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the
+manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach. Theory 48, 2012.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+
+
+@final
+@dataclass(frozen=True)
+class Scheme:
+    """One scheme of the family, for `simulate(method=)`.
+
+    Fields:
+        name. alpha_m, alpha_f: of (2). b0, b1, g0, g1: weights of (1).
+    """
+
+    name: str
+    alpha_m: float
+    alpha_f: float
+    b0: float
+    b1: float
+    g0: float
+    g1: float
+
+    @property
+    def lead(self) -> float:
+        """By how many steps â runs ahead of the acceleration."""
+        return self.alpha_m - self.alpha_f
+
+    @property
+    def second_order_error(self) -> float:
+        """Factor of h² a in the error that one step makes in q; zero for schemes of second order."""
+        return self.b0 + self.b1 - 0.5
+
+    @property
+    def third_order_error(self) -> float:
+        """Factor of h² (âₙ₊₁ − âₙ), which is h³ da/dt, in the error that one step makes in q."""
+        return (self.b0 + self.b1) * self.lead + self.b1 - 1.0 / 6.0
+
+
+def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
+    """The second-order scheme of given α, with the β that damps fast vibrations most."""
+    gamma = 0.5 + alpha_f - alpha_m
+    beta = 0.25 * (gamma + 0.5) ** 2
+    return Scheme(name, alpha_m, alpha_f, 0.5 - beta, beta, 1.0 - gamma, gamma)
+
+
+def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
+    """Generalised-α: second order, with a chosen damping of what the step does not resolve.
+
+    Args:
+        rho_inf: what a step leaves of an infinitely fast vibration [-], from 0 (all damped) to 1 (nothing damped).
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: rho_inf outside [0, 1].
+    Source: Chung and Hulbert 1993; Brüls, Cardona and Arnold 2012 (rotations).
+    """
+    rho = checks.number(rho_inf, "generalized_alpha > rho_inf", least=0.0)
+    if rho > 1.0:
+        raise ModelError(f"generalized_alpha > rho_inf: must be <= 1 (got {rho_inf!r})")
+    return _family(f"generalized_alpha({rho:g})", (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0))
+
+
+def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
+    """Newmark's scheme; ¼ and ½ damp nothing and are of second order.
+
+    Args:
+        beta, gamma: weights of the new acceleration in position and velocity [-]; gamma >= ½, 2 beta >= gamma.
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: the step would not be stable for all step sizes.
+    Source: Mathew 2025 eqs. (10)-(12); Boyer 2023 §VI.
+    """
+    gamma = checks.number(gamma, "newmark > gamma", least=0.5)
+    beta = checks.number(beta, "newmark > beta", least=0.5 * gamma)
+    return Scheme(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, 0.5 - beta, beta, 1.0 - gamma, gamma)
+
+
+def hht(alpha: float = 0.05) -> Scheme:
+    """The scheme of Hilber, Hughes and Taylor: second order, damping with alpha.
+
+    Args:
+        alpha: weight of the old forces [-], from 0 (Newmark ¼, ½) to 1/3.
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: alpha outside [0, 1/3].
+    Source: H. M. Hilber, T. J. R. Hughes, R. L. Taylor, Earthq. Eng. Struct. Dyn. 5, 1977.
+    """
+    alpha_f = checks.number(alpha, "hht > alpha", least=0.0)
+    if alpha_f > 1.0 / 3.0 + 1e-12:
+        raise ModelError(f"hht > alpha: must be <= 1/3 (got {alpha!r})")
+    return _family(f"hht({alpha_f:g})", 0.0, alpha_f)
+
+
+def implicit_euler() -> Scheme:
+    """Implicit Euler: first order, damps strongly.
+
+    Returns:
+        Scheme, for `simulate(method=)`.
+    """
+    return Scheme("implicit_euler", 0.0, 0.0, 0.0, 1.0, 0.0, 1.0)

@@ -1,0 +1,95 @@
+"""Methods of SciPy, for comparison: Radau IIA of order 5 (implicit, exact Jacobian) and DOP853 (explicit, order 8)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.integrate import DOP853, Radau
+
+from lissom.dynamics.configuration import unit_quaternions
+from lissom.errors import ConvergenceError, ShapeError
+from lissom.integration.bdf import StateDerivative
+from lissom.model.model import Model
+
+_MAX_STEPS = 1_000_000
+
+
+def integrate_scipy(
+    model: Model,
+    f: StateDerivative,
+    x0: np.ndarray,
+    times: np.ndarray | None,
+    duration: float,
+    period: float,
+    rtol: float,
+    atol: float,
+    largest_step: float | None,
+    method: str,
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+
+    Raises:
+        ConvergenceError: at which time the method stopped and what to try, without a partial result.
+    """
+    t, x, steps, sample = 0.0, x0, 0, 1
+    wanted = list(times[1:]) if times is not None else []
+
+    def point(t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
+        return t, x, f.inputs(t, unit_quaternions(model, x[: model.nq]), x[model.nq :].copy()), steps
+
+    f.held = f.law(0.0, unit_quaternions(model, x[: model.nq]), x[model.nq :]) if np.isfinite(period) else None
+    yield point(t, x)
+    while t < duration:
+        stop = min(duration, sample * period)
+        solver = _solver(f, t, x, stop, rtol, atol, largest_step or np.inf, method)
+        while solver.status == "running":
+            _step(f, solver, method, t, steps)
+            steps += 1
+            if steps > _MAX_STEPS:
+                raise _failure(method, t, steps, f"more than {_MAX_STEPS} steps")
+            t, x = float(solver.t), np.array(solver.y)
+            if times is None:
+                yield point(t, x)
+            while wanted and wanted[0] <= t:
+                at = float(wanted.pop(0))
+                yield point(at, x if at == t else solver.dense_output()(at))
+        if np.isfinite(period) and t < duration:
+            f.held = f.law(t, unit_quaternions(model, x[: model.nq]), x[model.nq :].copy())
+            sample += 1
+
+
+def _solver(
+    f: StateDerivative, t: float, x: np.ndarray, stop: float, rtol: float, atol: float, largest: float, method: str
+) -> Any:
+    def rate(t: float, x: np.ndarray) -> np.ndarray:
+        out = np.empty_like(x)
+        f(t, x, out)
+        return out
+
+    def jacobian(t: float, x: np.ndarray) -> np.ndarray:
+        out = np.zeros((len(x), len(x)))
+        f.jacobian(t, x, rate(t, x), out)
+        return out
+
+    options = {"rtol": rtol, "atol": atol, "max_step": largest}
+    if method == "radau":
+        return Radau(rate, t, x, stop, jac=jacobian, **options)
+    return DOP853(rate, t, x, stop, **options)
+
+
+def _step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) -> None:
+    """One step; numerical failure becomes a ConvergenceError, what the user's functions raise goes on as it is."""
+    try:
+        why = solver.step()
+    except (FloatingPointError, ShapeError, np.linalg.LinAlgError) as error:
+        raise _failure(method, t, steps, str(error)) from error
+    if solver.status == "failed":
+        raise _failure(method, t, steps, str(why))
+    f.not_finite = 0
+
+
+def _failure(method: str, t: float, steps: int, why: str) -> ConvergenceError:
+    return ConvergenceError(f"simulation by {method} stopped at t={t:.6g} s after {steps} steps: {why}; try method="
+                            "\"bdf\", another rtol, smoother inputs, or some damping")  # fmt: skip
