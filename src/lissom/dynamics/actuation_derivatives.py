@@ -19,8 +19,8 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.dynamics.actuation import path_tangent, segment_end, strain_at
-from lissom.dynamics.column_products import add_cross_product, add_point_block
-from lissom.dynamics.columns import Matrix
+from lissom.dynamics.column_products import add_point_block
+from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3
@@ -43,7 +43,7 @@ def across(x: vec3, K: mat3, y: vec3) -> mat6:
 
 
 @wp.func
-def add_path_derivatives(t: Tables, i: int, width: int, q: Matrix, channel: Matrix, dq: Matrix):
+def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matrix, dq: Matrix):
     """dq −= ∂(B u)/∂q of the paths inside rods, (1)."""
     for k in range(t.point_xi.shape[0]):
         xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
@@ -54,39 +54,39 @@ def add_path_derivatives(t: Tables, i: int, width: int, q: Matrix, channel: Matr
                 f = t.path_weight[e] * channel[i, t.path_channel[e]] / stretch
                 K = so3.quadratic(f, vec3(), -f * n, n)
                 H -= at_point(t.path_offset[e], K, mat3())
-        add_point_block(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, width, H, dq)
+        add_point_block(x, i, t.n_nodes + k, H, dq)
 
 
 @wp.func
-def add_segment_stiffness(
-    t: Tables,
-    s: Scratch,
-    i: int,
-    channel: Matrix,
-    origin: vec3,
-    H: wp.array2d(dtype=mat6),
-    path_start: wp.array(dtype=wp.int32),
-    path_range: wp.array(dtype=wp.int32),
-    width: int,
-    J: Matrix,
-    W: Matrix,
-):
-    """(3) of every straight piece: into H of its two nodes, and across into the running sums W."""
+def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix, origin: vec3):
+    """Ends x_a and x_b of a straight piece, K of (3), and the force on its first end as C = f^."""
+    x_a = segment_end(t, s, i, j, 0, origin)
+    x_b = segment_end(t, s, i, j, 1, origin)
+    length = wp.length(x_b - x_a)
+    n = (x_b - x_a) / length
+    tension = channel[i, t.segment_channel[j]]
+    f = tension / length
+    return x_a, x_b, so3.quadratic(f, vec3(), -f * n, n), so3.hat(tension * n)
+
+
+@wp.func
+def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin: vec3, H: wp.array2d(dtype=mat6)):
+    """(3) of every straight piece into H of its two nodes."""
     for j in range(t.segment_channel.shape[0]):
-        x_a = segment_end(t, s, i, j, 0, origin)
-        x_b = segment_end(t, s, i, j, 1, origin)
-        length = wp.length(x_b - x_a)
-        n = (x_b - x_a) / length
-        tension = channel[i, t.segment_channel[j]]
-        f = tension / length
-        K = so3.quadratic(f, vec3(), -f * n, n)
-        C = so3.hat(tension * n)
+        x_a, x_b, K, C = segment_spring(t, s, i, j, channel, origin)
         a = t.segment_node[j, 0]
         b = t.segment_node[j, 1]
         if a >= 0:
             H[i, a] = H[i, a] + at_point(x_a, K, -C)
         if b >= 0:
             H[i, b] = H[i, b] + at_point(x_b, K, C)
-        if a >= 0 and b >= 0:
-            add_cross_product(path_start, path_range, i, a, b, width, -across(x_a, K, x_b), J, W)
-            add_cross_product(path_start, path_range, i, b, a, width, -across(x_b, K, x_a), J, W)
+
+
+@wp.func
+def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix, origin: vec3):
+    """H_ab of (3) at one end of a straight piece, given as 2 segment + end, and the node at its other end."""
+    j = end / 2
+    x_a, x_b, K, _ = segment_spring(t, s, i, j, channel, origin)
+    if end % 2 == 0:
+        return -across(x_a, K, x_b), t.segment_node[j, 1]
+    return -across(x_b, K, x_a), t.segment_node[j, 0]

@@ -1,9 +1,10 @@
 """Matrices with one column for each velocity coordinate, inside kernels.
 
 A 6 x nv matrix of node k is six rows of `width` numbers, width = nv rounded up to a multiple of 8, from 6 k width on.
-Only the stretches that hold columns of the node's subtree are ever touched; `subtree_*` lists them, each rounded to
-multiples of 8 so that one loop step fills a vector register. The loops over columns are native code: they are nothing
-but sums of products, and Warp's array indexing would cost more than the products.
+All work goes by blocks of 8 columns, so that one loop step fills a vector register; only the stretches that hold
+columns of the node's subtree are ever touched, and `subtree_*` lists them. A running sum belongs to a slot, which the
+nodes of a chain share: the sum over a subtree grows in place on its way inward. The loops over columns are native
+code: they are nothing but sums of products, and Warp's array indexing would cost more than the products.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -11,208 +12,190 @@ but sums of products, and Warp's array indexing would cost more than the product
 
 from __future__ import annotations
 
-import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.column_tables import BLOCK, Columns, Matrix
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
-from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables, vec6i, vec7i
+from lissom.model.tables import EXP, Tables
 
-Matrix = wp.array2d(dtype=wp.float64)
-
-
-@wp.struct
-class Columns:
-    """What every column algorithm needs of the topology: width of a row and the columns below each node."""
-
-    width: wp.int32
-    subtree_start: wp.array(dtype=wp.int32)
-    subtree_range: wp.array(dtype=wp.int32)
-
-
-def column_tables(model: Model) -> Columns:
-    """The column topology of a model on its device."""
-    x = Columns()
-    width = column_width(model)
-    below = np.zeros((model.n_nodes, width // 8), dtype=bool)
-    for k in range(model.n_nodes - 1, -1, -1):
-        first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
-        if stop > first:
-            below[k, first // 8 : (stop + 7) // 8] = True
-        if model.node_parent[k] >= 0:
-            below[model.node_parent[k]] |= below[k]
-    edges = [8 * np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]]))) for row in below]
-    x.width = width
-    x.subtree_start = wp.array(np.cumsum([0] + [len(e) for e in edges]), dtype=wp.int32, device=model.device)
-    x.subtree_range = wp.array(np.concatenate([[], *edges]), dtype=wp.int32, device=model.device)
-    return x
-
-
-def column_width(model: Model) -> int:
-    """Numbers in a row of columns."""
-    return max((model.nv + 7) // 8, 1) * 8
-
-
-STRAIN_COLUMNS = """
-    double* out = (double*)((char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    for (int c = 0; c < 6; ++c) {
-        const int start = run_start[c], count = run_start[c + 1] - start;
-        const double* p1 = phi1.data + start;
-        const double* p2 = phi2.data + start;
-        for (int r = 0; r < 6; ++r) {
-            double* row = out + r * width + run_v[c];
-            const double a1 = one.data[r][c], a2 = two.data[r][c];
-            for (int e = 0; e < count; ++e)
-                row[e] += p1[e] * a1 + p2[e] * a2;
+# What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
+BLOCK_OF_COLUMNS = """
+        for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
+            const block p1 = *(const block*)(x.entry_phi1.data + 8 * e);
+            const block p2 = *(const block*)(x.entry_phi2.data + 8 * e);
+            const int c = x.entry_component.data[e];
+            if (c < 3)
+                for (int r = 0; r < 3; ++r) {
+                    sum[r] += p1 * A1.data[r][c];
+                    sum[r] += p2 * A2.data[r][c];
+                    sum[r + 3] += p1 * B1.data[r][c];
+                    sum[r + 3] += p2 * B2.data[r][c];
+                }
+            else
+                for (int r = 0; r < 3; ++r) {
+                    sum[r + 3] += p1 * A1.data[r][c - 3];
+                    sum[r + 3] += p2 * A2.data[r][c - 3];
+                }
         }
-    }
+"""
+
+PUT = f"""{BLOCK}
+    double* out = (double*)((char*)S.data + size_t(i) * S.strides[0]) + 6 * k * x.width;
+    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
+        const int at = x.entry_block.data[e];
+        block sum[6] = {{}};
+        {BLOCK_OF_COLUMNS}
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * x.width + at) = sum[r];
+    }}
 """
 
 
-@wp.func_native(STRAIN_COLUMNS)
-def add_strain_columns(
-    phi1: wp.array(dtype=wp.float64),
-    phi2: wp.array(dtype=wp.float64),
-    run_start: vec7i,
-    run_v: vec6i,
+@wp.func_native(PUT)
+def put_columns(x: Columns, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, S: Matrix):
+    """S_k = [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the node's own blocks, a pair [A, B] standing for [[A, 0], [B, A]]."""
+    ...
+
+
+EXTEND = f"""{BLOCK}
+    double* base = (double*)((char*)J.data + size_t(i) * J.strides[0]);
+    double* out = base + 6 * k * x.width;
+    const double* before = base + 6 * parent * x.width;
+    const block zero = {{}};
+    for (int e = path_start.data[k]; e < path_start.data[k + 1]; e += 2)
+        for (int j = path_range.data[e]; j < path_range.data[e + 1]; j += 8)
+            for (int r = 0; r < 6; ++r)
+                *(block*)(out + r * x.width + j) = parent < 0 ? zero : *(const block*)(before + r * x.width + j);
+    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
+        const int at = x.entry_block.data[e];
+        block sum[6];
+        for (int r = 0; r < 6; ++r)
+            sum[r] = *(const block*)(out + r * x.width + at);
+        {BLOCK_OF_COLUMNS}
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * x.width + at) = sum[r];
+    }}
+"""
+
+
+@wp.func_native(EXTEND)
+def extend_path(
+    x: Columns,
+    path_start: wp.array(dtype=wp.int32),
+    path_range: wp.array(dtype=wp.int32),
+    parent: int,
     i: int,
     k: int,
-    width: int,
-    one: mat6,
-    two: mat6,
-    S: Matrix,
+    A1: mat3,
+    B1: mat3,
+    A2: mat3,
+    B2: mat3,
+    J: Matrix,
 ):
-    """S_k += one Φ₁ + two Φ₂ for a node's strain basis."""
+    """J_k = J_parent + [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the columns of the path to k."""
     ...
 
 
 CLEAR = """
-    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]) + 6 * k * width;
-    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
-        for (int r = 0; r < 6; ++r)
-            for (int j = x_range.data[e]; j < x_range.data[e + 1]; ++j)
-                out[r * width + j] = 0.0;
+    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]);
+    for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
+        out[n] = 0.0;
 """
 
 
 @wp.func_native(CLEAR)
-def clear_subtree(
-    x_start: wp.array(dtype=wp.int32), x_range: wp.array(dtype=wp.int32), i: int, k: int, width: int, V: Matrix
-):
-    """V_k = 0 on the columns of the subtree of k."""
+def clear_sums(x: Columns, i: int, V: Matrix):
+    """All running sums V = 0."""
     ...
 
 
-CLEAR_OWN = """
-    double* out = (double*)((char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    for (int r = 0; r < 6; ++r)
-        for (int j = first / 8 * 8; j < (stop + 7) / 8 * 8; ++j)
-            out[r * width + j] = 0.0;
-"""
-
-
-@wp.func_native(CLEAR_OWN)
-def clear_own(first: int, stop: int, i: int, k: int, width: int, S: Matrix):
-    """S_k = 0 on the stretch of the node's own columns first … stop − 1."""
-    ...
-
-
-PRODUCT = """
+PRODUCT = f"""{BLOCK}
     if (stop <= first) return;
+    const int width = x.width;
     const double* in = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]) + 6 * k * width;
-    for (int j = first / 8 * 8; j < stop; j += 8) {
-        double s[6][8];
+    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
+    for (int j = first / 8 * 8; j < stop; j += 8) {{
+        block sum[6];
         for (int r = 0; r < 6; ++r)
-            for (int n = 0; n < 8; ++n)
-                s[r][n] = in[r * width + j + n];
-        for (int r = 0; r < 6; ++r) {
-            double sum[8];
-            for (int n = 0; n < 8; ++n)
-                sum[n] = out[r * width + j + n];
-            for (int c = 0; c < 6; ++c)
-                for (int n = 0; n < 8; ++n)
-                    sum[n] += M.data[r][c] * s[c][n];
-            for (int n = 0; n < 8; ++n)
-                out[r * width + j + n] = sum[n];
-        }
-    }
+            sum[r] = *(const block*)(out + r * width + j);
+        for (int c = 0; c < 6; ++c)
+            for (int r = 0; r < 6; ++r)
+                sum[r] += *(const block*)(in + c * width + j) * M.data[r][c];
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * width + j) = sum[r];
+    }}
 """
 
 
 @wp.func_native(PRODUCT)
-def add_product(M: mat6, first: int, stop: int, i: int, k: int, width: int, S: Matrix, V: Matrix):
-    """V_k += M S_k on the node's own columns first … stop − 1."""
+def add_product(x: Columns, M: mat6, first: int, stop: int, i: int, k: int, S: Matrix, V: Matrix):
+    """V += M S_k on the node's own columns first … stop − 1, V its running sum."""
     ...
 
 
-FOLD = """
+FOLD = f"""{BLOCK}
+    const int width = x.width;
     const double* s = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    const double* v = (const double*)((const char*)V.data + size_t(i) * V.strides[0]) + 6 * k * width;
+    const double* v = (const double*)((const char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
     double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
-    for (int row = first; row < stop; ++row) {
-        double a[6];
-        for (int r = 0; r < 6; ++r)
-            a[r] = s[r * width + row];
-        for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
-            for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {
-                double sum[8];
-                for (int n = 0; n < 8; ++n)
-                    sum[n] = to[row * width + j + n];
+    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
+        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {{
+            block in[6];
+            for (int r = 0; r < 6; ++r)
+                in[r] = *(const block*)(v + r * width + j);
+            for (int row = first; row < stop; ++row) {{
+                block sum = *(const block*)(to + row * width + j);
                 for (int r = 0; r < 6; ++r)
-                    for (int n = 0; n < 8; ++n)
-                        sum[n] += a[r] * v[r * width + j + n];
-                for (int n = 0; n < 8; ++n)
-                    to[row * width + j + n] = sum[n];
-            }
-    }
+                    sum += in[r] * s[r * width + row];
+                *(block*)(to + row * width + j) = sum;
+            }}
+        }}
 """
 
 
 @wp.func_native(FOLD)
 def fold_rows(
+    x: Columns,
     x_start: wp.array(dtype=wp.int32),
     x_range: wp.array(dtype=wp.int32),
     first: int,
     stop: int,
     i: int,
     k: int,
-    width: int,
     S: Matrix,
     V: Matrix,
     out: Matrix,
 ):
-    """Rows first … stop − 1 of out += S_kᵀ V_k on the columns of the subtree of k."""
+    """Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its running sum."""
     ...
 
 
-PASS = """
-    if (parent < 0) return;
+PASS = f"""{BLOCK}
+    if (parent < 0 || x.slot.data[parent] == x.slot.data[k]) return;
     double* base = (double*)((char*)V.data + size_t(i) * V.strides[0]);
-    const double* from = base + 6 * k * width;
-    double* to = base + 6 * parent * width;
+    const double* from = base + 6 * x.slot.data[k] * x.width;
+    double* to = base + 6 * x.slot.data[parent] * x.width;
     for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
         for (int r = 0; r < 6; ++r)
             for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8)
-                for (int n = 0; n < 8; ++n)
-                    to[r * width + j + n] += from[r * width + j + n];
+                *(block*)(to + r * x.width + j) += *(const block*)(from + r * x.width + j);
 """
 
 
 @wp.func_native(PASS)
 def pass_to_parent(
+    x: Columns,
     x_start: wp.array(dtype=wp.int32),
     x_range: wp.array(dtype=wp.int32),
     parent: int,
     i: int,
     k: int,
-    width: int,
     V: Matrix,
 ):
-    """V_parent += V_k on the columns of the subtree of k."""
+    """The running sum of the parent += that of k on the listed columns of k, unless it is the same."""
     ...
 
 
@@ -246,45 +229,19 @@ def clear_rows(nv: int, width: int, i: int, out: Matrix):
 
 
 @wp.func
-def full(A: mat3, B: mat3) -> mat6:
-    """[[A, 0], [B, A]] as a 6x6 matrix."""
-    return se3.block(A, mat3(), B, A)
-
-
-@wp.func
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
     """S = D₀ Z of node k, D₀ Z = D₀ (h/2 − κ ad ξ₂) Φ₁ + D₀ (h/2 + κ ad ξ₁) Φ₂; zero beside its columns."""
-    clear_own(t.node[k].v_start, t.node[k].v_stop, i, k, x.width, S)
     A, B = sweeps.motion_block(t, s, i, k)
     if t.node[k].kind == EXP:
         half = so3.HALF * t.node[k].h
         kappa = t.node[k].kappa
-        A1, B1 = sweeps.strain_block(half, -kappa, s.node[i, k].xi2)
-        A2, B2 = sweeps.strain_block(half, kappa, s.node[i, k].xi1)
-        add_strain_columns(
-            t.run_phi1,
-            t.run_phi2,
-            t.node[k].run_start,
-            t.node[k].run_v,
-            i,
-            k,
-            x.width,
-            full(A * A1, B * A1 + A * B1),
-            full(A * A2, B * A2 + A * B2),
-            S,
-        )
+        ZA1, ZB1 = sweeps.strain_block(half, -kappa, s.node[i, k].xi2)
+        ZA2, ZB2 = sweeps.strain_block(half, kappa, s.node[i, k].xi1)
+        A1, B1 = se3.block_product(A, B, ZA1, ZB1)
+        A2, B2 = se3.block_product(A, B, ZA2, ZB2)
+        put_columns(x, i, k, A1, B1, A2, B2, S)
     else:
-        put_group_columns(t, x.width, i, k, full(A, B), S)
-
-
-@wp.func
-def put_group_columns(t: Tables, width: int, i: int, k: int, M: mat6, S: Matrix):
-    """S_k = M Φ of a GROUP node, whose Φ picks the first columns of M."""
-    first = t.node[k].v_start
-    for c in range(6):
-        if first + c < t.node[k].v_stop:
-            for r in range(6):
-                S[i, (6 * k + r) * width + first + c] = M[r, c]
+        put_columns(x, i, k, A, B, mat3(), mat3(), S)
 
 
 @wp.func

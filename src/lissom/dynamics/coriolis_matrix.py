@@ -19,13 +19,13 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
-from lissom.dynamics.spatial import ad_matrix, adbar_matrix
+from lissom.dynamics.spatial import rate_of_momentum
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
-from lissom.lie.types import kernel_options, mat6, vec6
+from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
@@ -35,7 +35,6 @@ wp.set_module_options(kernel_options())
 @wp.func
 def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
     """Ṡ = D₁ Z + D₀ Ż of node k, D₁ = ad_η D₀ + Ad_g Ṫ; ad_η S for a GROUP node."""
-    columns.clear_own(t.node[k].v_start, t.node[k].v_stop, i, k, x.width, S_dot)
     A, B = sweeps.motion_block(t, s, i, k)
     A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
     if t.node[k].kind == EXP:
@@ -49,26 +48,20 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
         Omega_dot = magnus.omega_dot(xi1, xi2, rate[2], rate[3], h, kappa)
         T_dot, Q_dot = se3.tangent_dot(s.node[i, k].Omega, Omega_dot, s.node[i, k].stumpff)
         A_T, B_T = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_dot, Q_dot)
-        D1 = columns.full(A_eta + A_T, B_eta + B_T)
-        D0 = columns.full(A, B)
-        A1, B1 = sweeps.strain_block(so3.HALF * h, -kappa, xi2)
-        A2, B2 = sweeps.strain_block(so3.HALF * h, kappa, xi1)
-        C1, E1 = sweeps.strain_block(so3.ZERO, -kappa, rate[3])
-        C2, E2 = sweeps.strain_block(so3.ZERO, kappa, rate[2])
-        columns.add_strain_columns(
-            t.run_phi1,
-            t.run_phi2,
-            t.node[k].run_start,
-            t.node[k].run_v,
-            i,
-            k,
-            x.width,
-            D1 * columns.full(A1, B1) + D0 * columns.full(C1, E1),
-            D1 * columns.full(A2, B2) + D0 * columns.full(C2, E2),
-            S_dot,
-        )
+        A_D = A_eta + A_T
+        B_D = B_eta + B_T
+        half = so3.HALF * h
+        ZA1, ZB1 = sweeps.strain_block(half, -kappa, xi2)
+        ZA2, ZB2 = sweeps.strain_block(half, kappa, xi1)
+        YA1, YB1 = sweeps.strain_block(so3.ZERO, -kappa, rate[3])
+        YA2, YB2 = sweeps.strain_block(so3.ZERO, kappa, rate[2])
+        A1, B1 = se3.block_product(A_D, B_D, ZA1, ZB1)
+        A2, B2 = se3.block_product(A_D, B_D, ZA2, ZB2)
+        C1, E1 = se3.block_product(A, B, YA1, YB1)
+        C2, E2 = se3.block_product(A, B, YA2, YB2)
+        columns.put_columns(x, i, k, A1 + C1, B1 + E1, A2 + C2, B2 + E2, S_dot)
     else:
-        columns.put_group_columns(t, x.width, i, k, columns.full(A_eta, B_eta), S_dot)
+        columns.put_columns(x, i, k, A_eta, B_eta, mat3(), mat3(), S_dot)
 
 
 @wp.kernel
@@ -95,33 +88,29 @@ def coriolis_kernel(
     for k in range(t.n_dynamic):
         sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
         sweeps.base_inertia(t, s, b.composite, i, k)
-        eta = s.node[i, k].eta
-        M = b.composite[i, k]
-        ad = ad_matrix(eta)
-        Y[i, k] = so3.HALF * (adbar_matrix(M * eta) - wp.transpose(ad) * M - M * ad)
+        Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
         columns.motion_columns(t, s, x, i, k, b.S)
         rate_columns(t, s, x, i, k, q, v, S_dot)
-        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, b.V)
-        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, P)
-        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, Q)
+    columns.clear_sums(x, i, b.V)
+    columns.clear_sums(x, i, P)
+    columns.clear_sums(x, i, Q)
     sum_over_subtrees(t, i, b.composite)
     sum_over_subtrees(t, i, Y)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         v0 = t.node[k].v_start
         v1 = t.node[k].v_stop
-        w = x.width
         M = b.composite[i, k]
-        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, S_dot, P, lower)
-        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, b.S, Q, lower)
-        columns.add_product(M, v0, v1, i, k, w, b.S, P)
-        columns.add_product(wp.transpose(Y[i, k]), v0, v1, i, k, w, b.S, Q)
-        columns.add_product(M, v0, v1, i, k, w, S_dot, b.V)
-        columns.add_product(Y[i, k], v0, v1, i, k, w, b.S, b.V)
-        columns.fold_rows(x.subtree_start, x.subtree_range, v0, v1, i, k, w, b.S, b.V, b.half)
-        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, b.V)
-        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, P)
-        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, w, Q)
+        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, S_dot, P, lower)
+        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, Q, lower)
+        columns.add_product(x, M, v0, v1, i, k, b.S, P)
+        columns.add_product(x, wp.transpose(Y[i, k]), v0, v1, i, k, b.S, Q)
+        columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
+        columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
+        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
+        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
+        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
+        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
     columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
     sweeps.inspect_result(s, i, C)
 

@@ -11,36 +11,30 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.column_products import (
-    add_local_block,
-    add_newton_products,
-    extend_path,
-    path_ranges,
-    reach_ranges,
-)
-from lissom.dynamics.columns import Matrix, column_width
-from lissom.dynamics.spatial import ad_matrix, adbar_matrix
+from lissom.dynamics.actuation_derivatives import segment_coupling
+from lissom.dynamics.column_products import add_cross_product, add_local_block, add_newton_products
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables, path_ranges, reach_ranges, segment_ends
+from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import magnus, se3, so3
-from lissom.lie.types import mat3, mat6, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
 
 @wp.struct
 class DerivativeBuffers:
-    """Columns of each node (own: S, R, Q, E = Ṡ + R), their sums along the path (J_*), the running sums of (3)-(5)
-    (W_*), and 6x6 matrices of the nodes in the base frame."""
+    """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of (3)-(5) (W_*),
+    and 6x6 matrices of the nodes in the base frame."""
 
-    width: wp.int32
+    x: Columns
     path_start: wp.array(dtype=wp.int32)
     path_range: wp.array(dtype=wp.int32)
     reach_start: wp.array(dtype=wp.int32)
     reach_range: wp.array(dtype=wp.int32)
+    end_start: wp.array(dtype=wp.int32)
+    end: wp.array(dtype=wp.int32)
     S: Matrix
-    R: Matrix
-    Q: Matrix
-    E: Matrix
     J: Matrix
     J_R: Matrix
     J_Q: Matrix
@@ -55,12 +49,16 @@ class DerivativeBuffers:
 def derivative_buffers(model: Model, batch: int) -> DerivativeBuffers:
     """Buffers of derivative_sweeps for a batch."""
     b = DerivativeBuffers()
-    b.width = column_width(model)
-    for name, (start, ranges) in (("path", path_ranges(model)), ("reach", reach_ranges(model))):
-        setattr(b, f"{name}_start", wp.array(start, dtype=wp.int32, device=model.device))
-        setattr(b, f"{name}_range", wp.array(ranges, dtype=wp.int32, device=model.device))
-    size = (batch, 6 * model.n_dynamic * b.width)
-    for name in ("S", "R", "Q", "E", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
+    b.x = column_tables(model)
+    tables = {"path_start": path_ranges, "reach_start": reach_ranges, "end_start": segment_ends}
+    for name, make in tables.items():
+        start, values = make(model)
+        rest = "end" if name == "end_start" else name.replace("start", "range")
+        setattr(b, name, wp.array(start, dtype=wp.int32, device=model.device))
+        setattr(b, rest, wp.array(values, dtype=wp.int32, device=model.device))
+    sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * model.n_dynamic * b.x.width
+    for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
+        size = (batch, sums if name[0] == "W" else nodes)
         setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
@@ -71,13 +69,7 @@ def derivative_buffers(model: Model, batch: int) -> DerivativeBuffers:
 def own_columns(
     t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
 ):
-    """Columns S, R, Q and E of node k by (1) and (2)."""
-    first = t.node[k].v_start
-    stop = t.node[k].v_stop
-    columns.clear_own(first, stop, i, k, b.width, b.S)
-    columns.clear_own(first, stop, i, k, b.width, b.R)
-    columns.clear_own(first, stop, i, k, b.width, b.Q)
-    columns.clear_own(first, stop, i, k, b.width, b.E)
+    """Columns S of node k, and its path sums with the columns S, R, Q and E that (1) and (2) give it."""
     A0, B0 = sweeps.motion_block(t, s, i, k)
     if t.node[k].kind == EXP:
         own_interval_columns(t, s, b, i, k, q, v, a, A0, B0)
@@ -134,48 +126,31 @@ def own_interval_columns(
     XA2, XB2 = sweeps.strain_block(so3.ZERO, kappa, x[4])
     SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
     SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
-    put(t, b, i, k, SA1, SB1, SA2, SB2, so3.ONE, b.S)
+    columns.put_columns(b.x, i, k, SA1, SB1, SA2, SB2, b.S)
+    extend(t, b, i, k, SA1, SB1, SA2, SB2, b.J)
     PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
     PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
     OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
     OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
-    put(t, b, i, k, PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2, so3.ONE, b.R)
-    put(t, b, i, k, PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2, so3.TWO, b.E)
+    RA1 = PA1 + OA1
+    RB1 = PB1 + OB1
+    RA2 = PA2 + OA2
+    RB2 = PB2 + OB2
+    extend(t, b, i, k, RA1, RB1, RA2, RB2, b.J_R)
+    extend(t, b, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, b.J_E)
     QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
     QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
-    RA1, RB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
-    RA2, RB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
+    VA1, VB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
+    VA2, VB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
     UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
     UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
-    put(t, b, i, k, QA1 + RA1 + UA1, QB1 + RB1 + UB1, QA2 + RA2 + UA2, QB2 + RB2 + UB2, so3.ONE, b.Q)
+    extend(t, b, i, k, QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2, b.J_Q)
 
 
 @wp.func
-def put(
-    t: Tables,
-    b: DerivativeBuffers,
-    i: int,
-    k: int,
-    A1: mat3,
-    B1: mat3,
-    A2: mat3,
-    B2: mat3,
-    factor: wp.float64,
-    out: Matrix,
-):
-    """out_k += factor ([A1, B1] Φ₁ + [A2, B2] Φ₂), the pairs standing for block triangular matrices."""
-    columns.add_strain_columns(
-        t.run_phi1,
-        t.run_phi2,
-        t.node[k].run_start,
-        t.node[k].run_v,
-        i,
-        k,
-        b.width,
-        columns.full(factor * A1, factor * B1),
-        columns.full(factor * A2, factor * B2),
-        out,
-    )
+def extend(t: Tables, b: DerivativeBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
+    """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
+    columns.extend_path(b.x, b.path_start, b.path_range, t.node[k].parent, i, k, A1, B1, A2, B2, J)
 
 
 @wp.func
@@ -187,13 +162,16 @@ def own_group_columns(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: in
     if parent >= 0:
         eta_p = s.node[i, parent].eta
         acc_p = s.node[i, parent].acc
-    x = columns.full(A0, B0)
-    ad_p = ad_matrix(eta_p)
-    R = ad_p * x
-    columns.put_group_columns(t, b.width, i, k, x, b.S)
-    columns.put_group_columns(t, b.width, i, k, R, b.R)
-    columns.put_group_columns(t, b.width, i, k, ad_matrix(acc_p) * x + ad_p * R, b.Q)
-    columns.put_group_columns(t, b.width, i, k, ad_matrix(s.node[i, k].eta) * x + R, b.E)
+    none = mat3()
+    RA, RB = se3.ad_block(eta_p, A0, B0)
+    EA, EB = se3.ad_block(s.node[i, k].eta, A0, B0)
+    QA, QB = se3.ad_block(acc_p, A0, B0)
+    VA, VB = se3.ad_block(eta_p, RA, RB)
+    columns.put_columns(b.x, i, k, A0, B0, none, none, b.S)
+    extend(t, b, i, k, A0, B0, none, none, b.J)
+    extend(t, b, i, k, RA, RB, none, none, b.J_R)
+    extend(t, b, i, k, EA + RA, EB + RB, none, none, b.J_E)
+    extend(t, b, i, k, QA + VA, QB + VB, none, none, b.J_Q)
 
 
 @wp.func
@@ -209,6 +187,16 @@ def load_stiffness(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, wrench: 
 
 
 @wp.func
+def congruence(E: mat6, A1: mat3, B1: mat3, A2: mat3, B2: mat3) -> mat6:
+    """Z₁ᵀ E Z₂ of pairs, for the E of tangent_transpose_derivative: [[E₁, E₂], [E₂, 0]]."""
+    E1 = top_left(E)
+    E2 = top_right(E)
+    X = E2 * A2
+    At = wp.transpose(A1)
+    return se3.block(At * (E1 * A2 + E2 * B2) + wp.transpose(B1) * X, At * X, At * X, mat3())
+
+
+@wp.func
 def local_term(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, dq: Matrix):
     """local_α of (5): the change of the node's own S with its own coordinates, at fixed wrench."""
     if t.node[k].kind == EXP:
@@ -219,21 +207,14 @@ def local_term(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, dq: 
         bar = kappa * adbar_matrix(se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff))
         A1, B1 = sweeps.strain_block(half, -kappa, s.node[i, k].xi2)
         A2, B2 = sweeps.strain_block(half, kappa, s.node[i, k].xi1)
-        Z1 = columns.full(A1, B1)
-        Z2 = columns.full(A2, B2)
-        E1 = E * Z1
-        E2 = E * Z2
         add_local_block(
-            t.run_phi1,
-            t.run_phi2,
-            t.node[k].run_start,
-            t.node[k].run_v,
+            b.x,
             i,
-            b.width,
-            wp.transpose(Z1) * E1,
-            wp.transpose(Z1) * E2 + bar,
-            wp.transpose(Z2) * E1 - bar,
-            wp.transpose(Z2) * E2,
+            k,
+            congruence(E, A1, B1, A1, B1),
+            congruence(E, A1, B1, A2, B2) + bar,
+            congruence(E, A2, B2, A1, B1) - bar,
+            congruence(E, A2, B2, A2, B2),
             dq,
         )
 
@@ -254,14 +235,6 @@ def derivative_outward(
     """Columns, path sums and 6x6 matrices of all nodes, from the motion left in s."""
     for k in range(t.n_dynamic):
         own_columns(t, s, b, i, k, q, v, a, acc_base)
-        parent = t.node[k].parent
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.S, b.J)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.R, b.J_R)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.Q, b.J_Q)
-        extend_path(b.path_start, b.path_range, t.node[k].v_start, t.node[k].v_stop, parent, i, k, b.width, b.E, b.J_E)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_a)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_v)
-        columns.clear_subtree(b.reach_start, b.reach_range, i, k, b.width, b.W_q)
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     if has_loads != 0:
@@ -269,27 +242,40 @@ def derivative_outward(
 
 
 @wp.func
-def derivative_inward(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, dq: Matrix, dv: Matrix, da: Matrix):
+def derivative_inward(
+    t: Tables,
+    s: Scratch,
+    b: DerivativeBuffers,
+    i: int,
+    channel: Matrix,
+    origin: vec3,
+    dq: Matrix,
+    dv: Matrix,
+    da: Matrix,
+):
     """Running sums and rows (3)-(5); s holds the wrenches summed over the subtrees."""
-    w = b.width
+    columns.clear_sums(b.x, i, b.W_a)
+    columns.clear_sums(b.x, i, b.W_v)
+    columns.clear_sums(b.x, i, b.W_q)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        eta = s.node[i, k].eta
         M = b.inertia[i, k]
-        ad = ad_matrix(eta)
-        N = adbar_matrix(M * eta) - wp.transpose(ad) * M - M * ad
+        N = rate_of_momentum(M, s.node[i, k].eta)
         add_newton_products(
-            b.path_start, b.path_range, i, k, w, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q
+            b.x, b.path_start, b.path_range, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q
         )
+        for e in range(b.end_start[k], b.end_start[k + 1]):
+            coupling, other = segment_coupling(t, s, i, b.end[e], channel, origin)
+            add_cross_product(b.x, b.path_start, b.path_range, i, k, other, coupling, b.J, b.W_q)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_a, da)
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_v, dv)
-        columns.fold_rows(b.reach_start, b.reach_range, first, stop, i, k, w, b.S, b.W_q, dq)
+        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_a, da)
+        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_v, dv)
+        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_q, dq)
         local_term(t, s, b, i, k, dq)
         parent = t.node[k].parent
         if parent >= 0:
-            columns.add_product(adbar_matrix(s.node[i, k].F), first, stop, i, k, w, b.S, b.W_q)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_a)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_v)
-            columns.pass_to_parent(b.reach_start, b.reach_range, parent, i, k, w, b.W_q)
+            columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W_q)
+            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_a)
+            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_v)
+            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_q)

@@ -21,7 +21,7 @@ from lissom.dynamics.actuation import (
     custom_actuation,
     warn_of_pushing,
 )
-from lissom.dynamics.columns import Columns, column_tables, column_width
+from lissom.dynamics.column_tables import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
 from lissom.dynamics.linear_solve import ldl_solve

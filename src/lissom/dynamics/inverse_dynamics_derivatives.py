@@ -33,7 +33,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation import add_segment_wrenches, channel_forces, custom_actuation
 from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness
-from lissom.dynamics.columns import Matrix, column_width
+from lissom.dynamics.column_tables import Matrix, column_width
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.derivative_sweeps import (
     DerivativeBuffers,
@@ -81,16 +81,16 @@ def residual_derivatives_kernel(
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, G, load, terms[1])
     add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
-    columns.clear_rows(t.nv, b.width, i, dq)
-    columns.clear_rows(t.nv, b.width, i, dv)
-    columns.clear_rows(t.nv, b.width, i, da)
+    columns.clear_rows(t.nv, b.x.width, i, dq)
+    columns.clear_rows(t.nv, b.x.width, i, dv)
+    columns.clear_rows(t.nv, b.x.width, i, da)
     derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load, terms[1])
-    add_segment_stiffness(t, s, i, channel, origin, b.H, b.path_start, b.path_range, b.width, b.J, b.W_q)
+    add_segment_stiffness(t, s, i, channel, origin, b.H)
     project(t, s, i, tau)
-    derivative_inward(t, s, b, i, dq, dv, da)
+    derivative_inward(t, s, b, i, channel, origin, dq, dv, da)
     if terms[0] != 0:
-        add_elastic_derivatives(t, i, b.width, q, dq, dv)
-    add_path_derivatives(t, i, b.width, q, channel, dq)
+        add_elastic_derivatives(t, i, b.x.width, q, dq, dv)
+    add_path_derivatives(t, b.x, i, q, channel, dq)
 
 
 def _make(model: Model, batch: int) -> Workspace:

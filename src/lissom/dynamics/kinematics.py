@@ -16,7 +16,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.coriolis_matrix import rate_columns
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled

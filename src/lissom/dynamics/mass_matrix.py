@@ -18,7 +18,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.columns import Columns, Matrix, column_tables, column_width
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
@@ -67,17 +67,17 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
     for k in range(t.n_dynamic):
         sweeps.base_inertia(t, s, b.composite, i, k)
         columns.motion_columns(t, s, x, i, k, b.S)
-        columns.clear_subtree(x.subtree_start, x.subtree_range, i, k, x.width, b.V)
+    columns.clear_sums(x, i, b.V)
     sum_over_subtrees(t, i, b.composite)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         first = t.node[k].v_start
         stop = t.node[k].v_stop
         half_M = so3.HALF * b.composite[i, k]
-        columns.add_product(half_M, first, stop, i, k, x.width, b.S, b.V)
-        columns.fold_rows(x.subtree_start, x.subtree_range, first, stop, i, k, x.width, b.S, b.V, b.half)
-        columns.add_product(half_M, first, stop, i, k, x.width, b.S, b.V)
-        columns.pass_to_parent(x.subtree_start, x.subtree_range, t.node[k].parent, i, k, x.width, b.V)
+        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        columns.fold_rows(x, x.subtree_start, x.subtree_range, first, stop, i, k, b.S, b.V, b.half)
+        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
     columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
 
 

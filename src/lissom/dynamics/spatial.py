@@ -23,3 +23,22 @@ def adbar_matrix(f: vec6) -> mat6:
     """adbar_f: adbar_f x = −ad_xᵀ f."""
     N = so3.hat(se3.linear(f))
     return se3.block(-so3.hat(se3.angular(f)), -N, -N, mat3())
+
+
+@wp.func
+def rate_of_momentum(M: mat6, eta: vec6) -> mat6:
+    """N = adbar_{Mη} − ad_ηᵀ M − M ad_η: how M η̇ − ad_ηᵀ M η of an inertia in the base frame answers to its twist."""
+    Y = M * ad_matrix(eta)
+    return adbar_matrix(M * eta) - Y - wp.transpose(Y)
+
+
+@wp.func
+def top_left(M: mat6) -> mat3:
+    """M₁₁ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
+    return mat3(M[0, 0], M[0, 1], M[0, 2], M[1, 0], M[1, 1], M[1, 2], M[2, 0], M[2, 1], M[2, 2])
+
+
+@wp.func
+def top_right(M: mat6) -> mat3:
+    """M₁₂ of the same."""
+    return mat3(M[0, 3], M[0, 4], M[0, 5], M[1, 3], M[1, 4], M[1, 5], M[2, 3], M[2, 4], M[2, 5])

@@ -1,0 +1,205 @@
+"""Which columns each node has, holds in its subtree and finds on its path, as tables for kernels.
+
+The own columns of a node are M₁ Φ₁ + M₂ Φ₂, with Φ the strain basis at its two Gauss points or, for a GROUP node, Φ₁
+the unit vectors of its twist. A column of Φ has few components that are not zero, mostly one: an *entry* is a block of
+8 columns and one component, with its 8 values; a *row* is one value that is not zero. Sites beyond the nodes are strain
+points of tendons, which have Φ₁ alone.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import warp as wp
+
+from lissom.model.model import Model
+from lissom.robot.joints import MotionKind
+
+Matrix = wp.array2d(dtype=wp.float64)
+
+# Eight numbers as one value, for native code: a vector register where the compiler knows them. Compilers left to
+# themselves may join other loops around such blocks, with gathers that cost several times the arithmetic.
+BLOCK = """
+#if defined(__CUDACC__) || defined(__CUDA_ARCH__)
+    struct block {
+        double x[8];
+        __device__ block operator*(double a) const {
+            block y;
+            for (int n = 0; n < 8; ++n)
+                y.x[n] = a * x[n];
+            return y;
+        }
+        __device__ block& operator+=(const block& y) {
+            for (int n = 0; n < 8; ++n)
+                x[n] += y.x[n];
+            return *this;
+        }
+    };
+#else
+    typedef double block __attribute__((vector_size(64), aligned(8)));
+#endif
+"""
+
+
+@wp.struct
+class Columns:
+    """What every column algorithm needs of the topology: width of a row, the running sum each node adds to, the columns
+    below each node, and the entries and rows of Φ at each site."""
+
+    width: wp.int32
+    n_slots: wp.int32
+    slot: wp.array(dtype=wp.int32)
+    subtree_start: wp.array(dtype=wp.int32)
+    subtree_range: wp.array(dtype=wp.int32)
+    entry_start: wp.array(dtype=wp.int32)
+    entry_block: wp.array(dtype=wp.int32)
+    entry_component: wp.array(dtype=wp.int32)
+    entry_phi1: wp.array(dtype=wp.float64)
+    entry_phi2: wp.array(dtype=wp.float64)
+    row_start: wp.array(dtype=wp.int32)
+    row_v: wp.array(dtype=wp.int32)
+    row_component: wp.array(dtype=wp.int32)
+    row_phi1: wp.array(dtype=wp.float64)
+    row_phi2: wp.array(dtype=wp.float64)
+
+
+def column_width(model: Model) -> int:
+    """Numbers in a row of columns."""
+    return max((model.nv + 7) // 8, 1) * 8
+
+
+def column_tables(model: Model) -> Columns:
+    """The column tables of a model on its device, made once."""
+    if "columns" not in model.cache:
+        model.cache["columns"] = _make(model)
+    return model.cache["columns"]
+
+
+def _make(model: Model) -> Columns:
+    x = Columns()
+    width = column_width(model)
+    x.width = width
+    slot = _sum_slots(model)
+    x.n_slots = int(slot.max(initial=-1)) + 1
+    below = np.zeros((model.n_nodes, width // 8), dtype=bool)
+    for k in range(model.n_nodes - 1, -1, -1):
+        below[k] |= own_blocks(model, k)
+        if model.node_parent[k] >= 0:
+            below[model.node_parent[k]] |= below[k]
+    start, ranges = stretches(below)
+    sites = [_node_rows(model, k) for k in range(model.n_nodes)]
+    sites += [_point_rows(model, k) for k in range(len(model.point_run_start))]
+    entries = [_entries(rows) for rows in sites]
+    values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
+    values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
+    values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
+    rows = np.concatenate([np.zeros((0, 4)), *sites])
+    for c, name in enumerate(("row_v", "row_component", "row_phi1", "row_phi2")):
+        values[name] = rows[:, c]
+    flat = np.concatenate([np.zeros((0, 18)), *entries])
+    values |= {"entry_block": flat[:, 0], "entry_component": flat[:, 1]}
+    values |= {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
+    for name, value in values.items():
+        setattr(x, name, wp.array(value, dtype=Columns.vars[name].type.dtype, device=model.device))
+    return x
+
+
+def own_blocks(model: Model, k: int) -> np.ndarray:
+    """Whether each block of 8 columns holds a column of node k itself."""
+    first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
+    blocks = np.arange(column_width(model) // 8)
+    return (stop > first) & (blocks >= first // 8) & (blocks < (stop + 7) // 8)
+
+
+def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of flags of blocks as column ranges: where each row's ranges start, and the ranges."""
+    edges = [8 * np.flatnonzero(np.diff(np.concatenate([[0], row.astype(int), [0]]))) for row in blocks]
+    start = np.cumsum([0] + [len(e) for e in edges])
+    return start.astype(np.int32), np.concatenate([np.zeros(0, int), *edges]).astype(np.int32)
+
+
+def _node_rows(model: Model, k: int) -> np.ndarray:
+    """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
+    first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
+    if model.node_kind[k] != MotionKind.EXP.value:
+        return np.array([(v, v - first, 1.0, 0.0) for v in range(first, stop)]).reshape(-1, 4)
+    return _run_rows(model.node_run_start[k], model.node_run_v[k], model.run_phi1, model.run_phi2)
+
+
+def _point_rows(model: Model, k: int) -> np.ndarray:
+    """The same of a strain point of a tendon."""
+    return _run_rows(model.point_run_start[k], model.point_run_v[k], model.point_phi, np.zeros_like(model.point_phi))
+
+
+def _run_rows(start: np.ndarray, at: np.ndarray, phi1: np.ndarray, phi2: np.ndarray) -> np.ndarray:
+    rows = []
+    for c, (begin, end) in enumerate(pairwise(start)):
+        rows += [(at[c] + e - begin, c, phi1[e], phi2[e]) for e in range(begin, end)]
+    return np.array(rows, dtype=float).reshape(-1, 4)
+
+
+def _entries(rows: np.ndarray) -> np.ndarray:
+    """Rows of a site gathered by block and component: first column, component, 8 values Φ₁, 8 values Φ₂."""
+    found: dict[tuple[int, int], np.ndarray] = {}
+    for v, c, p1, p2 in rows:
+        values = found.setdefault((int(v) // 8 * 8, int(c)), np.zeros(16))
+        values[int(v) % 8], values[8 + int(v) % 8] = p1, p2
+    return np.array([[*key, *found[key]] for key in sorted(found)]).reshape(-1, 18)
+
+
+def path_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Column stretches of the path from the base to each dynamic node, its own included."""
+    return stretches(_path_blocks(model))
+
+
+def reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
+    of the nodes that straight tendon pieces tie to them."""
+    path = _path_blocks(model)
+    reach = path.copy()
+    for a, b in model.segment_node:
+        for one, two in ((a, b), (b, a)):
+            if one >= 0 and two >= 0:
+                reach[one] |= path[two]
+    for k in range(model.n_dynamic - 1, -1, -1):
+        if model.node_parent[k] >= 0:
+            reach[model.node_parent[k]] |= reach[k]
+    return stretches(reach)
+
+
+def _path_blocks(model: Model) -> np.ndarray:
+    """Whether each block of eight columns holds a column of the path to each dynamic node."""
+    blocks = np.zeros((model.n_dynamic, column_width(model) // 8), dtype=bool)
+    for k in range(model.n_dynamic):
+        if model.node_parent[k] >= 0:
+            blocks[k] = blocks[model.node_parent[k]]
+        blocks[k] |= own_blocks(model, k)
+    return blocks
+
+
+def _sum_slots(model: Model) -> np.ndarray:
+    """Number of the running sum that each dynamic node adds to: that of its last child, so that a chain has one."""
+    slot = np.full(model.n_dynamic, -1, dtype=np.int32)
+    count = 0
+    for k in range(model.n_dynamic - 1, -1, -1):
+        if slot[k] < 0:
+            slot[k], count = count, count + 1
+        parent = int(model.node_parent[k])
+        if parent >= 0 and slot[parent] < 0:
+            slot[parent] = slot[k]
+    return slot
+
+
+def segment_ends(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Straight tendon pieces between two nodes, at each of the two: where a node's start, and 2 segment + end."""
+    ends: list[list[int]] = [[] for _ in range(model.n_dynamic)]
+    for j, (a, b) in enumerate(model.segment_node):
+        if a >= 0 and b >= 0:
+            ends[a].append(2 * j)
+            ends[b].append(2 * j + 1)
+    start = np.cumsum([0] + [len(e) for e in ends])
+    return start.astype(np.int32), np.array([e for some in ends for e in some], dtype=np.int32)
