@@ -78,6 +78,55 @@ def add_newton_products(
     ...
 
 
+WEIGHTED = (
+    BLOCK
+    + """
+    const int width = x.width;
+    const double* p0 = (const double*)((const char*)J_P.data + size_t(i) * J_P.strides[0]) + 6 * k * width;
+    const double* r0 = (const double*)((const char*)J_R.data + size_t(i) * J_R.strides[0]) + 6 * k * width;
+    const double* j0 = (const double*)((const char*)J.data + size_t(i) * J.strides[0]) + 6 * k * width;
+    double* w = (double*)((char*)W.data + size_t(i) * W.strides[0]) + 6 * x.slot.data[k] * width;
+    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
+        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {
+            block sum[6];
+            for (int r = 0; r < 6; ++r)
+                sum[r] = *(const block*)(w + r * width + j);
+            for (int c = 0; c < 6; ++c) {
+                const block p = *(const block*)(p0 + c * width + j);
+                const block q = *(const block*)(r0 + c * width + j);
+                const block s = *(const block*)(j0 + c * width + j);
+                for (int r = 0; r < 6; ++r) {
+                    sum[r] += p * M.data[r][c];
+                    sum[r] += q * N.data[r][c];
+                    sum[r] += s * H.data[r][c];
+                }
+            }
+            for (int r = 0; r < 6; ++r)
+                *(block*)(w + r * width + j) = sum[r];
+        }
+"""
+)
+
+
+@wp.func_native(WEIGHTED)
+def add_weighted_products(
+    x: Columns,
+    x_start: wp.array(dtype=wp.int32),
+    x_range: wp.array(dtype=wp.int32),
+    i: int,
+    k: int,
+    M: mat6,
+    N: mat6,
+    H: mat6,
+    J_P: Matrix,
+    J_R: Matrix,
+    J: Matrix,
+    W: Matrix,
+):
+    """W += M J_P + N J_R + H J of node k, on the columns of its path."""
+    ...
+
+
 CROSS = (
     BLOCK
     + """

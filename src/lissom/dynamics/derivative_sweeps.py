@@ -66,35 +66,11 @@ def derivative_buffers(model: Model, batch: int) -> DerivativeBuffers:
 
 
 @wp.func
-def own_columns(
-    t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
-):
-    """Columns S of node k, and its path sums with the columns S, R, Q and E that (1) and (2) give it."""
-    A0, B0 = sweeps.motion_block(t, s, i, k)
-    if t.node[k].kind == EXP:
-        own_interval_columns(t, s, b, i, k, q, v, a, A0, B0)
-    else:
-        own_group_columns(t, s, b, i, k, A0, B0, acc_base)
-
-
-@wp.func
-def own_interval_columns(
-    t: Tables,
-    s: Scratch,
-    b: DerivativeBuffers,
-    i: int,
-    k: int,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    A0: mat3,
-    B0: mat3,
-):
-    """(1): products of block triangular pairs, then one pass over the strain basis for each kind of column."""
+def interval_pairs(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """S, R and Q of (1) for an EXP node, each as two pairs: what stands before Φ₁ and before Φ₂."""
     xi1 = s.node[i, k].xi1
     xi2 = s.node[i, k].xi2
     eta = s.node[i, k].eta
-    acc = s.node[i, k].acc
     R = s.node[i, k].R
     p = s.node[i, k].p
     h = t.node[k].h
@@ -106,6 +82,7 @@ def own_interval_columns(
     c = s.node[i, k].stumpff
     Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
     Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(d1, d2)
+    A0, B0 = sweeps.motion_block(t, s, i, k)
     T1, Q1 = se3.tangent_dot(Omega, Omega_dot, c)
     T2, Q2 = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
     A_T1, B_T1 = se3.Ad_block(R, p, T1, Q1)
@@ -113,7 +90,7 @@ def own_interval_columns(
     A_e, B_e = se3.ad_block(eta, A0, B0)
     A1 = A_e + A_T1
     B1 = B_e + B_T1
-    A_a, B_a = se3.ad_block(acc, A0, B0)
+    A_a, B_a = se3.ad_block(s.node[i, k].acc, A0, B0)
     A_e1, B_e1 = se3.ad_block(eta, A1 + A_T1, B1 + B_T1)
     A2 = A_a + A_e1 + A_T2
     B2 = B_a + B_e1 + B_T2
@@ -126,25 +103,60 @@ def own_interval_columns(
     XA2, XB2 = sweeps.strain_block(so3.ZERO, kappa, x[4])
     SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
     SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
-    columns.put_columns(b.x, i, k, SA1, SB1, SA2, SB2, b.S)
-    extend(t, b, i, k, SA1, SB1, SA2, SB2, b.J)
     PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
     PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
     OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
     OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
-    RA1 = PA1 + OA1
-    RB1 = PB1 + OB1
-    RA2 = PA2 + OA2
-    RB2 = PB2 + OB2
-    extend(t, b, i, k, RA1, RB1, RA2, RB2, b.J_R)
-    extend(t, b, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, b.J_E)
     QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
     QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
     VA1, VB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
     VA2, VB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
     UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
     UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
-    extend(t, b, i, k, QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2, b.J_Q)
+    return (
+        SA1, SB1, SA2, SB2,
+        PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2,
+        QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2,
+    )  # fmt: skip
+
+
+@wp.func
+def group_pairs(t: Tables, s: Scratch, i: int, k: int, acc_base: vec6):
+    """S, R, Q of (2) and Ṡ = ad_η S for a spherical or free joint, as pairs."""
+    parent = t.node[k].parent
+    eta_p = vec6()
+    acc_p = acc_base
+    if parent >= 0:
+        eta_p = s.node[i, parent].eta
+        acc_p = s.node[i, parent].acc
+    A0, B0 = sweeps.motion_block(t, s, i, k)
+    RA, RB = se3.ad_block(eta_p, A0, B0)
+    DA, DB = se3.ad_block(s.node[i, k].eta, A0, B0)
+    QA, QB = se3.ad_block(acc_p, A0, B0)
+    VA, VB = se3.ad_block(eta_p, RA, RB)
+    return A0, B0, RA, RB, QA + VA, QB + VB, DA, DB
+
+
+@wp.func
+def own_columns(
+    t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
+):
+    """Columns S of node k, and its path sums with the columns S, R, Q and E."""
+    if t.node[k].kind == EXP:
+        A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
+        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
+        extend(t, b, i, k, A1, B1, A2, B2, b.J)
+        extend(t, b, i, k, RA1, RB1, RA2, RB2, b.J_R)
+        extend(t, b, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, b.J_E)
+        extend(t, b, i, k, QA1, QB1, QA2, QB2, b.J_Q)
+    else:
+        A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
+        none = mat3()
+        columns.put_columns(b.x, i, k, A, B, none, none, b.S)
+        extend(t, b, i, k, A, B, none, none, b.J)
+        extend(t, b, i, k, RA, RB, none, none, b.J_R)
+        extend(t, b, i, k, DA + RA, DB + RB, none, none, b.J_E)
+        extend(t, b, i, k, QA, QB, none, none, b.J_Q)
 
 
 @wp.func
@@ -154,28 +166,7 @@ def extend(t: Tables, b: DerivativeBuffers, i: int, k: int, A1: mat3, B1: mat3, 
 
 
 @wp.func
-def own_group_columns(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, A0: mat3, B0: mat3, acc_base: vec6):
-    """(2) for a spherical or free joint; its E is ad_η S + R."""
-    parent = t.node[k].parent
-    eta_p = vec6()
-    acc_p = acc_base
-    if parent >= 0:
-        eta_p = s.node[i, parent].eta
-        acc_p = s.node[i, parent].acc
-    none = mat3()
-    RA, RB = se3.ad_block(eta_p, A0, B0)
-    EA, EB = se3.ad_block(s.node[i, k].eta, A0, B0)
-    QA, QB = se3.ad_block(acc_p, A0, B0)
-    VA, VB = se3.ad_block(eta_p, RA, RB)
-    columns.put_columns(b.x, i, k, A0, B0, none, none, b.S)
-    extend(t, b, i, k, A0, B0, none, none, b.J)
-    extend(t, b, i, k, RA, RB, none, none, b.J_R)
-    extend(t, b, i, k, EA + RA, EB + RB, none, none, b.J_E)
-    extend(t, b, i, k, QA + VA, QB + VB, none, none, b.J_Q)
-
-
-@wp.func
-def load_stiffness(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, wrench: wp.array(dtype=vec6)):
+def load_stiffness(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
     """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
     for j in range(t.load_node.shape[0]):
         if t.load_is_body[j] == 0:
@@ -183,7 +174,7 @@ def load_stiffness(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, wrench: 
             r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
             f = so3.hat(se3.linear(wrench[j]))
             top = so3.hat(r) * f + so3.hat(se3.angular(wrench[j]))
-            b.H[i, k] = b.H[i, k] - se3.block(top, mat3(), f, mat3())
+            H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())
 
 
 @wp.func
@@ -197,7 +188,7 @@ def congruence(E: mat6, A1: mat3, B1: mat3, A2: mat3, B2: mat3) -> mat6:
 
 
 @wp.func
-def local_term(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, dq: Matrix):
+def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
     """local_α of (5): the change of the node's own S with its own coordinates, at fixed wrench."""
     if t.node[k].kind == EXP:
         f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
@@ -208,7 +199,7 @@ def local_term(t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, dq: 
         A1, B1 = sweeps.strain_block(half, -kappa, s.node[i, k].xi2)
         A2, B2 = sweeps.strain_block(half, kappa, s.node[i, k].xi1)
         add_local_block(
-            b.x,
+            x,
             i,
             k,
             congruence(E, A1, B1, A1, B1),
@@ -238,7 +229,7 @@ def derivative_outward(
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     if has_loads != 0:
-        load_stiffness(t, s, b, i, load)
+        load_stiffness(t, s, i, load, b.H)
 
 
 @wp.func
@@ -272,7 +263,7 @@ def derivative_inward(
         columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_a, da)
         columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_v, dv)
         columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_q, dq)
-        local_term(t, s, b, i, k, dq)
+        local_term(t, s, b.x, i, k, dq)
         parent = t.node[k].parent
         if parent >= 0:
             columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W_q)

@@ -14,7 +14,7 @@ import warp as wp
 
 from lissom.dynamics.sweeps import quaternion_rotation, stored_position
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, vec6
+from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 
@@ -104,6 +104,30 @@ def elastic_force(
                 tau[i, start + c] = tau[i, start + c] + y[c]
 
 
+WEIGHTED_ROWS = """
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    for (int row = 0; row < nv; ++row)
+        for (int e = start.data[row]; e < start.data[row + 1]; ++e)
+            to[row * width + column.data[e]] += stiffness.data[e] + c1 * damping.data[e];
+"""
+
+
+@wp.func_native(WEIGHTED_ROWS)
+def add_weighted_elastic_rows(
+    nv: int,
+    width: int,
+    start: wp.array(dtype=wp.int32),
+    column: wp.array(dtype=wp.int32),
+    stiffness: wp.array(dtype=wp.float64),
+    damping: wp.array(dtype=wp.float64),
+    i: int,
+    c1: wp.float64,
+    out: wp.array2d(dtype=wp.float64),
+):
+    """out += K + c₁ D by compressed rows."""
+    ...
+
+
 ELASTIC_MATRICES = """
     double* to_q = (double*)((char*)dq.data + size_t(i) * dq.strides[0]);
     double* to_v = (double*)((char*)dv.data + size_t(i) * dv.strides[0]);
@@ -140,26 +164,36 @@ def add_elastic_derivatives(
     dq: wp.array2d(dtype=wp.float64),
     dv: wp.array2d(dtype=wp.float64),
 ):
-    """Add the derivatives of (1): K and D; for a spherical or free joint, with z = T⁻ᵀ K x and dx = T⁻¹ δ, it is
-    T⁻ᵀ (K − ∂(Tᵀ z)/∂x) T⁻¹."""
+    """Add the derivatives of (1): K and D, and what the springs of spherical and free joints add to K."""
     add_elastic_rows(t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, dq, dv)
     for j in range(t.group_node.shape[0]):
-        k = t.group_node[j]
-        x = spring_logarithm(t, j, i, q)
-        w = se3.angular(x)
-        c = so3.stumpff(wp.dot(w, w))
-        A, B = se3.tangent_inverse(x, c)
-        T_inverse = se3.block(A, mat3(), B, A)
-        z = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
-        inner = t.group_stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
-        D = wp.transpose(T_inverse) * inner * T_inverse
-        start = t.node[k].v_start
-        stop = t.node[k].v_stop
-        for r in range(6):
-            for e in range(6):
-                if start + r < stop and start + e < stop:
-                    at = (start + r) * width + start + e
-                    dq[i, at] = dq[i, at] + D[r, e]
+        add_own_block(t, i, t.group_node[j], width, group_spring_stiffness(t, j, i, q), dq)
+
+
+@wp.func
+def group_spring_stiffness(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64)) -> mat6:
+    """Derivative of (1) for the j-th spring of a spherical or free joint: with z = T⁻ᵀ K x and dx = T⁻¹ δ, it is
+    T⁻ᵀ (K − ∂(Tᵀ z)/∂x) T⁻¹."""
+    x = spring_logarithm(t, j, i, q)
+    w = se3.angular(x)
+    c = so3.stumpff(wp.dot(w, w))
+    A, B = se3.tangent_inverse(x, c)
+    T_inverse = se3.block(A, mat3(), B, A)
+    z = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
+    inner = t.group_stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
+    return wp.transpose(T_inverse) * inner * T_inverse
+
+
+@wp.func
+def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2d(dtype=wp.float64)):
+    """Add the first rows and columns of D at the own coordinates of a spherical or free joint."""
+    start = t.node[k].v_start
+    stop = t.node[k].v_stop
+    for r in range(6):
+        for e in range(6):
+            if start + r < stop and start + e < stop:
+                at = (start + r) * width + start + e
+                out[i, at] = out[i, at] + D[r, e]
 
 
 @wp.func

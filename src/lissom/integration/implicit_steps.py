@@ -13,7 +13,7 @@ Source: Mathew 2025 §4, eqs. (10)-(12); Boyer 2023 §VI.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import final
 
 import numpy as np
@@ -25,7 +25,8 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.errors import ConvergenceError
 from lissom.integration.bdf import StateDerivative
-from lissom.integration.schemes import Scheme
+from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
+from lissom.integration.schemes import Scheme, StepState
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
 
@@ -38,25 +39,6 @@ _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
 @final
-@dataclass(frozen=True)
-class _State:
-    """Where a step starts or ends: time, configuration, velocity, acceleration and â of the scheme, last step size."""
-
-    t: float
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    ahead: np.ndarray
-    h: float
-
-    def for_step(self, h: float) -> _State:
-        """The same with â moved to where a step of size h wants it."""
-        if self.h in (0.0, h):
-            return self
-        return replace(self, ahead=self.a + (h / self.h) * (self.ahead - self.a))
-
-
-@final
 class ImplicitSteps:
     """Steps of one scheme for one robot; counts evaluations in `f`."""
 
@@ -64,15 +46,15 @@ class ImplicitSteps:
         self.model, self.f, self.scheme = model, f, scheme
         self.rtol, self.atol = rtol, atol
 
-    def start(self, q: np.ndarray, v: np.ndarray) -> _State:
+    def start(self, q: np.ndarray, v: np.ndarray) -> StepState:
         """The state at t = 0, with its acceleration."""
         w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(0.0, q, v)[None], 0.0)
         raise_if_massless(self.model, w)
         w.raise_for_status()
         a = w.host["a"][0].copy()
-        return _State(0.0, q, v, a, a, 0.0)
+        return StepState(0.0, q, v, a, a, 0.0)
 
-    def step(self, s: _State, h: float) -> _State | None:
+    def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
         c, model, s = self.scheme, self.model, s.for_step(h)
         to_a = (1.0 - c.alpha_m) / (1.0 - c.alpha_f)
@@ -101,7 +83,7 @@ class ImplicitSteps:
             wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
             left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
             if min(size, left) <= wanted:
-                return _State(s.t + h, integrate(model, s.q, move), v, a, ahead, h)
+                return StepState(s.t + h, integrate(model, s.q, move), v, a, ahead, h)
             if rate > 2.0 and fresh and np.isfinite(last):
                 return None
             last = size
@@ -144,7 +126,7 @@ class ImplicitSteps:
         by_v = np.array([(f.inputs(t, q, v + row) - u) / h[j] for j, row in enumerate(np.diag(h))])
         return dq - B @ by_q.T, dv - B @ by_v.T
 
-    def error(self, old: _State, new: _State) -> float:
+    def error(self, old: StepState, new: StepState) -> float:
         """Estimated error of a step in q, in units of the tolerance."""
         c, h, model = self.scheme, new.h, self.model
         start = old.for_step(h)
@@ -178,35 +160,113 @@ def integrate_implicit(
     q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
     f.held = f.law(0.0, q, v) if np.isfinite(period) else None
     here = stepper.start(q, v)
-    order = 2.0 if scheme.second_order_error == 0.0 else 1.0
-    h, steps, sample = dt or _FIRST_STEP * duration, 0, 1
-    wanted = iter(times[1:] if times is not None else (duration,))
-    yield 0.0, np.concatenate([here.q, here.v]), f.inputs(0.0, here.q, here.v), 0
-    for target in wanted:
+    yield _point(f, here, 0)
+    if dt is None:
+        yield from _adaptive_steps(stepper, here, times, duration, period)
+    else:
+        yield from _fixed_steps(stepper, here, times, duration, period, dt)
+
+
+def _point(f: StateDerivative, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
+    return s.t, np.concatenate([s.q, s.v]), f.inputs(s.t, s.q, s.v), steps
+
+
+def _fixed_steps(
+    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float, dt: float
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
+    f, model = stepper.f, stepper.model
+    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
+    stops = np.union1d(samples, times[1:] if times is not None else [duration])
+    ends = _step_ends(stops, dt)
+    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
+    is_sample = np.isin(ends, samples)
+    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol)
+    k, steps = 0, 0
+    while k < len(ends):
+        if FusedSteps.can_run(model, f):
+            next_sample = np.flatnonzero(is_sample[k:])[:1]
+            run = min(LONGEST_RUN, len(ends) - k, *(next_sample + 1).tolist())
+            states, inputs = fused.run(here, ends[k : k + run])
+            for state, u in zip(states, inputs):
+                steps += 1
+                if wanted[k]:
+                    yield state.t, np.concatenate([state.q, state.v]), u, steps
+                k += 1
+            here = states[-1] if states else here
+            failed = len(states) < run
+        else:
+            failed = True
+        if failed:
+            here, taken = _cut_step(stepper, here, float(ends[k]), duration, steps)
+            steps += taken
+            if wanted[k]:
+                yield _point(f, here, steps)
+            k += 1
+        if is_sample[k - 1]:
+            f.held = f.law(here.t, here.q, here.v)
+
+
+def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
+    """Where steps of dt end that meet every stop, the last before a stop being shorter."""
+    ends, start = [], 0.0
+    for stop in stops.tolist():
+        whole = int(np.ceil((stop - start) / dt * (1.0 - 1e-9)))
+        ends += [start + dt * np.arange(1, whole), [stop]]
+        start = stop
+    return np.concatenate(ends)
+
+
+def _cut_step(
+    stepper: ImplicitSteps, here: StepState, end: float, duration: float, steps: int
+) -> tuple[StepState, int]:
+    """From `here` to `end` in one step, or in as many as Newton's method needs; how many there were."""
+    h, taken = end - here.t, 0
+    while True:
+        left = end - here.t
+        size = left if h >= left * (1.0 - 1e-9) else h
+        new = stepper.step(here, size)
+        if new is None:
+            h = 0.25 * size
+            if h < _LEAST_STEP * duration:
+                raise _failure(stepper.scheme, here.t, steps + taken, "Newton's method finds no step")
+            continue
+        taken += 1
+        if size == left:
+            return replace(new, t=end), taken
+        here, h = new, 2.0 * size
+
+
+def _adaptive_steps(
+    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
+) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+    """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
+    f, scheme = stepper.f, stepper.scheme
+    power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)
+    h, steps, sample = _FIRST_STEP * duration, 0, 1
+    for target in times[1:].tolist() if times is not None else [duration]:
         while here.t < target:
-            stop = min(float(target), sample * period)
+            stop = min(target, sample * period)
             left = stop - here.t
-            size = left if h >= left * (1.0 - 1e-9) else h if h <= 0.5 * left or dt else 0.5 * left
+            size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
             new = stepper.step(here, size)
-            error = stepper.error(here, new) if new is not None and dt is None else 0.0
+            error = stepper.error(here, new) if new is not None else np.inf
             if new is None or error > 1.0:
-                h = size * (0.25 if new is None else max(0.2, 0.9 * error ** (-1.0 / (order + 1.0))))
+                h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
                 if h < _LEAST_STEP * duration:
                     raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
                                    "no step is accurate enough")  # fmt: skip
                 continue
             steps += 1
             here = new if size != left else replace(new, t=stop)
-            if dt is not None:
-                h = min(dt, 2.0 * h)
-            elif size == h or error > 0.1:
-                h = size * min(2.0, 0.9 * max(error, 1e-9) ** (-1.0 / (order + 1.0)))
+            if size == h or error > 0.1:
+                h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
             if here.t >= sample * period:
                 f.held, sample = f.law(here.t, here.q, here.v), sample + 1
             if times is None:
-                yield here.t, np.concatenate([here.q, here.v]), f.inputs(here.t, here.q, here.v), steps
+                yield _point(f, here, steps)
         if times is not None:
-            yield here.t, np.concatenate([here.q, here.v]), f.inputs(here.t, here.q, here.v), steps
+            yield _point(f, here, steps)
 
 
 def _failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:

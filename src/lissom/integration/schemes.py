@@ -9,8 +9,10 @@ manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach. Theory 48, 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
+
+import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -47,6 +49,25 @@ class Scheme:
     def third_order_error(self) -> float:
         """Factor of h² (âₙ₊₁ − âₙ), which is h³ da/dt, in the error that one step makes in q."""
         return (self.b0 + self.b1) * self.lead + self.b1 - 1.0 / 6.0
+
+
+@final
+@dataclass(frozen=True)
+class StepState:
+    """Where a step starts or ends: time, configuration, velocity, acceleration, â, and the size of the last step."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    ahead: np.ndarray
+    h: float
+
+    def for_step(self, h: float) -> StepState:
+        """The same with â moved to where a step of size h wants it."""
+        if self.h in (0.0, h):
+            return self
+        return replace(self, ahead=self.a + (h / self.h) * (self.ahead - self.a))
 
 
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:

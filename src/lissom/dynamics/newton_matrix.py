@@ -1,0 +1,194 @@
+"""The matrix of Newton's method for steps in time and for equilibria, made in one pass, inside kernels.
+
+For a step that moves q by Δ, and v and a by c₁ Δ and c₀ Δ,
+
+    ∂r/∂Δ = ∂r/∂q T(Δ) + c₁ ∂r/∂v + c₀ ∂r/∂a                                                             (1)
+
+is one matrix of the form (5) of inverse_dynamics_derivatives, at a third of the cost of the three: with the columns
+
+    P = Q T + c₁ (Ṡ + R) + c₀ S,   R' = R T + c₁ S,   S T     (T = 1 but for spherical and free joints)
+
+    rows  S_αᵀ [Σ (M P̄ + N R̄' + H J) + Σ_{β>α} adbar_{Fᶜ_β} S_β T] + local_α                             (2)
+
+Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.dynamics import columns, sweeps
+from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness, segment_coupling
+from lissom.dynamics.column_products import add_cross_product, add_weighted_products
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables, path_ranges, reach_ranges, segment_ends
+from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_stiffness, local_term
+from lissom.dynamics.elasticity import add_own_block, add_weighted_elastic_rows, group_spring_stiffness
+from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum
+from lissom.dynamics.sweeps import Scratch
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import EXP, Tables
+
+
+@wp.struct
+class NewtonBuffers:
+    """Own columns S and S T of each node, sums along the path (J of S T, J_P, J_R), the running sum W of (2), 6x6
+    matrices of the nodes, and the matrix itself, nv x width, with the rows its factors swapped."""
+
+    x: Columns
+    path_start: wp.array(dtype=wp.int32)
+    path_range: wp.array(dtype=wp.int32)
+    reach_start: wp.array(dtype=wp.int32)
+    reach_range: wp.array(dtype=wp.int32)
+    end_start: wp.array(dtype=wp.int32)
+    end: wp.array(dtype=wp.int32)
+    S: Matrix
+    S_T: Matrix
+    J: Matrix
+    J_P: Matrix
+    J_R: Matrix
+    W: Matrix
+    inertia: wp.array2d(dtype=mat6)
+    H: wp.array2d(dtype=mat6)
+    matrix: Matrix
+    pivots: wp.array2d(dtype=wp.int32)
+
+
+def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
+    """Buffers for a batch."""
+    b = NewtonBuffers()
+    b.x = column_tables(model)
+    tables = {"path": path_ranges, "reach": reach_ranges, "end": segment_ends}
+    for name, make in tables.items():
+        start, values = make(model)
+        setattr(b, f"{name}_start", wp.array(start, dtype=wp.int32, device=model.device))
+        setattr(b, "end" if name == "end" else f"{name}_range", wp.array(values, dtype=wp.int32, device=model.device))
+    sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
+    for name, size in sizes.items():
+        setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    for name in ("inertia", "H"):
+        setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
+    b.pivots = wp.zeros((batch, model.nv), dtype=wp.int32, device=model.device)
+    return b
+
+
+@wp.func
+def group_tangent(t: Tables, i: int, k: int, move: Matrix):
+    """T(Δ) of a spherical or free joint as a pair."""
+    Omega = sweeps.group_twist(t, move, i, k)
+    w = se3.angular(Omega)
+    A, B = se3.tangent(Omega, so3.stumpff(wp.dot(w, w)))
+    return A, B
+
+
+@wp.func
+def newton_columns(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    i: int,
+    k: int,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    move: Matrix,
+    c0: wp.float64,
+    c1: wp.float64,
+    acc_base: vec6,
+):
+    """Own columns and path sums of node k."""
+    if t.node[k].kind == EXP:
+        A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
+        d1 = so3.TWO * c1
+        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
+        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S_T)
+        extend(t, b, i, k, A1, B1, A2, B2, b.J)
+        extend(t, b, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, b.J_R)
+        extend(
+            t,
+            b,
+            i,
+            k,
+            QA1 + d1 * RA1 + c0 * A1,
+            QB1 + d1 * RB1 + c0 * B1,
+            QA2 + d1 * RA2 + c0 * A2,
+            QB2 + d1 * RB2 + c0 * B2,
+            b.J_P,
+        )
+    else:
+        A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
+        TA, TB = group_tangent(t, i, k, move)
+        none = mat3()
+        A_T, B_T = se3.block_product(A, B, TA, TB)
+        RA_T, RB_T = se3.block_product(RA, RB, TA, TB)
+        QA_T, QB_T = se3.block_product(QA, QB, TA, TB)
+        columns.put_columns(b.x, i, k, A, B, none, none, b.S)
+        columns.put_columns(b.x, i, k, A_T, B_T, none, none, b.S_T)
+        extend(t, b, i, k, A_T, B_T, none, none, b.J)
+        extend(t, b, i, k, RA_T + c1 * A, RB_T + c1 * B, none, none, b.J_R)
+        extend(t, b, i, k, QA_T + c1 * (DA + RA) + c0 * A, QB_T + c1 * (DB + RB) + c0 * B, none, none, b.J_P)
+
+
+@wp.func
+def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
+    """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
+    columns.extend_path(b.x, b.path_start, b.path_range, t.node[k].parent, i, k, A1, B1, A2, B2, J)
+
+
+@wp.func
+def make_newton_matrix(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    i: int,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    move: Matrix,
+    c0: wp.float64,
+    c1: wp.float64,
+    channel: Matrix,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+):
+    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel."""
+    origin = sweeps.base_origin(t, q, i)
+    acc_base = se3.join(vec3(), -gravity)
+    columns.clear_rows(t.nv, b.x.width, i, b.matrix)
+    columns.clear_sums(b.x, i, b.W)
+    for k in range(t.n_dynamic):
+        newton_columns(t, s, b, i, k, q, v, a, move, c0, c1, acc_base)
+        sweeps.base_inertia(t, s, b.inertia, i, k)
+        b.H[i, k] = mat6()
+    load_stiffness(t, s, i, load, b.H)
+    add_segment_stiffness(t, s, i, channel, origin, b.H)
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        M = b.inertia[i, k]
+        N = rate_of_momentum(M, s.node[i, k].eta)
+        add_weighted_products(b.x, b.path_start, b.path_range, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
+        for e in range(b.end_start[k], b.end_start[k + 1]):
+            coupling, other = segment_coupling(t, s, i, b.end[e], channel, origin)
+            add_cross_product(b.x, b.path_start, b.path_range, i, k, other, coupling, b.J, b.W)
+        first = t.node[k].v_start
+        stop = t.node[k].v_stop
+        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W, b.matrix)
+        local_term(t, s, b.x, i, k, b.matrix)
+        parent = t.node[k].parent
+        if parent >= 0:
+            columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
+            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W)
+    add_weighted_elastic_rows(
+        t.nv, b.x.width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, c1, b.matrix
+    )
+    for j in range(t.group_node.shape[0]):
+        k = t.group_node[j]
+        A, B = group_tangent(t, i, k, move)
+        add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
+    add_path_derivatives(t, b.x, i, q, channel, b.matrix)

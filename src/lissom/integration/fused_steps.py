@@ -1,0 +1,271 @@
+"""Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
+
+The steps and the Newton iteration are those of implicit_steps, equations (1) and (2) there, with the matrix made in one
+pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run; the caller cuts it.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.forward_dynamics import residual_force
+from lissom.dynamics.inverse_dynamics import load_wrenches
+from lissom.dynamics.linear_solve import lu_factor, lu_solve
+from lissom.dynamics.moves import move_configuration
+from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, workspace
+from lissom.integration.bdf import StateDerivative
+from lissom.integration.schemes import Scheme, StepState
+from lissom.lie import so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
+
+NEWTON_SHARE = wp.constant(wp.float64(1e-2))
+SLOW = wp.constant(wp.float64(0.3))
+MOST_ITERATIONS = wp.constant(12)
+DIVERGED = wp.constant(wp.float64(2.0))
+
+
+@wp.struct
+class StepRows:
+    """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme."""
+
+    start: Rows
+    q: Rows
+    v: Rows
+    a: Rows
+    ahead: Rows
+    move: Rows
+    change: Rows
+    u: Rows
+    extra: Rows
+    channel: Rows
+    scale: wp.array(dtype=wp.float64)
+
+
+@wp.struct
+class SchemeNumbers:
+    """The numbers of a scheme, and the tolerances."""
+
+    alpha_m: wp.float64
+    alpha_f: wp.float64
+    b0: wp.float64
+    b1: wp.float64
+    g0: wp.float64
+    g1: wp.float64
+    rtol: wp.float64
+    atol: wp.float64
+
+
+@wp.func
+def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, ratio: wp.float64):
+    """Δ, v, a and â from which the iteration starts: the acceleration stays; â first moves to the step size."""
+    for j in range(t.nv):
+        ahead = x.a[i, j] + ratio * (x.ahead[i, j] - x.a[i, j])
+        next_ahead = (x.a[i, j] - c.alpha_m * ahead) / (so3.ONE - c.alpha_m)
+        x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
+        x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
+        x.ahead[i, j] = next_ahead
+
+
+@wp.func
+def largest(x: Rows, scale: wp.array(dtype=wp.float64), i: int) -> wp.float64:
+    """Largest entry in units of scale; NaN if an entry is."""
+    size = wp.float64(0.0)
+    bad = wp.float64(0.0)
+    for j in range(scale.shape[0]):
+        size = wp.max(size, wp.abs(x[i, j]) / scale[j])
+        bad += so3.ZERO * x[i, j]
+    return size + bad
+
+
+@wp.func
+def implicit_step(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    c: SchemeNumbers,
+    i: int,
+    h: wp.float64,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    counts: wp.array2d(dtype=wp.int32),
+) -> int:
+    """One step of size h, from the prediction; 1 where Newton's method converged."""
+    c0 = (so3.ONE - c.alpha_m) / ((so3.ONE - c.alpha_f) * c.b1 * h * h)
+    c1 = c.g1 / (c.b1 * h)
+    to_ahead = so3.ONE / (c.b1 * h * h)
+    rate = wp.float64(1.0)
+    last = wp.float64(-1.0)
+    iteration = wp.int32(0)
+    while iteration < MOST_ITERATIONS:
+        move_configuration(t, i, x.start, x.move, x.q)
+        s.status[i] = 0
+        residual_force(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, x.change)
+        counts[i, 1] = counts[i, 1] + 1
+        if s.status[i] != 0:
+            return 0
+        fresh = iteration == 0 or rate > SLOW
+        if fresh:
+            make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
+            counts[i, 2] = counts[i, 2] + 1
+            if lu_factor(t.nv, b.x.width, i, b.matrix, b.pivots) != 0:
+                return 0
+        lu_solve(t.nv, b.x.width, i, b.matrix, b.pivots, x.change)
+        size = largest(x.change, x.scale, i)
+        if not (size < wp.float64(1e300)):
+            return 0
+        for j in range(t.nv):
+            step = -x.change[i, j]
+            x.move[i, j] = x.move[i, j] + step
+            x.a[i, j] = x.a[i, j] + c0 * step
+            x.v[i, j] = x.v[i, j] + c1 * step
+            x.ahead[i, j] = x.ahead[i, j] + to_ahead * step
+        rate = so3.ZERO
+        left = size
+        if last > so3.ZERO:
+            rate = size / last
+            if rate < so3.ONE:
+                left = size * rate / (so3.ONE - rate)
+        wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(x.move, x.scale, i))
+        if wp.min(size, left) <= wanted:
+            move_configuration(t, i, x.start, x.move, x.q)
+            return 1
+        if rate > DIVERGED and fresh and last >= so3.ZERO:
+            return 0
+        last = size
+        iteration += 1
+    return 0
+
+
+@wp.kernel
+def implicit_steps_kernel(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    numbers: wp.array(dtype=wp.float64),
+    steps: wp.array(dtype=wp.int32),
+    h: wp.array(dtype=wp.float64),
+    inputs: Rows,
+    gravity: wp.array(dtype=vec3),
+    load: wp.array2d(dtype=vec6),
+    out: Rows,
+    counts: wp.array2d(dtype=wp.int32),
+    first: int,
+):
+    i = first + wp.tid()
+    c = SchemeNumbers()
+    c.alpha_m = numbers[0]
+    c.alpha_f = numbers[1]
+    c.b0 = numbers[2]
+    c.b1 = numbers[3]
+    c.g0 = numbers[4]
+    c.g1 = numbers[5]
+    c.rtol = numbers[6]
+    c.atol = numbers[7]
+    nq = x.q.shape[1]
+    row = nq + 3 * t.nv
+    going = wp.int32(1)
+    for k in range(steps[0]):
+        if going == 1:
+            for j in range(nq):
+                x.start[i, j] = x.q[i, j]
+            for j in range(inputs.shape[1]):
+                x.u[i, j] = inputs[k, j]
+            ratio = wp.float64(1.0)
+            if h[k] > so3.ZERO:
+                ratio = h[k + 1] / h[k]
+            predict(t, x, c, i, h[k + 1], ratio)
+            going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], counts)
+            if going == 1:
+                for j in range(nq):
+                    out[i, k * row + j] = x.q[i, j]
+                for j in range(t.nv):
+                    out[i, k * row + nq + j] = x.v[i, j]
+                    out[i, k * row + nq + t.nv + j] = x.a[i, j]
+                    out[i, k * row + nq + 2 * t.nv + j] = x.ahead[i, j]
+                counts[i, 0] = k + 1
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    nq, nv, n = model.nq, model.nv, LONGEST_RUN
+    sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names)}
+    sizes |= {name: nv for name in ("v", "a", "ahead", "move", "change")}
+    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * (nq + 3 * nv),)})
+    x = StepRows()
+    for name in sizes:
+        setattr(x, name, w.on_device[name])
+    x.scale = wp.array(model.dof_scale, dtype=wp.float64, device=model.device)
+    shared = [
+        w.buffer("numbers", (8,)),
+        w.buffer("steps", (1,), wp.int32),
+        w.buffer("h", (n + 1,)),
+        w.buffer("inputs", (n, model.nu)),
+        w.buffer("gravity", (1,), vec3),
+        w.buffer("load", (n, len(model.load_wrench)), vec6),
+    ]
+    w.host["gravity"][0] = model.gravity
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, 3), wp.int32)
+    w.record(implicit_steps_kernel, [w.tables, w.scratch, newton_buffers(model, batch), x, *shared, out, counts])
+    return w
+
+
+@final
+class FusedSteps:
+    """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
+
+    def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
+        self.model, self.f = model, f
+        c = scheme
+        self.numbers = np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol])
+
+    @staticmethod
+    def can_run(model: Model, f: StateDerivative) -> bool:
+        """Whether nothing but the inputs of given times comes from Python."""
+        return not model.custom_actuators and (not f.feedback or f.held is not None)
+
+    def run(self, here: StepState, ends: np.ndarray) -> tuple[list[StepState], np.ndarray]:
+        """Steps to the times `ends`, at most LONGEST_RUN of them: the states reached, and the inputs at `ends`.
+
+        Fewer states than times: the step after the last of them failed.
+        """
+        model, n = self.model, len(ends)
+        w = workspace(model, "implicit_steps", 1, _make)
+        h = np.diff(ends, prepend=here.t)
+        host = w.host
+        host["numbers"][:], host["steps"][0] = self.numbers, n
+        host["h"][0], host["h"][1 : n + 1] = here.h, h
+        for name in ("q", "v", "a", "ahead"):
+            host[name][0] = getattr(here, name)
+        inputs = np.array([self.f.inputs(t, here.q, here.v) for t in ends.tolist()]).reshape(n, model.nu)
+        host["inputs"][:n] = inputs
+        if model.load_wrench:
+            wrenches = (
+                [load_wrenches(model, t) for t in ends.tolist()] if model.load_varies else load_wrenches(model, 0.0)
+            )
+            host["load"][:n] = wrenches
+        host["counts"][:] = 0
+        w.run()
+        done, evaluations, matrices = host["counts"][0].tolist()
+        self.f.evaluations += evaluations
+        self.f.jacobians += matrices
+        nq, nv = model.nq, model.nv
+        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
+        cuts = (nq, nq + nv, nq + 2 * nv)
+        return [StepState(float(t), *np.split(row, cuts), float(size)) for t, row, size in zip(ends, rows, h)], inputs
