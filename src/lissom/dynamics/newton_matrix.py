@@ -38,7 +38,8 @@ from lissom.model.tables import EXP, Tables
 @wp.struct
 class NewtonBuffers:
     """Own columns S and S T of each node, sums along the path (J of S T, J_P, J_R), the running sum W of (2), 6x6
-    matrices of the nodes, and the matrix itself, nv x width, with the rows its factors swapped."""
+    matrices of the nodes; the matrix itself, nv x width, which becomes the upper of its factors, the lower one by
+    columns, and the rows that were swapped."""
 
     x: Columns
     path_start: wp.array(dtype=wp.int32)
@@ -56,6 +57,7 @@ class NewtonBuffers:
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
+    factors: Matrix
     pivots: wp.array2d(dtype=wp.int32)
 
 
@@ -69,7 +71,7 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
         setattr(b, f"{name}_start", wp.array(start, dtype=wp.int32, device=model.device))
         setattr(b, "end" if name == "end" else f"{name}_range", wp.array(values, dtype=wp.int32, device=model.device))
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
-    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "factors": model.nv * b.x.width}
     for name, size in sizes.items():
         setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):

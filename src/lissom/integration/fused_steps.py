@@ -1,7 +1,8 @@
 """Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
 
 The steps and the Newton iteration are those of implicit_steps, equations (1) and (2) there, with the matrix made in one
-pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run; the caller cuts it.
+pass (newton_matrix) and factored in the kernel. The first step of a run makes a new matrix. A step whose iteration
+fails ends the run; the caller cuts it.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -37,6 +38,7 @@ LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short en
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))
 SLOW = wp.constant(wp.float64(0.3))
 MOST_ITERATIONS = wp.constant(12)
+SAME_SIZE = wp.constant(wp.float64(1e-6))
 DIVERGED = wp.constant(wp.float64(2.0))
 
 
@@ -84,11 +86,11 @@ def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, rat
 
 @wp.func
 def largest(x: Rows, scale: wp.array(dtype=wp.float64), i: int) -> wp.float64:
-    """Largest entry in units of scale; NaN if an entry is."""
+    """Largest entry times its scale; NaN if an entry is."""
     size = wp.float64(0.0)
     bad = wp.float64(0.0)
     for j in range(scale.shape[0]):
-        size = wp.max(size, wp.abs(x[i, j]) / scale[j])
+        size = wp.max(size, wp.abs(x[i, j]) * scale[j])
         bad += so3.ZERO * x[i, j]
     return size + bad
 
@@ -120,13 +122,14 @@ def implicit_step(
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
-        fresh = iteration == 0 or rate > SLOW
+        fresh = counts[i, 3] == 0 or (iteration > 0 and rate > SLOW)
         if fresh:
             make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
             counts[i, 2] = counts[i, 2] + 1
-            if lu_factor(t.nv, b.x.width, i, b.matrix, b.pivots) != 0:
+            if lu_factor(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots) != 0:
                 return 0
-        lu_solve(t.nv, b.x.width, i, b.matrix, b.pivots, x.change)
+            counts[i, 3] = 1
+        lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.change)
         size = largest(x.change, x.scale, i)
         if not (size < wp.float64(1e300)):
             return 0
@@ -191,6 +194,8 @@ def implicit_steps_kernel(
             ratio = wp.float64(1.0)
             if h[k] > so3.ZERO:
                 ratio = h[k + 1] / h[k]
+            if wp.abs(ratio - so3.ONE) > SAME_SIZE:
+                counts[i, 3] = 0
             predict(t, x, c, i, h[k + 1], ratio)
             going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], counts)
             if going == 1:
@@ -211,7 +216,7 @@ def _make(model: Model, batch: int) -> Workspace:
     x = StepRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
-    x.scale = wp.array(model.dof_scale, dtype=wp.float64, device=model.device)
+    x.scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
         w.buffer("numbers", (8,)),
         w.buffer("steps", (1,), wp.int32),
@@ -221,7 +226,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("load", (n, len(model.load_wrench)), vec6),
     ]
     w.host["gravity"][0] = model.gravity
-    out, counts = w.on_device["out"], w.buffer("counts", (batch, 3), wp.int32)
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, 4), wp.int32)
     w.record(implicit_steps_kernel, [w.tables, w.scratch, newton_buffers(model, batch), x, *shared, out, counts])
     return w
 
@@ -240,10 +245,12 @@ class FusedSteps:
         """Whether nothing but the inputs of given times comes from Python."""
         return not model.custom_actuators and (not f.feedback or f.held is not None)
 
-    def run(self, here: StepState, ends: np.ndarray) -> tuple[list[StepState], np.ndarray]:
-        """Steps to the times `ends`, at most LONGEST_RUN of them: the states reached, and the inputs at `ends`.
+    def run(self, here: StepState, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepState]:
+        """Steps to the times `ends`, at most LONGEST_RUN of them.
 
-        Fewer states than times: the step after the last of them failed.
+        Returns:
+            rows (q, v, a) and inputs at those of the times that were reached, and the last state; fewer rows than times
+            mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
         w = workspace(model, "implicit_steps", 1, _make)
@@ -253,19 +260,21 @@ class FusedSteps:
         host["h"][0], host["h"][1 : n + 1] = here.h, h
         for name in ("q", "v", "a", "ahead"):
             host[name][0] = getattr(here, name)
-        inputs = np.array([self.f.inputs(t, here.q, here.v) for t in ends.tolist()]).reshape(n, model.nu)
+        times = ends.tolist()
+        inputs = np.array([self.f.inputs(t, here.q, here.v) for t in times]).reshape(n, model.nu)
         host["inputs"][:n] = inputs
         if model.load_wrench:
-            wrenches = (
-                [load_wrenches(model, t) for t in ends.tolist()] if model.load_varies else load_wrenches(model, 0.0)
-            )
-            host["load"][:n] = wrenches
+            varying = model.load_varies
+            host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
         host["counts"][:] = 0
         w.run()
-        done, evaluations, matrices = host["counts"][0].tolist()
+        done, evaluations, matrices, _ = host["counts"][0].tolist()
         self.f.evaluations += evaluations
         self.f.jacobians += matrices
+        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
+        if done == 0:
+            return rows[:, : -model.nv], inputs[:0], here
         nq, nv = model.nq, model.nv
-        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
-        cuts = (nq, nq + nv, nq + 2 * nv)
-        return [StepState(float(t), *np.split(row, cuts), float(size)) for t, row, size in zip(ends, rows, h)], inputs
+        parts = np.split(rows[-1].copy(), (nq, nq + nv, nq + 2 * nv))
+        last = StepState(times[done - 1], *parts, float(h[done - 1]))
+        return rows[:, : nq + 2 * nv].copy(), inputs[:done], last

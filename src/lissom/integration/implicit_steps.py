@@ -6,7 +6,7 @@ singular, however far the robot turns.
     r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = 0,    v and a from (1), (2) of schemes                            (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ),    c₀ = (1 − α_m) / ((1 − α_f) b₁ h²),  c₁ = g₁ / (b₁ h)       (2)
 
-Newton's matrix is made once in a step and kept while it contracts.
+Newton's matrix is kept from step to step while the size stays and it contracts.
 Source: Mathew 2025 §4, eqs. (10)-(12); Boyer 2023 §VI.
 """
 
@@ -33,6 +33,8 @@ from lissom.model.model import Model
 _NEWTON_SHARE = 1e-2  # of the tolerance, so that Newton's error hides below the scheme's
 _SLOW = 0.3  # contraction above which the matrix is made anew
 _MOST_ITERATIONS = 12
+_FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
+_SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _LEAST_STEP = 1e-10  # of the duration
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
@@ -45,6 +47,7 @@ class ImplicitSteps:
     def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
         self.model, self.f, self.scheme = model, f, scheme
         self.rtol, self.atol = rtol, atol
+        self.factors: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
 
     def start(self, q: np.ndarray, v: np.ndarray) -> StepState:
         """The state at t = 0, with its acceleration."""
@@ -62,13 +65,15 @@ class ImplicitSteps:
         move = h * s.v + h * h * (c.b0 * s.ahead + c.b1 * ahead)
         v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
         c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
-        matrix, last, rate = None, np.inf, 1.0
-        for _ in range(_MOST_ITERATIONS):
+        kept, self.factors = self.factors, None
+        matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
+        last, rate = np.inf, 1.0
+        for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
             r = self._residual(s.t + h, q, v, a)
             if r is None:
                 return None
-            fresh = matrix is None or rate > _SLOW
+            fresh = matrix is None or (iteration > 0 and rate > _SLOW)
             if fresh:
                 matrix = self._factored(s.t + h, q, v, a, move, c0, c1)
             if matrix is None:
@@ -83,6 +88,7 @@ class ImplicitSteps:
             wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
             left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
             if min(size, left) <= wanted:
+                self.factors = h, matrix
                 return StepState(s.t + h, integrate(model, s.q, move), v, a, ahead, h)
             if rate > 2.0 and fresh and np.isfinite(last):
                 return None
@@ -149,10 +155,11 @@ def integrate_implicit(
     atol: float,
     dt: float | None,
     scheme: Scheme,
-) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
 
-    Steps of size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
+    x is (q, v, a); t, x and u may have a leading axis and then hold several points. Steps are of size dt, or, where dt
+    is None, as the error estimate asks; they end on the wanted times.
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
@@ -168,12 +175,13 @@ def integrate_implicit(
 
 
 def _point(f: StateDerivative, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
-    return s.t, np.concatenate([s.q, s.v]), f.inputs(s.t, s.q, s.v), steps
+    """A point to hand out, with its acceleration."""
+    return s.t, np.concatenate([s.q, s.v, s.a]), f.inputs(s.t, s.q, s.v), steps
 
 
 def _fixed_steps(
     stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float, dt: float
-) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
     f, model = stepper.f, stepper.model
     samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
@@ -182,19 +190,18 @@ def _fixed_steps(
     wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
     is_sample = np.isin(ends, samples)
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol)
-    k, steps = 0, 0
+    k, steps, length = 0, 0, _FIRST_RUN
     while k < len(ends):
         if FusedSteps.can_run(model, f):
             next_sample = np.flatnonzero(is_sample[k:])[:1]
-            run = min(LONGEST_RUN, len(ends) - k, *(next_sample + 1).tolist())
-            states, inputs = fused.run(here, ends[k : k + run])
-            for state, u in zip(states, inputs):
-                steps += 1
-                if wanted[k]:
-                    yield state.t, np.concatenate([state.q, state.v]), u, steps
-                k += 1
-            here = states[-1] if states else here
-            failed = len(states) < run
+            run = min(length, len(ends) - k, *(next_sample + 1).tolist())
+            rows, inputs, here = fused.run(here, ends[k : k + run])
+            at = np.flatnonzero(wanted[k : k + len(rows)])
+            if len(at) > 0:
+                yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
+            steps, k = steps + len(rows), k + len(rows)
+            failed = len(rows) < run
+            length = _FIRST_RUN if failed else min(2 * length, LONGEST_RUN)
         else:
             failed = True
         if failed:
@@ -239,7 +246,7 @@ def _cut_step(
 
 def _adaptive_steps(
     stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
-) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
     f, scheme = stepper.f, stepper.scheme
     power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)

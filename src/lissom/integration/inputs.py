@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -95,7 +96,7 @@ def checked_input(model: Model, value: Any, name: str, t: float) -> np.ndarray:
         raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {value!r}") from None
     if row.shape != (model.nu,):
         raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {row.shape}")
-    if not np.isfinite(row).all():
+    if not isfinite(sum(row.tolist())) and not np.isfinite(row).all():  # the sum is several times faster
         raise ShapeError(f"{name} at t={t:g}: must be finite, got NaN or infinity")
     return row
 

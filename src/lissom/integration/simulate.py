@@ -136,25 +136,29 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
 
 
 def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any) -> Trajectory:
-    """Run the method to its end, or to its failure, which then carries what there is."""
+    """Run the method to its end, or to its failure, which then carries what there is.
+
+    A point is (t, x, u, steps so far), x being (q, v) or (q, v, a); several points come with a leading axis.
+    """
     t, x, u, steps = [], [], [], 0
     began = time.perf_counter()
 
     def so_far() -> Trajectory:
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
-        states = np.array(x).reshape(len(t), -1)
-        q, v = unit_quaternions(model, states[:, : model.nq]), states[:, model.nq :]
-        inputs = np.array(u).reshape(len(t), model.nu)
-        a = _accelerations(model, np.array(t), q, v, inputs)
-        return Trajectory(np.array(t), q, v, a, inputs, np.zeros((len(t), 0)), cost)
+        times, states, inputs = (np.concatenate(rows) for rows in (t, x, u))
+        q, v, a = np.split(states, (model.nq, model.nq + model.nv), axis=1)
+        q = unit_quaternions(model, q)
+        if a.shape[1] < model.nv:
+            a = _accelerations(model, times, q, v, inputs)
+        return Trajectory(times, q, v, a, inputs, np.zeros((len(times), 0)), cost)
 
     try:
         for time_now, state, inputs, taken in points:
             steps = taken
-            t.append(time_now)
-            x.append(state)
-            u.append(inputs)
-            advance(time_now)
+            t.append(np.atleast_1d(time_now))
+            x.append(np.atleast_2d(state))
+            u.append(np.atleast_2d(inputs))
+            advance(t[-1][-1])
     except ConvergenceError as error:
         raise ConvergenceError(str(error), so_far()) from error
     return so_far()
