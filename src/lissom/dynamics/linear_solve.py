@@ -131,3 +131,14 @@ LU_SOLVE = """
 def lu_solve(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: wp.array2d(dtype=wp.int32), x: Matrix):
     """Solve by the factors of lu_factor; the right-hand side in x is overwritten by the solution."""
     ...
+
+
+@wp.func
+def largest(n: int, i: int, weight: wp.array(dtype=wp.float64), x: Matrix) -> wp.float64:
+    """Largest |weight x|; NaN if an entry is."""
+    size = wp.float64(0.0)
+    bad = wp.float64(0.0)
+    for j in range(n):
+        size = wp.max(size, wp.abs(x[i, j]) * weight[j])
+        bad += wp.float64(0.0) * x[i, j]
+    return size + bad

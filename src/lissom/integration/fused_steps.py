@@ -18,7 +18,7 @@ import warp as wp
 
 from lissom.dynamics.forward_dynamics import residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
-from lissom.dynamics.linear_solve import lu_factor, lu_solve
+from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.sweeps import Scratch
@@ -56,7 +56,7 @@ class StepRows:
     u: Rows
     extra: Rows
     channel: Rows
-    scale: wp.array(dtype=wp.float64)
+    inverse_scale: wp.array(dtype=wp.float64)
 
 
 @wp.struct
@@ -82,17 +82,6 @@ def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, rat
         x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
         x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
         x.ahead[i, j] = next_ahead
-
-
-@wp.func
-def largest(x: Rows, scale: wp.array(dtype=wp.float64), i: int) -> wp.float64:
-    """Largest entry times its scale; NaN if an entry is."""
-    size = wp.float64(0.0)
-    bad = wp.float64(0.0)
-    for j in range(scale.shape[0]):
-        size = wp.max(size, wp.abs(x[i, j]) * scale[j])
-        bad += so3.ZERO * x[i, j]
-    return size + bad
 
 
 @wp.func
@@ -130,7 +119,7 @@ def implicit_step(
                 return 0
             counts[i, 3] = 1
         lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.change)
-        size = largest(x.change, x.scale, i)
+        size = largest(t.nv, i, x.inverse_scale, x.change)
         if not (size < wp.float64(1e300)):
             return 0
         for j in range(t.nv):
@@ -145,7 +134,7 @@ def implicit_step(
             rate = size / last
             if rate < so3.ONE:
                 left = size * rate / (so3.ONE - rate)
-        wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(x.move, x.scale, i))
+        wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(t.nv, i, x.inverse_scale, x.move))
         if wp.min(size, left) <= wanted:
             move_configuration(t, i, x.start, x.move, x.q)
             return 1
@@ -216,7 +205,7 @@ def _make(model: Model, batch: int) -> Workspace:
     x = StepRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
-    x.scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
         w.buffer("numbers", (8,)),
         w.buffer("steps", (1,), wp.int32),

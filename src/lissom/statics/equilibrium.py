@@ -21,10 +21,28 @@ from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.statics.newton_kernel import (
+    CONVERGED,
+    FLOOR,
+    LEAST_FRACTION,
+    LONGEST_STEP,
+    NO_STEP,
+    NOT_FINITE,
+    SINGULAR,
+    TOO_MANY,
+    WOUND_UP,
+    newton_in_kernel,
+)
 from lissom.statics.tangent_stiffness import residual_jacobian
 
-_LONGEST_STEP = 2.0
-_FLOOR = 1e-7
+_REMEDIES = {
+    CONVERGED: "",
+    WOUND_UP: "the start turns a rod interval by 2π or more; start nearer the reference",
+    NOT_FINITE: "the tangent stiffness is not finite",
+    SINGULAR: "the tangent stiffness is singular: hold what floats freely",
+    NO_STEP: "no step along Newton's direction comes nearer",
+    TOO_MANY: "{limit} iterations were not enough; raise max_iterations",
+}
 
 
 @final
@@ -91,37 +109,32 @@ def solve_statics(
     lead = leading(u=u, q0=start)
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
     found = []
-    for k, (q, row) in enumerate(zip(*rows)):
+    for k, (row, direct) in enumerate(zip(rows[1], _newton(model, *rows, t, 1.0, tolerance, max_iterations))):
         try:
-            found.append(_solve_one(model, q, row, t, tolerance, max_iterations))
+            found.append(_load_steps(model, row, t, tolerance, max_iterations, direct) if direct.remedy else direct)
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
             raise
+    q = np.array([end.q for end in found]).reshape(-1, model.nq)
+    still = np.zeros((len(q), model.nv))
+    left = run_residual(model, q, still, still, rows[1], t).host["tau"] if len(q) else still
     return Equilibrium(
-        np.array([e.q for e in found]).reshape(*lead, model.nq),
+        q.reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
         np.zeros((*lead, 0)),
-        np.array([e.residual for e in found]).reshape(lead),
-        np.array([e.iterations for e in found]).reshape(lead),
+        np.abs(left).max(axis=1, initial=0.0).reshape(lead),
+        np.array([end.iterations for end in found], dtype=int).reshape(lead),
     )
-
-
-def _solve_one(model: Model, q: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int) -> Equilibrium:
-    direct = _newton(model, q, u, t, 1.0, tol, limit)
-    if direct.converged:
-        return direct.equilibrium(model, u, t)
-    return _load_steps(model, u, t, tol, limit, direct)
 
 
 @final
 @dataclass
 class _Iterate:
-    """Where a Newton solve ended, and why."""
+    """Where a Newton solve ended; and what to do about it, empty where it converged."""
 
     q: np.ndarray
     iterations: int
-    converged: bool
     remedy: str
 
     def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
@@ -131,22 +144,35 @@ class _Iterate:
         return Equilibrium(self.q, u, np.zeros(0), size, np.array(self.iterations))
 
 
-def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int) -> _Iterate:
-    """Damped Newton iteration from q; sizes of steps are in units of dof_scale."""
+def _newton(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int
+) -> list[_Iterate]:
+    """Damped Newton iterations from the rows of q (n, nq) with inputs u (n, nu); sizes of steps are in dof_scale."""
+    if len(q) and not model.custom_actuators:
+        ended = newton_in_kernel(model, q, u, t, factor, tol, limit)
+    else:
+        rows = [_newton_in_python(model, start, row, t, factor, tol, limit) for start, row in zip(q, u)]
+        ended = zip(*rows) if rows else ((), (), ())
+    return [_Iterate(unit_quaternions(model, end), int(count), _REMEDIES[why].format(limit=limit))
+            for end, count, why in zip(*ended)]  # fmt: skip
+
+
+def _newton_in_python(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int
+) -> tuple[np.ndarray, int, int]:
+    """The same iteration as that of newton_kernel, for users' own actuators: last iterate, iterations, why it ended."""
     scale = model.dof_scale
     r = static_residual(model, q, u, t, factor)
     if r is None:
-        return _Iterate(q, 0, False, "the start turns a rod interval by 2π or more; start nearer the reference")
-    if model.nv == 0:
-        return _Iterate(q, 0, True, "")
+        return q, 0, WOUND_UP
     last = np.inf
     for iteration in range(1, limit + 1):
         K = residual_jacobian(model, q, u, t, factor)
         if not np.isfinite(K).all():
-            return _Iterate(q, iteration, False, "the tangent stiffness is not finite")
+            return q, iteration, NOT_FINITE
         lu, pivots, singular = dgetrf(K)
         if singular:
-            return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
+            return q, iteration, SINGULAR
 
         def newton_step(residual: np.ndarray, lu: np.ndarray = lu, pivots: np.ndarray = pivots) -> np.ndarray:
             return -dgetrs(lu, pivots, residual)[0]
@@ -154,39 +180,39 @@ def _newton(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float,
         step = newton_step(r)
         length = float(np.max(np.abs(step) / scale, initial=0.0))
         if not np.isfinite(length):
-            return _Iterate(q, iteration, False, "the tangent stiffness is singular: hold what floats freely")
-        if length <= tol or (length < _FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
+            return q, iteration, SINGULAR
+        if length <= tol or (length < FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
             better = static_residual(model, moved := integrate(model, q, step), u, t, factor)
             closer = better is not None and np.abs(newton_step(better) / scale).max(initial=0.0) <= length
-            return _Iterate(moved if closer else q, iteration, True, "")
+            return (moved if closer else q), iteration, CONVERGED
         last = length
-        fraction = min(1.0, _LONGEST_STEP / length)
+        fraction = min(1.0, LONGEST_STEP / length)
         while True:
             trial = integrate(model, q, fraction * step)
             r_trial = static_residual(model, trial, u, t, factor)
             if r_trial is not None:
                 next_length = float(np.max(np.abs(newton_step(r_trial)) / scale))
-                if next_length <= (1.0 - 0.25 * fraction) * length or length < _FLOOR:
+                if next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR:
                     break
             fraction *= 0.5
-            if fraction < 1e-4:
-                return _Iterate(q, iteration, False, "no step along Newton's direction comes nearer")
+            if fraction < LEAST_FRACTION:
+                return q, iteration, NO_STEP
         q, r = unit_quaternions(model, trial), r_trial
-    return _Iterate(q, limit, False, f"{limit} iterations were not enough; raise max_iterations")
+    return q, limit, TOO_MANY
 
 
-def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> Equilibrium:
+def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> _Iterate:
     """Raise loads, inputs and gravity from zero in adaptive steps."""
     reached, step, iterations = 0.0, 0.25, direct.iterations
-    here = _newton(model, model.neutral(), u, t, 0.0, tol, limit)
-    if not here.converged:
+    (here,) = _newton(model, model.neutral()[None], u[None], t, 0.0, tol, limit)
+    if here.remedy:
         raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
     while reached < 1.0:
         goal = min(1.0, reached + step)
-        trial = _newton(model, here.q, u, t, goal, tol, limit)
+        (trial,) = _newton(model, here.q[None], u[None], t, goal, tol, limit)
         iterations += trial.iterations
-        if trial.converged:
+        if not trial.remedy:
             here, reached, step = trial, goal, 1.5 * step
         else:
             step *= 0.5
@@ -197,4 +223,4 @@ def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, d
                     here.equilibrium(model, u, t, reached),
                 )
     here.iterations = iterations
-    return here.equilibrium(model, u, t)
+    return here
