@@ -161,8 +161,8 @@ def _fill(w: Workspace, model: Model, t: float, factor: float, **values: np.ndar
 
 
 def run_forward_dynamics(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float) -> Workspace:
-    """Accelerations of a batch (n, ...) left in `a`; the caller looks at `status`."""
-    w = workspace(model, "forward_dynamics", len(q), _make)
+    """Accelerations of a batch (n, ...), or of one state, left in `a`; the caller looks at `status`."""
+    w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     w.run()
     return w

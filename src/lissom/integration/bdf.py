@@ -7,6 +7,7 @@ derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -61,18 +62,33 @@ class StateDerivative:
         elif self.feedback:
             u = np.array([self.law(t, unit_quaternions(model, a), b.copy()) for a, b in zip(q, v)])
         else:
-            u = self.law(t, q[0].copy(), v[0].copy())
+            u = self.law(t, q[0], v[0])
         w = run_forward_dynamics(model, q, v, u, t)
         raise_if_massless(model, w)
         rate = v if self.plain else configuration_rate(model, q, v)
         return np.concatenate([rate, w.host["a"]], axis=1)
 
+    def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
+        """f of one state into `out`, by the shortest way."""
+        model, nq = self.model, self.model.nq
+        q, v = x[:nq], x[nq:]
+        if self.held is not None:
+            u = self.held
+        elif self.feedback:
+            u = self.law(t, unit_quaternions(model, q), v.copy())
+        else:
+            u = self.law(t, q, v)
+        w = run_forward_dynamics(model, q, v, u, t)
+        raise_if_massless(model, w)
+        out[:nq] = v if self.plain else configuration_rate(model, q, v)
+        out[nq:] = w.host["a"][0]
+
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
         self.evaluations += 1
         try:
-            out[:] = self._rows(t, np.array(x)[None])[0]
-            if not np.isfinite(out).all():  # CVODE takes it for a step too long, and tries shorter ones for ever
+            self._row(t, x, out)
+            if not isfinite(sum(out.tolist())):  # CVODE takes it for a step too long, and tries shorter ones for ever
                 self.not_finite += 1
                 if self.not_finite > _MOST_NOT_FINITE:
                     raise FloatingPointError("the acceleration is not finite")
