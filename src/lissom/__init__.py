@@ -67,6 +67,8 @@ _PUBLIC = {
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
+    "statics.branch_events": ("BranchEvent",),
+    "statics.continuation": ("Branch", "continuation"),
     "statics.tangent_stiffness": ("tangent_stiffness",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.simulate": ("simulate",),

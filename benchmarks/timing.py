@@ -1,0 +1,170 @@
+"""Times of the derivatives and of what lives on them, beside a calibration kernel, in one run on one core.
+
+    python benchmarks/timing.py
+
+The calibration is the inverse dynamics of a chain of four rods (48 degrees of freedom, 32 nodes) inside a kernel:
+divide by it to compare machines. "in kernel" is one instance of a batch. The paper's times (Mathew 2025, Table 3,
+MATLAB on another machine) are printed for context.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from robots import rod_chain
+from run import BATCH, in_kernel, smallest, state
+
+import lissom as ls
+from lissom.dynamics import workspace
+from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
+from lissom.integration.bdf import StateDerivative
+from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
+from lissom.integration.implicit_steps import ImplicitSteps
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+PAPER = {"CDM": {"bdf": 1.25, "newmark": 24.43}, "serial robot": {"bdf": 2.49, "newmark": 231.0}}
+
+
+def load(name: str) -> ls.Model:
+    """A robot of the gallery."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.AccuracyWarning)  # the paper's five Gauss points are meant
+        return ls.load_robot(EXAMPLES / "robots" / f"{name}.yaml").build()
+
+
+def derivatives_in_kernel(model: ls.Model) -> float:
+    """Inverse dynamics with its three derivatives, of one instance inside a kernel [µs]."""
+    q, v, a = (np.tile(x, (BATCH, 1)) for x in state(model))
+    w, _ = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros((BATCH, model.nu)))
+    run_residual_derivatives(model, w, 0.0)
+    return smallest(w.run) / BATCH
+
+
+def numerical_jacobian(model: ls.Model, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> Callable[[], Any]:
+    """∂ID/∂(q, v, a) by forward differences, all perturbed states in one batch."""
+    n, h = model.nv, 1e-7
+    zero = np.zeros((n, n))
+    rows = [ls.integrate(model, q, np.vstack([np.zeros(n), h * np.eye(n), zero, zero])),
+            v + np.vstack([np.zeros(n), zero, h * np.eye(n), zero]),
+            a + np.vstack([np.zeros(n), zero, zero, h * np.eye(n)])]  # fmt: skip
+
+    def jacobian() -> np.ndarray:
+        tau = ls.inverse_dynamics(model, *rows)
+        return (tau[1:] - tau[0]).T / h
+
+    return jacobian
+
+
+def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, float]:
+    """Inside the time loop [µs]: a step with a new matrix, a step with a kept one, and a full Newton iteration."""
+    f = StateDerivative(model, lambda t, q, v: u, feedback=False)
+    scheme = ls.generalized_alpha()
+    start = ImplicitSteps(model, f, scheme, 1e-6, 1e-8).start(model.neutral(), np.zeros(model.nv))
+    fused = FusedSteps(model, f, scheme, 1e-6, 1e-8)
+    _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
+    ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)
+    fused.run(here, ends)
+    w = workspace.workspace(model, "implicit_steps", 1, _never)
+    kept = {name: getattr(here, name).copy() for name in ("q", "v", "a", "ahead")}
+    size = w.host["h"].copy()
+
+    def measure(new_matrix_each_step: bool) -> tuple[float, np.ndarray]:
+        w.host["h"][:] = size
+        if new_matrix_each_step:
+            w.host["h"][::2] *= 1.0 + 1e-4  # a changed step asks for a new matrix
+
+        def run() -> None:
+            for name, value in kept.items():
+                w.host[name][0] = value
+            w.host["counts"][:] = 0
+            w.run()
+
+        least = smallest(run, inner=1)
+        return least / LONGEST_RUN, w.host["counts"][0, 1:3] / LONGEST_RUN
+
+    fresh, count_fresh = measure(True)
+    old, count_old = measure(False)
+    # fresh = e₁ r + m₁ k and old = e₂ r + m₂ k, r the residual with its solve and k the matrix with its factors
+    residual, matrix = np.linalg.solve([count_fresh, count_old], [fresh, old])
+    return fresh, old, float(residual + matrix)
+
+
+def _never(model: ls.Model, batch: int) -> workspace.Workspace:
+    raise RuntimeError(f"{model.name}: the workspace of {batch} instance must exist by now")
+
+
+def best_of(call: Callable[[], Any], times: int = 5) -> tuple[float, Any]:
+    """Least time [s] and the last result."""
+    import time
+
+    least, result = np.inf, None
+    for _ in range(times):
+        began = time.perf_counter()
+        result = call()
+        least = min(least, time.perf_counter() - began)
+    return least, result
+
+
+def simulations(name: str, model: ls.Model, u: Any, calibration: float) -> None:
+    """10 s of a robot by several methods, beside the paper's times."""
+    cases = [("bdf, rtol 1e-3, atol 1e-6", "bdf", {"method": "bdf"}),
+             ("generalised-α, 10 ms", "", {"method": "generalized_alpha", "dt": 0.01}),
+             ("generalised-α, 2 ms", "newmark", {"method": "generalized_alpha", "dt": 0.002})]  # fmt: skip
+    exact = ls.simulate(model, 10.0, u=u, rtol=1e-8, atol=1e-10, t_eval=np.linspace(0, 10, 101))
+    link = model.link_names[-1]
+    tip = ls.frame_pose(model, exact.q, link)[:, :3, 3]
+    for label, paper, options in cases:
+        seconds, motion = best_of(
+            lambda options=options: ls.simulate(model, 10.0, u=u, rtol=1e-3, atol=1e-6, **options)
+        )
+        at = ls.simulate(model, 10.0, u=u, rtol=1e-3, atol=1e-6, t_eval=exact.t, **options)
+        error = np.abs(ls.frame_pose(model, at.q, link)[:, :3, 3] - tip).max()
+        context = f"   the paper: {PAPER[name][paper]:.2f} s" if paper in PAPER[name] else ""
+        print(f"{f'10 s of the {name}, {label}':48s}{seconds:9.3f} s {seconds / calibration * 1e6:12.0f}   "
+              f"{motion.statistics.steps} steps, tip to {error:.1e} m{context}")  # fmt: skip
+
+
+def main() -> None:
+    """Print one table."""
+    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    chain = rod_chain()
+    calibration = in_kernel(chain)
+    print(f"{'':48s}{'µs':>9s}{'/ calibration':>15s}")
+    print(f"{'calibration: ID of the chain, in kernel':48s}{calibration:9.2f}{1.0:15.2f}")
+    cdm = load("cdm")
+    for name, model in (("CDM", cdm), ("chain", chain)):
+        rows = [(f"ID of the {name}, in kernel", in_kernel(model)),
+                (f"ID with three derivatives of the {name}, in kernel", derivatives_in_kernel(model))]  # fmt: skip
+        q, v, a = state(model)
+        exact = smallest(lambda q=q, v=v, a=a, model=model: ls.inverse_dynamics_derivatives(model, q, v, a))
+        numeric = smallest(numerical_jacobian(model, q, v, a))
+        rows += [(f"derivatives of the {name}, from Python", exact), (f"by differences of the {name}", numeric)]
+        for label, micro in rows:
+            print(f"{label:48s}{micro:9.2f}{micro / calibration:15.2f}")
+        print(f"numerical / analytical Jacobian of the {name}: {numeric / exact:.1f} (the paper: 8 and 13)")
+    fresh, old, iteration = newton_iteration(cdm, 20.0 * np.sin(np.arange(cdm.nu)) ** 2)
+    for label, micro in (("step of the CDM with a new matrix", fresh), ("step of the CDM with a kept matrix", old),
+                         ("full Newton iteration of the CDM", iteration)):  # fmt: skip
+        print(f"{label:48s}{micro:9.2f}{micro / calibration:15.2f}")
+    tensions = np.random.default_rng(0).uniform(0.0, 100.0, (1000, cdm.nu))
+    seconds, found = best_of(lambda: ls.solve_statics(cdm, tensions))
+    print(f"{'mean of 1000 random statics of the CDM':48s}{1e3 * seconds:9.2f}{1e3 * seconds / calibration:15.2f}   "
+          f"{found.iterations.mean():.1f} iterations, residual {found.residual.max():.0e}")  # fmt: skip
+    from cdm import tensions as pull
+
+    t = np.linspace(0.0, 10.0, 101)
+    simulations("CDM", cdm, ls.Samples(t, np.array([pull(x) for x in t]), smooth=True), calibration)
+
+
+if __name__ == "__main__":
+    main()
