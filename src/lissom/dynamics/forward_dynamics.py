@@ -1,6 +1,9 @@
 """Forward dynamics: the acceleration that given inputs produce.
 
 M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
+
+A coordinate with a prescribed motion has the acceleration of that: its row of (1) is replaced, and the other rows see
+it on the right. What the row then misses is the force of the motion, a multiplier. Source: Mathew 2025 eqs. (43)-(44).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -89,6 +92,18 @@ def residual_kernel(
     residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load, tau)
 
 
+@wp.func
+def hold_prescribed(t: Tables, width: int, i: int, given: Rows, M: Rows, b: Rows):
+    """Rows and columns of prescribed coordinates as in the identity, with the given accelerations on the right."""
+    for e in range(t.motion_dof.shape[0]):
+        k = t.motion_dof[e]
+        for j in range(t.nv):
+            M[i, k * width + j] = so3.ZERO
+            M[i, j * width + k] = so3.ZERO
+        M[i, k * width + k] = so3.ONE
+        b[i, k] = given[i, k]
+
+
 @wp.kernel
 def forward_dynamics_kernel(
     t: Tables,
@@ -113,6 +128,7 @@ def forward_dynamics_kernel(
     for j in range(t.nv):
         a[i, j] = -a[i, j]
     mass_matrix_sweep(t, s, x, b, i, M)
+    hold_prescribed(t, x.width, i, still, M, a)
     pivot = ldl_solve(t.nv, x.width, i, M, a)
     if pivot > 0 and s.status[i] == 0:
         s.status[i] = sweeps.STATUS_SINGULAR + pivot
@@ -164,6 +180,8 @@ def run_forward_dynamics(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarr
     """Accelerations of a batch (n, ...), or of one state, left in `a`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
+    if model.n_multipliers:
+        w.host["still"][:, model.motion_dof] = model.motions(t)[2]
     w.run()
     return w
 
@@ -192,9 +210,9 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     Args:
         q: configuration, shape (..., nq). v: velocity, shape (..., nv).
         u: inputs, shape (..., nu) [N, Pa, N·m]; None is zero.
-        t: time of the point loads [s].
+        t: time of the point loads and prescribed motions [s].
     Returns:
-        a, shape (..., nv).
+        a, shape (..., nv); that of the motion where a coordinate has one.
     Raises:
         ShapeError: the argument, the expected and the received shape.
         ModelError: a coordinate moves no mass, with its index.

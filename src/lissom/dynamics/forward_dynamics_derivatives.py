@@ -26,7 +26,7 @@ def forward_dynamics_derivatives(
         u: inputs, shape (..., nu); None is zero. t: time of the point loads [s].
     Returns:
         (da_dq, da_dv, da_du) of shapes (..., nv, nv), (..., nv, nv) and (..., nv, nu); da_dq is along the tangent space
-        of `integrate`.
+        of `integrate`. Rows and columns of prescribed coordinates are zero.
     Raises:
         ShapeError, ModelError: as forward_dynamics.
     Accuracy: exact derivatives of the discrete model, times the condition number of M.
@@ -39,5 +39,9 @@ def forward_dynamics_derivatives(
     found = [residual_derivatives(model, *x, t) for x in zip(flat["q"], flat["v"], flat["a"], flat["u"])]
     dq, dv, M = (np.array(x).reshape(*lead, model.nv, model.nv) for x in (zip(*found) if n else ([], [], [])))
     B = np.broadcast_to(actuation_matrix(model, q), (*lead, model.nv, model.nu))
+    held = model.motion_dof
+    if len(held):
+        B = B.copy()
+        B[..., held, :] = dq[..., held, held] = 0.0
     answer = np.linalg.solve(M, np.concatenate([-dq, -dv, B], axis=-1))
     return answer[..., : model.nv], answer[..., model.nv : 2 * model.nv], answer[..., 2 * model.nv :]

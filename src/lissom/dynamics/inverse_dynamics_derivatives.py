@@ -128,12 +128,18 @@ def run_residual_derivatives(
 def residual_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of ID(q, v, a) − B(q) u with respect to q (tangent), v and a, of one state."""
+    """Derivatives of ID(q, v, a) − B(q) u with respect to q (tangent), v and a, of one state.
+
+    A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
+    """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
     run_residual_derivatives(model, w, t, factor=factor)
     dq, dv, da = square_results(model, w, lead)
     if model.custom_actuators:
         dq -= custom_actuation_derivative(model, q, factor * u)
+    for k in model.motion_dof:
+        for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
+            matrix[k], matrix[:, k], matrix[k, k] = 0.0, 0.0, diagonal
     return dq, dv, da
 
 

@@ -38,8 +38,9 @@ class Modes:
     """Free undamped vibrations.
 
     Fields:
-        frequencies: rising, shape (nv,) [rad/s]; negative −sqrt(−ω²) where the equilibrium is unstable.
-        shapes: one in each column, shape (nv, nv), with shapesᵀ M shapes the identity.
+        frequencies: rising, shape (n,) [rad/s], n the coordinates without a prescribed motion; negative −sqrt(−ω²)
+        where the equilibrium is unstable.
+        shapes: one in each column, shape (nv, n), with shapesᵀ M shapes the identity.
     """
 
     frequencies: np.ndarray
@@ -59,7 +60,9 @@ def linearize(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Lineari
     """
     n = model.nv
     da_dq, da_dv, da_du = forward_dynamics_derivatives(model, _one(model, q), np.zeros(n), _inputs(model, u), t)
-    A = np.block([[np.zeros((n, n)), np.eye(n)], [da_dq, da_dv]])
+    rate = np.eye(n)
+    rate[model.motion_dof] = 0.0
+    A = np.block([[np.zeros((n, n)), rate], [da_dq, da_dv]])
     return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]))
 
 
@@ -76,8 +79,11 @@ def modes(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Modes:
     """
     still = np.zeros(model.nv)
     K, _, M = residual_derivatives(model, _one(model, q), still, still, _inputs(model, u), t)
+    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
+    K, M = (0.5 * (X + X.T)[np.ix_(free, free)] for X in (K, M))
+    shapes = np.zeros((model.nv, len(free)))
     try:
-        squares, shapes = eigh(0.5 * (K + K.T), 0.5 * (M + M.T))
+        squares, shapes[free] = eigh(K, M)
     except LinAlgError:
         forward_dynamics(model, q, still, u, t)  # names the coordinate that moves no mass
         raise

@@ -67,6 +67,7 @@ class Workspace:
         self.launches: list[Any] = []
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
+        self.user: object = None  # whose results of an earlier run may still be in the buffers
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
         """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""

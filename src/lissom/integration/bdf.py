@@ -1,7 +1,8 @@
 """Adaptive stiff integration by SUNDIALS CVODE.
 
 The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is that of this state
-derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)).
+derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). Coordinates with a
+prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
 """
 
 from __future__ import annotations
@@ -30,6 +31,15 @@ _LEAST_STEP = 1e-14  # of the duration
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
+def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t."""
+    if not model.n_multipliers:
+        return q, v
+    q, v = q.copy(), v.copy()
+    q[..., model.dof_q[model.motion_dof]], v[..., model.motion_dof], _ = model.motions(t)
+    return q, v
+
+
 @final
 class StateDerivative:
     """ẋ = f(t, x) and its Jacobian for x = (q, v), in the form CVODE asks for; counts its evaluations."""
@@ -56,7 +66,7 @@ class StateDerivative:
     def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
         """f at one time for states (n, nq + nv)."""
         model = self.model
-        q, v = x[:, : model.nq], x[:, model.nq :]
+        q, v = on_motion(model, t, x[:, : model.nq], x[:, model.nq :])
         if self.held is not None:
             u = self.held
         elif self.feedback:
@@ -71,7 +81,7 @@ class StateDerivative:
     def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """f of one state into `out`, by the shortest way."""
         model, nq = self.model, self.model.nq
-        q, v = x[:nq], x[nq:]
+        q, v = on_motion(model, t, x[:nq], x[nq:])
         if self.held is not None:
             u = self.held
         elif self.feedback:
@@ -113,14 +123,17 @@ class StateDerivative:
     def _exact(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
         """∂f/∂x from the derivatives of inverse dynamics: ∂a/∂(q, v) = −M⁻¹ ∂r/∂(q, v), r = ID − B u at a."""
         model, nq, nv = self.model, self.model.nq, self.model.nv
-        v, a = x[nq:], rate[nq:]
-        q = unit_quaternions(model, x[:nq])
+        q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
+        a = rate[nq:]
         u = self.law(t, q, v) if self.held is None else self.held
         dq, dv, M = residual_derivatives(model, q, v, a, u, t)
         answer = cho_solve(cho_factor(M, check_finite=False), np.hstack([dq, dv]), check_finite=False)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
         out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
+        on_q, on_v = model.dof_q[model.motion_dof], nq + model.motion_dof
+        for on in (on_q, on_v):  # prescribed coordinates move by themselves
+            out[on], out[:, on] = 0.0, 0.0
 
 
 def integrate_bdf(

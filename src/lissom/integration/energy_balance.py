@@ -19,10 +19,10 @@ from lissom.model.model import Model
 @final
 @dataclass(frozen=True)
 class EnergyBalance:
-    """E(t) − E(0) = work of inputs and loads − dissipation.
+    """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.
 
     Fields, each (n,) [J] at the times of the trajectory:
-        kinetic, gravitational, elastic: energies. work: of inputs and loads. dissipated: by damping.
+        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions. dissipated: by damping.
         error: what does not balance. residual: the largest |error| over the energy exchanged so far [-].
     """
 
@@ -51,6 +51,7 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
     force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)
+    force[:, model.motion_dof] += trajectory.multipliers
     if model.load_wrench:
         force = force + np.array([external_force(model, row, gravity=False, t=time) for row, time in zip(q, t)])
     work = _integral(t, np.einsum("ti,ti->t", force, v))

@@ -1,8 +1,8 @@
 """Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
 
 The steps and the Newton iteration are those of implicit_steps, equations (1) and (2) there, with the matrix made in one
-pass (newton_matrix) and factored in the kernel. The first step of a run makes a new matrix. A step whose iteration
-fails ends the run; the caller cuts it.
+pass (newton_matrix) and factored in the kernel. A run that goes on where the last one ended keeps its matrix. A step
+whose iteration fails ends the run; the caller cuts it.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -16,7 +16,7 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.forward_dynamics import residual_force
+from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.moves import move_configuration
@@ -85,6 +85,15 @@ def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, rat
 
 
 @wp.func
+def correct(x: StepRows, i: int, j: int, step: wp.float64, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
+    """Move coordinate j by `step`, with its velocity, acceleration and â."""
+    x.move[i, j] = x.move[i, j] + step
+    x.a[i, j] = x.a[i, j] + c0 * step
+    x.v[i, j] = x.v[i, j] + c1 * step
+    x.ahead[i, j] = x.ahead[i, j] + to_ahead * step
+
+
+@wp.func
 def implicit_step(
     t: Tables,
     s: Scratch,
@@ -95,6 +104,7 @@ def implicit_step(
     h: wp.float64,
     gravity: vec3,
     load: wp.array(dtype=vec6),
+    held: wp.array(dtype=wp.float64),
     counts: wp.array2d(dtype=wp.int32),
 ) -> int:
     """One step of size h, from the prediction; 1 where Newton's method converged."""
@@ -103,6 +113,9 @@ def implicit_step(
     to_ahead = so3.ONE / (c.b1 * h * h)
     rate = wp.float64(1.0)
     last = wp.float64(-1.0)
+    for e in range(t.motion_dof.shape[0]):
+        k = t.motion_dof[e]
+        correct(x, i, k, held[e] - x.start[i, t.dof_q[k]] - x.move[i, k], c0, c1, to_ahead)
     iteration = wp.int32(0)
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
@@ -111,10 +124,14 @@ def implicit_step(
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
+        for e in range(t.motion_dof.shape[0]):
+            k = t.motion_dof[e]
+            x.change[i, k] = so3.ZERO
         fresh = counts[i, 3] == 0 or (iteration > 0 and rate > SLOW)
         if fresh:
             make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
             counts[i, 2] = counts[i, 2] + 1
+            hold_prescribed(t, b.x.width, i, x.change, b.matrix, x.change)
             if lu_factor(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots) != 0:
                 return 0
             counts[i, 3] = 1
@@ -123,11 +140,7 @@ def implicit_step(
         if not (size < wp.float64(1e300)):
             return 0
         for j in range(t.nv):
-            step = -x.change[i, j]
-            x.move[i, j] = x.move[i, j] + step
-            x.a[i, j] = x.a[i, j] + c0 * step
-            x.v[i, j] = x.v[i, j] + c1 * step
-            x.ahead[i, j] = x.ahead[i, j] + to_ahead * step
+            correct(x, i, j, -x.change[i, j], c0, c1, to_ahead)
         rate = so3.ZERO
         left = size
         if last > so3.ZERO:
@@ -157,6 +170,7 @@ def implicit_steps_kernel(
     inputs: Rows,
     gravity: wp.array(dtype=vec3),
     load: wp.array2d(dtype=vec6),
+    held: Rows,
     out: Rows,
     counts: wp.array2d(dtype=wp.int32),
     first: int,
@@ -186,7 +200,7 @@ def implicit_steps_kernel(
             if wp.abs(ratio - so3.ONE) > SAME_SIZE:
                 counts[i, 3] = 0
             predict(t, x, c, i, h[k + 1], ratio)
-            going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], counts)
+            going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], held[k], counts)
             if going == 1:
                 for j in range(nq):
                     out[i, k * row + j] = x.q[i, j]
@@ -213,6 +227,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("inputs", (n, model.nu)),
         w.buffer("gravity", (1,), vec3),
         w.buffer("load", (n, len(model.load_wrench)), vec6),
+        w.buffer("held", (n, model.n_multipliers)),
     ]
     w.host["gravity"][0] = model.gravity
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 4), wp.int32)
@@ -226,6 +241,7 @@ class FusedSteps:
 
     def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
         self.model, self.f = model, f
+        self.last: StepState | None = None
         c = scheme
         self.numbers = np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol])
 
@@ -255,15 +271,18 @@ class FusedSteps:
         if model.load_wrench:
             varying = model.load_varies
             host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
-        host["counts"][:] = 0
+        if model.n_multipliers:
+            host["held"][:n] = [model.motions(t)[0] for t in times]
+        host["counts"][0] = 0, 0, 0, w.user is self and self.last is here  # then its matrix is still there
         w.run()
         done, evaluations, matrices, _ = host["counts"][0].tolist()
         self.f.evaluations += evaluations
         self.f.jacobians += matrices
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
+            w.user = None
             return rows[:, : -model.nv], inputs[:0], here
         nq, nv = model.nq, model.nv
         parts = np.split(rows[-1].copy(), (nq, nq + nv, nq + 2 * nv))
-        last = StepState(times[done - 1], *parts, float(h[done - 1]))
-        return rows[:, : nq + 2 * nv].copy(), inputs[:done], last
+        w.user, self.last = self, StepState(times[done - 1], *parts, float(h[done - 1]))
+        return rows[:, : nq + 2 * nv].copy(), inputs[:done], self.last

@@ -3,11 +3,12 @@
 The unknown of a step is the tangent increment Δ of the configuration; quaternions turn by exp(Δ), so that nothing is
 singular, however far the robot turns.
 
-    r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = 0,    v and a from (1), (2) of schemes                            (1)
+    r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = Aᵀ λ,    v and a from (1), (2) of schemes                         (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ),    c₀ = (1 − α_m) / ((1 − α_f) b₁ h²),  c₁ = g₁ / (b₁ h)       (2)
 
-Newton's matrix is kept from step to step while the size stays and it contracts.
-Source: Mathew 2025 §4, eqs. (10)-(12); Boyer 2023 §VI.
+Coordinates with a prescribed motion take its position at the end of the step (index 3); what is left of r in their rows
+is the force λ of the motion. Newton's matrix is kept from step to step while the size stays and it contracts.
+Source: Mathew 2025 §4, eqs. (10)-(12), and (45); Boyer 2023 §VI.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from lissom.dynamics.configuration import groups, integrate, unit_quaternions
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.errors import ConvergenceError
-from lissom.integration.bdf import StateDerivative
+from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.schemes import Scheme, StepState
 from lissom.lie.arrays import se3_tangent, so3_tangent
@@ -47,10 +48,13 @@ class ImplicitSteps:
     def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
         self.model, self.f, self.scheme = model, f, scheme
         self.rtol, self.atol = rtol, atol
+        self.held = model.motion_dof
+        self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.factors: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
 
     def start(self, q: np.ndarray, v: np.ndarray) -> StepState:
         """The state at t = 0, with its acceleration."""
+        q, v = on_motion(self.model, 0.0, q, v)
         w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(0.0, q, v)[None], 0.0)
         raise_if_massless(self.model, w)
         w.raise_for_status()
@@ -66,6 +70,9 @@ class ImplicitSteps:
         v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
         c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
         kept, self.factors = self.factors, None
+        change = np.zeros(model.nv)
+        change[self.held] = model.motions(s.t + h)[0] - s.q[model.dof_q[self.held]] - move[self.held]
+        move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
         last, rate = np.inf, 1.0
         for iteration in range(_MOST_ITERATIONS):
@@ -73,6 +80,7 @@ class ImplicitSteps:
             r = self._residual(s.t + h, q, v, a)
             if r is None:
                 return None
+            r[self.held] = 0.0
             fresh = matrix is None or (iteration > 0 and rate > _SLOW)
             if fresh:
                 matrix = self._factored(s.t + h, q, v, a, move, c0, c1)
@@ -105,7 +113,7 @@ class ImplicitSteps:
     def _factored(
         self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, move: np.ndarray, c0: float, c1: float
     ) -> tuple[np.ndarray, np.ndarray] | None:
-        """LU factors of (2); None where it is singular."""
+        """LU factors of (2), with the rows of prescribed coordinates set to those of the identity."""
         model = self.model
         self.f.jacobians += 1
         dq, dv, da = residual_derivatives(model, q, v, a, self.f.inputs(t, q, v), t)
@@ -115,6 +123,7 @@ class ImplicitSteps:
             block = slice(j, j + (6 if free else 3))
             dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
         matrix = c0 * da + c1 * dv + dq
+        matrix[self.held] = np.eye(model.nv)[self.held]
         if not np.isfinite(matrix).all():
             return None
         lu, pivots, singular = dgetrf(matrix)
@@ -141,7 +150,7 @@ class ImplicitSteps:
         plain = model.dof_q >= 0
         size[plain] = np.abs(new.q[model.dof_q[plain]]) / model.dof_scale[plain]
         weight = model.dof_scale * (self.atol + self.rtol * size)
-        return float(np.sqrt(np.mean((estimate / weight) ** 2))) if model.nv else 0.0
+        return float(np.sqrt(np.mean((estimate / weight)[self.free] ** 2))) if len(self.free) else 0.0
 
 
 def integrate_implicit(

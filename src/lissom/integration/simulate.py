@@ -12,10 +12,10 @@ import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
-from lissom.dynamics.forward_dynamics import run_forward_dynamics
+from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.integration.bdf import StateDerivative, integrate_bdf
+from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
 from lissom.integration.implicit_steps import integrate_implicit
 from lissom.integration.inputs import control_law
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
@@ -149,8 +149,11 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
         q, v, a = np.split(states, (model.nq, model.nq + model.nv), axis=1)
         q = unit_quaternions(model, q)
         if a.shape[1] < model.nv:
+            if model.n_multipliers:
+                rows = [on_motion(model, t, *state) for t, *state in zip(times, q, v)]
+                q, v = (np.array(x) for x in zip(*rows))
             a = _accelerations(model, times, q, v, inputs)
-        return Trajectory(times, q, v, a, inputs, np.zeros((len(times), 0)), cost)
+        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs), cost)
 
     try:
         for time_now, state, inputs, taken in points:
@@ -165,11 +168,22 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
 
 
 def _accelerations(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-    if not model.load_varies:
+    if not model.load_varies and not model.n_multipliers:
         return run_forward_dynamics(model, q, v, u, 0.0).host["a"].copy()
     rows = [run_forward_dynamics(model, q[k : k + 1], v[k : k + 1], u[k : k + 1], t[k]).host["a"][0].copy()
             for k in range(len(t))]  # fmt: skip
     return np.array(rows).reshape(len(t), model.nv)
+
+
+def _multipliers(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Forces of the prescribed motions: what is left of the equation of motion in their rows."""
+    if not model.n_multipliers:
+        return np.zeros((len(t), 0))
+    if not model.load_varies:
+        return run_residual(model, q, v, a, u, 0.0).host["tau"][:, model.motion_dof]
+    states = zip(t, q[:, None], v[:, None], a[:, None], u[:, None])
+    rows = [run_residual(model, *state, now).host["tau"][0].copy() for now, *state in states]
+    return np.array(rows)[:, model.motion_dof]
 
 
 def _constant_inputs(model: Model, u: Any) -> np.ndarray | None:
@@ -185,7 +199,7 @@ def _stacked(
     costs = [motion.statistics for motion in motions]
     counts = ("steps", "evaluations", "jacobians", "wall_time")
     total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts))
-    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": 0}
+    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
     arrays = {n: np.array([getattr(m, n) for m in motions]).reshape(*shape, size) for n, size in sizes.items()}

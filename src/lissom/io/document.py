@@ -28,6 +28,7 @@ def document(robot: Robot) -> dict[str, Any]:
     out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
     out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
     out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
+    out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
     return {key: value for key, value in out.items() if value != []}
 
 

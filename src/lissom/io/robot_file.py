@@ -18,7 +18,14 @@ from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActua
 from lissom.robot.checks import fail
 from lissom.robot.robot import Robot
 
-_ENTITIES = {"links": "link", "frames": "frame", "actuators": "actuator", "couplings": "input", "loads": "load"}
+_ENTITIES = {
+    "links": "link",
+    "frames": "frame",
+    "actuators": "actuator",
+    "couplings": "input",
+    "loads": "load",
+    "motions": "motion",
+}
 _SHOWN = 10  # errors listed for one file
 
 
@@ -103,6 +110,8 @@ def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
     each("couplings", lambda k: robot.couple_inputs(k.name, k.gains))
     each("loads", lambda k: robot.add_point_load(
         k.name, k.link, s=k.s, force=k.force, moment=k.moment, frame=k.frame, position=k.position))  # fmt: skip
+    each("motions", lambda k: robot.add_joint_motion(
+        k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
     return robot
 
 

@@ -223,9 +223,22 @@ class _Assembly:
             load_placement=np.array([_at(G, load.position) for load, _, G in self.loads]).reshape(-1, 4, 4),
             load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads], dtype=np.int32),
             load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
+            **self._motions(),
             load_varies=any(load.varies for load, _, _ in self.loads),
             **actuation,
         )
+
+    def _motions(self) -> dict[str, Any]:
+        """Prescribed coordinates in the order added, and their functions of time."""
+        names, dofs, functions = [], [], []
+        for name, motion in self.robot.motions.items():
+            n = self.robot.links[motion.link].joint.nv
+            v = self.v_start[self.names.index(motion.link)]
+            names += [name] if n == 1 else [f"{name}[{k}]" for k in range(n)]
+            dofs += range(v, v + n)
+            functions.append(motion.kinematics(f"motion {name!r}", n))
+        dof = np.array(dofs, dtype=np.int32)
+        return {"motion_names": tuple(names), "motion_dof": dof, "motion_functions": tuple(functions)}
 
     def _frame(self, frame: Any) -> Frame:
         node, G = self.anchor(frame.link, frame.s)

@@ -32,6 +32,8 @@ class Model:
         elastic_*: K and D in compressed rows.
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
         load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
+        motion_*: names and velocity coordinates of prescribed motions; functions of t that return position, velocity
+        and acceleration.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
         segment_*: straight pieces of tendons between two points (node, position).
         channel_gain (n_channels, nu): tensions and chamber pressures from u; joint_gain (nv, nu): joint forces from u;
@@ -89,6 +91,9 @@ class Model:
     load_is_body: np.ndarray
     load_wrench: tuple[Any, ...]
     load_varies: bool
+    motion_names: tuple[str, ...]
+    motion_dof: np.ndarray
+    motion_functions: tuple[Any, ...]
     point_q_shift: np.ndarray
     point_xi: np.ndarray
     point_run_start: np.ndarray
@@ -123,6 +128,18 @@ class Model:
     def n_nodes(self) -> int:
         """Number of nodes."""
         return len(self.node_parent)
+
+    @property
+    def n_multipliers(self) -> int:
+        """Number of constraint forces: one for each prescribed coordinate."""
+        return len(self.motion_dof)
+
+    def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_multipliers,)."""
+        if not self.motion_functions:
+            return np.zeros(0), np.zeros(0), np.zeros(0)
+        q, v, a = zip(*(function(t) for function in self.motion_functions))
+        return np.concatenate(q), np.concatenate(v), np.concatenate(a)
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What `make` returned for this key, made again only if _KEPT newer things have pushed it out."""

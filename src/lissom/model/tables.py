@@ -60,6 +60,7 @@ class Tables:
     run_phi2: wp.array(dtype=wp.float64)
     dof_q: wp.array(dtype=wp.int32)
     dof_rest: wp.array(dtype=wp.float64)
+    motion_dof: wp.array(dtype=wp.int32)
     elastic_start: wp.array(dtype=wp.int32)
     elastic_column: wp.array(dtype=wp.int32)
     elastic_stiffness: wp.array(dtype=wp.float64)

@@ -118,11 +118,11 @@ class Tabulated:
         with np.errstate(invalid="ignore"):  # at a point SciPy divides 0 by 0 before it puts the value there
             return self._interpolant(value)
 
-    def slope(self, value: Any) -> Any:
-        """The derivative of the interpolant at `value`; between two straight pieces, that of the later one."""
+    def slope(self, value: Any, order: int = 1) -> Any:
+        """The derivative of that order at `value`; between two straight pieces, that of the later one."""
         if self.interpolation == "barycentric":
-            return self._interpolant.derivative(value)  # type: ignore[attr-defined]
-        return self._interpolant(value, nu=1)  # type: ignore[call-arg]
+            return self._interpolant.derivative(value, der=order)  # type: ignore[attr-defined]
+        return self._interpolant(value, nu=order)  # type: ignore[call-arg]
 
 
 def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:

@@ -22,6 +22,7 @@ from lissom.robot.actuators import (
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Frame, PointLoad
+from lissom.robot.motions import JointMotion
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
@@ -80,6 +81,7 @@ class Robot:
         self.actuators: dict[str, Actuator] = {}
         self.couplings: dict[str, InputCoupling] = {}
         self.loads: dict[str, PointLoad] = {}
+        self.motions: dict[str, JointMotion] = {}
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
@@ -171,6 +173,14 @@ class Robot:
         self.loads[name] = PointLoad(name, link, s, force, moment, frame, position)
         return self.loads[name]
 
+    def add_joint_motion(
+        self, name: str, link: str, *, position: Any, velocity: Any = None, acceleration: Any = None
+    ) -> JointMotion:
+        """Let the joint of a link follow functions of time; see JointMotion."""
+        self._new_name(name, "motion", self.motions)
+        self.motions[name] = JointMotion(name, link, position, velocity, acceleration)
+        return self.motions[name]
+
     def build(self) -> Model:
         """Check the description and freeze it into a Model.
 
@@ -201,6 +211,7 @@ class Robot:
             load.check(f"load {name!r}")
             self._check_link(load.link, f"load {name!r}: link")
         self._check_couplings()
+        self._check_motions()
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
         self._new_name(actuator.name, kind, self.actuators, self.couplings)
@@ -258,6 +269,19 @@ class Robot:
                 driven[actuator] = name
                 size = self.input_size(self.actuators[actuator])
                 checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
+
+    def _check_motions(self) -> None:
+        moved: dict[str, str] = {}
+        for name, motion in self.motions.items():
+            where = f"motion {name!r}"
+            joint = self._check_link(motion.link, f"{where}: link").joint
+            checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
+            rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
+            checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
+            rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
+            checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
+            moved[motion.link] = name
+            motion.check(where, joint.nv)
 
     def input_size(self, actuator: Actuator) -> int:
         """Number of inputs of an actuator."""

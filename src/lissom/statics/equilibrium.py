@@ -51,8 +51,8 @@ class Equilibrium:
     """A static equilibrium.
 
     Fields:
-        q: configuration (..., nq). u: inputs (..., nu). multipliers: constraint forces (..., 0), none without
-        constraints. residual: largest entry of the generalised force that is left (...).
+        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions (..., n)
+        [N·m, N]. residual: largest entry of the generalised force that is left (...).
         iterations: Newton steps (...).
     """
 
@@ -64,13 +64,16 @@ class Equilibrium:
 
 
 def static_residual(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0) -> np.ndarray | None:
-    """ID(q, 0, 0) − B(q) u with loads, inputs and gravity scaled; None where a rod interval turns too far."""
+    """ID(q, 0, 0) − B(q) u with loads, inputs and gravity scaled, zero in the rows of prescribed coordinates, whose
+    forces take what is left there; None where a rod interval turns too far."""
     still = np.zeros((1, model.nv))
     w = run_residual(model, q[None], still, still, u[None], t, factor)
     if w.status[0] == 3 or not np.isfinite(w.host["tau"][0]).all():
         return None
     w.raise_for_status()
-    return w.host["tau"][0].copy()
+    r = w.host["tau"][0].copy()
+    r[model.motion_dof] = 0.0
+    return r
 
 
 def solve_statics(
@@ -89,7 +92,7 @@ def solve_statics(
     Args:
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. The equilibrium found is usually the nearest.
-        t: time at which the loads are taken [s].
+        t: time at which the loads and prescribed motions are taken [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: of each Newton solve.
     Returns:
@@ -108,6 +111,7 @@ def solve_statics(
     warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
+    rows[0] = moved_to(model, rows[0], t)
     found = []
     for k, (row, direct) in enumerate(zip(rows[1], _newton(model, *rows, t, 1.0, tolerance, max_iterations))):
         try:
@@ -118,11 +122,13 @@ def solve_statics(
             raise
     q = np.array([end.q for end in found]).reshape(-1, model.nq)
     still = np.zeros((len(q), model.nv))
-    left = run_residual(model, q, still, still, rows[1], t).host["tau"] if len(q) else still
+    left = run_residual(model, q, still, still, rows[1], t).host["tau"].copy() if len(q) else still
+    multipliers = left[:, model.motion_dof]
+    left[:, model.motion_dof] = 0.0
     return Equilibrium(
         q.reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
-        np.zeros((*lead, 0)),
+        multipliers.reshape(*lead, model.n_multipliers),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
     )
@@ -141,7 +147,15 @@ class _Iterate:
         """The iterate as a result, with the residual it leaves."""
         r = static_residual(model, self.q, u, t, factor)
         size = np.array(np.inf if r is None else np.abs(r).max(initial=0.0))
-        return Equilibrium(self.q, u, np.zeros(0), size, np.array(self.iterations))
+        return Equilibrium(self.q, u, np.zeros(model.n_multipliers), size, np.array(self.iterations))
+
+
+def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
+    q = q.copy()
+    if model.n_multipliers:
+        q[..., model.dof_q[model.motion_dof]] = model.motions(t)[0]
+    return q
 
 
 def _newton(
@@ -204,7 +218,7 @@ def _newton_in_python(
 def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> _Iterate:
     """Raise loads, inputs and gravity from zero in adaptive steps."""
     reached, step, iterations = 0.0, 0.25, direct.iterations
-    (here,) = _newton(model, model.neutral()[None], u[None], t, 0.0, tol, limit)
+    (here,) = _newton(model, moved_to(model, model.neutral()[None], t), u[None], t, 0.0, tol, limit)
     if here.remedy:
         raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip

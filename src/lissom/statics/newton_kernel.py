@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.forward_dynamics import residual_force
+from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.moves import move_configuration
@@ -63,6 +63,8 @@ def force_at_trial(
     """Residual at the trial point into x.force; what it leaves in s is that of the trial point. NaN where it fails."""
     s.status[i] = 0
     residual_force(t, s, i, x.trial, x.still, x.still, x.u, x.extra, x.channel, gravity, load, x.force)
+    for e in range(t.motion_dof.shape[0]):
+        x.force[i, t.motion_dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
     for j in range(t.nv):
         bad += so3.ZERO * x.force[i, j]
@@ -96,6 +98,7 @@ def iterate_equilibrium(
         make_newton_matrix(t, s, b, i, x.trial, x.still, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
         for j in range(t.nv):
             x.step[i, j] = -x.force[i, j]
+        hold_prescribed(t, b.x.width, i, x.still, b.matrix, x.step)
         if lu_factor(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots) != 0:
             return _SINGULAR
         lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.step)

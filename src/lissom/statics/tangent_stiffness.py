@@ -26,7 +26,8 @@ def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) ->
     Args:
         q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero. t: time of the loads [s].
     Returns:
-        shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium.
+        shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium. Rows and columns of
+        prescribed coordinates are those of the identity.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact derivative of the discrete model; a user's own actuator is differenced.

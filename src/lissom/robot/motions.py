@@ -1,0 +1,109 @@
+"""Prescribed motions of joints: functions of time that their coordinates follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.robot import checks
+from lissom.robot.functions import Tabulated
+
+_STEP = 2e-3  # of the differences [s]
+_FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
+_SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
+Kinematics = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]
+
+
+@final
+@dataclass(frozen=True)
+class JointMotion:
+    """Prescribed coordinates of a joint; the forces they need come out as multipliers.
+
+    Args:
+        name: unique among the motions.
+        link: whose joint it is; not spherical or free.
+        position: of all coordinates of the joint [rad, m], a number if there is one: a constant or a function of t [s].
+        velocity: its rate, a function of t [rad/s, m/s]; None differentiates the position.
+        acceleration: the rate of that [rad/s², m/s²]; None differentiates the velocity where it is given.
+
+    Accuracy: derivatives that are left out are exact for constants and cubic tables, and otherwise differences of
+    eighth order over 8 ms to each side: 1e-9 relative up to 10 Hz. The functions are then asked for times before 0 too.
+    """
+
+    name: str
+    link: str
+    position: Any
+    velocity: Any = None
+    acceleration: Any = None
+
+    def check(self, where: str, size: int) -> None:
+        """Raise ModelError where the description breaks a rule; size is the number of coordinates."""
+        for name in ("velocity", "acceleration"):
+            value = getattr(self, name)
+            checks.require(value is None or callable(value), f"{where}: {name}", "must be a function of t", value)
+        self.kinematics(where, size)(0.0)
+
+    def kinematics(self, where: str, size: int) -> Kinematics:
+        """Position, velocity and acceleration, each of shape (size,), as a function of t."""
+        q = _rows(self.position, size, f"{where}: position")
+        if not callable(self.position):
+            constant, zero = q(0.0), np.zeros(size)
+            return lambda t: (constant, zero, zero)
+        if self.velocity is None:
+            v = _tabulated(self.position, 1, size) or _differenced(q, _FIRST)
+        else:
+            v = _rows(self.velocity, size, f"{where}: velocity")
+        if self.acceleration is not None:
+            a = _rows(self.acceleration, size, f"{where}: acceleration")
+        elif self.velocity is not None:
+            a = _tabulated(self.velocity, 1, size) or _differenced(v, _FIRST)
+        else:
+            a = _tabulated(self.position, 2, size) or _differenced(q, _SECOND)
+        return lambda t: (q(t), v(t), a(t))
+
+
+def _rows(value: Any, size: int, where: str) -> Callable[[float], np.ndarray]:
+    """A constant or a function of t as a function of t that returns (size,)."""
+    shape = () if size == 1 else (size,)
+    if callable(value):
+        return lambda t: np.atleast_1d(_called(value, t, shape, where))
+    rule = f"must be finite, of shape {shape}, or a function of t"
+    constant = np.atleast_1d(checks.array(_scalar(value) if size == 1 else value, shape, where, rule))
+    return lambda t: constant
+
+
+def _called(function: Callable[[float], Any], t: float, shape: tuple[int, ...], where: str) -> np.ndarray:
+    if shape:
+        return checks.call(function, t, shape, where)
+    return checks.call(lambda time: _scalar(function(time)), t, shape, where)
+
+
+def _scalar(value: Any) -> Any:
+    """A list of one number as that number."""
+    return value[0] if np.shape(value) == (1,) else value
+
+
+def _tabulated(value: Any, order: int, size: int) -> Callable[[float], np.ndarray] | None:
+    """The exact derivative of a cubic table; None for other functions."""
+    if not isinstance(value, Tabulated) or value.interpolation != "cubic":
+        return None
+    return lambda t: np.reshape(value.slope(t, order), size)
+
+
+def _differenced(
+    function: Callable[[float], np.ndarray], weights: tuple[tuple[int, float], ...]
+) -> Callable[[float], np.ndarray]:
+    """First or second derivative by central differences of eighth order."""
+    second = weights is _SECOND
+
+    def derivative(t: float) -> np.ndarray:
+        total = -205 / 72 * function(t) if second else np.zeros_like(function(t))
+        for k, weight in weights:
+            ahead, behind = function(t + k * _STEP), function(t - k * _STEP)
+            total = total + weight * (ahead + behind if second else ahead - behind)
+        return total / (_STEP * _STEP if second else _STEP)
+
+    return derivative
