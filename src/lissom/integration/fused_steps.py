@@ -272,7 +272,7 @@ class FusedSteps:
             varying = model.load_varies
             host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
         if model.n_multipliers:
-            host["held"][:n] = [model.motions(t)[0] for t in times]
+            host["held"][:n] = [model.held_positions(t) for t in times]
         host["counts"][0] = 0, 0, 0, w.user is self and self.last is here  # then its matrix is still there
         w.run()
         done, evaluations, matrices, _ = host["counts"][0].tolist()

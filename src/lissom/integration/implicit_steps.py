@@ -71,7 +71,7 @@ class ImplicitSteps:
         c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
         kept, self.factors = self.factors, None
         change = np.zeros(model.nv)
-        change[self.held] = model.motions(s.t + h)[0] - s.q[model.dof_q[self.held]] - move[self.held]
+        change[self.held] = model.held_positions(s.t + h) - s.q[model.dof_q[self.held]] - move[self.held]
         move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
         last, rate = np.inf, 1.0

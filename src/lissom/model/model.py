@@ -32,8 +32,8 @@ class Model:
         elastic_*: K and D in compressed rows.
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
         load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
-        motion_*: names and velocity coordinates of prescribed motions; functions of t that return position, velocity
-        and acceleration.
+        motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
+        acceleration.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
         segment_*: straight pieces of tendons between two points (node, position).
         channel_gain (n_channels, nu): tensions and chamber pressures from u; joint_gain (nv, nu): joint forces from u;
@@ -136,10 +136,15 @@ class Model:
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_multipliers,)."""
-        if not self.motion_functions:
-            return np.zeros(0), np.zeros(0), np.zeros(0)
-        q, v, a = zip(*(function(t) for function in self.motion_functions))
-        return np.concatenate(q), np.concatenate(v), np.concatenate(a)
+        known = self.cache.get("motions")
+        if known is None or known[0] != t:
+            rows = [[x for functions in self.motion_functions for x in functions[order](t)] for order in range(3)]
+            known = self.cache["motions"] = (t, tuple(np.array(row) for row in rows))
+        return known[1]
+
+    def held_positions(self, t: float) -> list[float]:
+        """Positions of the prescribed coordinates at time t."""
+        return [x for position, _, _ in self.motion_functions for x in position(t)]
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What `make` returned for this key, made again only if _KEPT newer things have pushed it out."""

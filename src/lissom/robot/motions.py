@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -14,7 +15,7 @@ from lissom.robot.functions import Tabulated
 _STEP = 2e-3  # of the differences [s]
 _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
 _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
-Kinematics = Callable[[float], tuple[np.ndarray, np.ndarray, np.ndarray]]
+Values = Callable[[float], list[float]]
 
 
 @final
@@ -44,41 +45,47 @@ class JointMotion:
         for name in ("velocity", "acceleration"):
             value = getattr(self, name)
             checks.require(value is None or callable(value), f"{where}: {name}", "must be a function of t", value)
-        self.kinematics(where, size)(0.0)
+        for function in self.kinematics(where, size):
+            function(0.0)
 
-    def kinematics(self, where: str, size: int) -> Kinematics:
-        """Position, velocity and acceleration, each of shape (size,), as a function of t."""
-        q = _rows(self.position, size, f"{where}: position")
+    def kinematics(self, where: str, size: int) -> tuple[Values, Values, Values]:
+        """Position, velocity and acceleration as functions of t that return `size` numbers."""
+        q = _values(self.position, size, f"{where}: position")
         if not callable(self.position):
-            constant, zero = q(0.0), np.zeros(size)
-            return lambda t: (constant, zero, zero)
+            zero = [0.0] * size
+            return q, lambda t: zero, lambda t: zero
         if self.velocity is None:
             v = _tabulated(self.position, 1, size) or _differenced(q, _FIRST)
         else:
-            v = _rows(self.velocity, size, f"{where}: velocity")
+            v = _values(self.velocity, size, f"{where}: velocity")
         if self.acceleration is not None:
-            a = _rows(self.acceleration, size, f"{where}: acceleration")
+            a = _values(self.acceleration, size, f"{where}: acceleration")
         elif self.velocity is not None:
             a = _tabulated(self.velocity, 1, size) or _differenced(v, _FIRST)
         else:
             a = _tabulated(self.position, 2, size) or _differenced(q, _SECOND)
-        return lambda t: (q(t), v(t), a(t))
+        return q, v, a
 
 
-def _rows(value: Any, size: int, where: str) -> Callable[[float], np.ndarray]:
-    """A constant or a function of t as a function of t that returns (size,)."""
+def _values(value: Any, size: int, where: str) -> Values:
+    """A constant or a function of t as a function of t that returns a list of finite numbers."""
     shape = () if size == 1 else (size,)
-    if callable(value):
-        return lambda t: np.atleast_1d(_called(value, t, shape, where))
-    rule = f"must be finite, of shape {shape}, or a function of t"
-    constant = np.atleast_1d(checks.array(_scalar(value) if size == 1 else value, shape, where, rule))
-    return lambda t: constant
+    if not callable(value):
+        rule = f"must be finite, of shape {shape}, or a function of t"
+        row = np.atleast_1d(checks.array(_scalar(value) if size == 1 else value, shape, where, rule)).tolist()
+        return lambda t: row
 
+    def of_time(t: float) -> list[float]:
+        return np.atleast_1d(checks.call(lambda time: _scalar(value(time)), t, shape, where)).tolist()
 
-def _called(function: Callable[[float], Any], t: float, shape: tuple[int, ...], where: str) -> np.ndarray:
-    if shape:
-        return checks.call(function, t, shape, where)
-    return checks.call(lambda time: _scalar(function(time)), t, shape, where)
+    def quickly(t: float) -> list[float]:
+        try:
+            number = value(t)
+        except Exception:
+            return of_time(t)  # says what failed
+        return [number] if type(number) is float and isfinite(number) else of_time(t)
+
+    return quickly if size == 1 else of_time
 
 
 def _scalar(value: Any) -> Any:
@@ -86,24 +93,23 @@ def _scalar(value: Any) -> Any:
     return value[0] if np.shape(value) == (1,) else value
 
 
-def _tabulated(value: Any, order: int, size: int) -> Callable[[float], np.ndarray] | None:
+def _tabulated(value: Any, order: int, size: int) -> Values | None:
     """The exact derivative of a cubic table; None for other functions."""
     if not isinstance(value, Tabulated) or value.interpolation != "cubic":
         return None
-    return lambda t: np.reshape(value.slope(t, order), size)
+    return lambda t: np.reshape(value.slope(t, order), size).tolist()
 
 
-def _differenced(
-    function: Callable[[float], np.ndarray], weights: tuple[tuple[int, float], ...]
-) -> Callable[[float], np.ndarray]:
+def _differenced(function: Values, weights: tuple[tuple[int, float], ...]) -> Values:
     """First or second derivative by central differences of eighth order."""
     second = weights is _SECOND
 
-    def derivative(t: float) -> np.ndarray:
-        total = -205 / 72 * function(t) if second else np.zeros_like(function(t))
+    def derivative(t: float) -> list[float]:
+        here = np.array(function(t))
+        total = -205 / 72 * here if second else 0.0 * here
         for k, weight in weights:
-            ahead, behind = function(t + k * _STEP), function(t - k * _STEP)
-            total = total + weight * (ahead + behind if second else ahead - behind)
-        return total / (_STEP * _STEP if second else _STEP)
+            ahead, behind = np.array(function(t + k * _STEP)), np.array(function(t - k * _STEP))
+            total += weight * (ahead + behind if second else ahead - behind)
+        return (total / (_STEP * _STEP if second else _STEP)).tolist()
 
     return derivative
