@@ -57,6 +57,8 @@ _PUBLIC = {
         "frame_twist",
     ),
     "dynamics.inverse_dynamics": ("external_force", "inverse_dynamics"),
+    "dynamics.inverse_dynamics_tangent": ("inverse_dynamics_tangent",),
+    "dynamics.kinematics_derivatives": ("frame_acceleration_derivatives", "frame_twist_derivatives"),
     "dynamics.inverse_dynamics_derivatives": ("inverse_dynamics_derivatives",),
     "dynamics.forward_dynamics": ("forward_dynamics",),
     "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),

@@ -151,15 +151,15 @@ def _entries(rows: np.ndarray) -> np.ndarray:
     return np.array([[*key, *found[key]] for key in sorted(found)]).reshape(-1, 18)
 
 
-def path_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Column stretches of the path from the base to each dynamic node, its own included."""
-    return stretches(_path_blocks(model))
+def path_ranges(model: Model, nodes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
+    """Column stretches of the path from the base to each of the first nodes, its own included; None: all that carry."""
+    return stretches(_path_blocks(model, model.n_dynamic if nodes is None else nodes))
 
 
 def reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
     of the nodes that straight tendon pieces tie to them."""
-    path = _path_blocks(model)
+    path = _path_blocks(model, model.n_dynamic)
     reach = path.copy()
     for a, b in model.segment_node:
         for one, two in ((a, b), (b, a)):
@@ -171,10 +171,10 @@ def reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return stretches(reach)
 
 
-def _path_blocks(model: Model) -> np.ndarray:
-    """Whether each block of eight columns holds a column of the path to each dynamic node."""
-    blocks = np.zeros((model.n_dynamic, column_width(model) // 8), dtype=bool)
-    for k in range(model.n_dynamic):
+def _path_blocks(model: Model, nodes: int) -> np.ndarray:
+    """Whether each block of eight columns holds a column of the path to each node."""
+    blocks = np.zeros((nodes, column_width(model) // 8), dtype=bool)
+    for k in range(nodes):
         if model.node_parent[k] >= 0:
             blocks[k] = blocks[model.node_parent[k]]
         blocks[k] |= own_blocks(model, k)

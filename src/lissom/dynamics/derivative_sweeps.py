@@ -46,17 +46,17 @@ class DerivativeBuffers:
     H: wp.array2d(dtype=mat6)
 
 
-def derivative_buffers(model: Model, batch: int) -> DerivativeBuffers:
-    """Buffers of derivative_sweeps for a batch."""
+def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffers:
+    """Buffers for a batch and the first so many nodes; None: all that carry something."""
+    count = model.n_dynamic if nodes is None else nodes
     b = DerivativeBuffers()
     b.x = column_tables(model)
-    tables = {"path_start": path_ranges, "reach_start": reach_ranges, "end_start": segment_ends}
-    for name, make in tables.items():
-        start, values = make(model)
+    tables = {"path_start": path_ranges(model, count), "reach_start": reach_ranges(model)}
+    for name, (start, values) in (tables | {"end_start": segment_ends(model)}).items():
         rest = "end" if name == "end_start" else name.replace("start", "range")
         setattr(b, name, wp.array(start, dtype=wp.int32, device=model.device))
         setattr(b, rest, wp.array(values, dtype=wp.int32, device=model.device))
-    sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * model.n_dynamic * b.x.width
+    sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
     for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
         size = (batch, sums if name[0] == "W" else nodes)
         setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))

@@ -163,7 +163,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
     Raises:
         ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
     """
-    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
     g = _node_poses(wide, q)
     world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
     out = np.concatenate([g, world], axis=-3)[..., nodes, :, :] @ placements
@@ -180,7 +180,7 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
         ModelError, ShapeError: as frame_pose.
     Source: SoRoSim 2022 eq. (16).
     """
-    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
     lead, w = _run_motion(wide, q, v)
     return _in_frames(w.result("twist", lead, wide.n_nodes, 6), nodes, placements, single)
 
@@ -195,7 +195,7 @@ def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str,
         ModelError, ShapeError: as frame_pose.
     Source: SoRoSim 2022 eq. (17).
     """
-    wide, nodes, placements, single = _frames(model, link_or_frame, s)
+    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
     lead, w = _run_motion(wide, q, v, a)
     return _in_frames(w.result("acc", lead, wide.n_nodes, 6), nodes, placements, single)
 
@@ -210,7 +210,8 @@ def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, sing
     return out[..., 0, :] if single else out
 
 
-def _frames(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
+def frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
+    """The model with nodes for the named frames, those nodes, the frames in them, and whether there is just one."""
     try:
         abscissae = np.asarray(s, dtype=np.float64)
     except (TypeError, ValueError):
@@ -222,7 +223,7 @@ def _frames(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndar
 
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
-    wide, nodes, placements, single = _frames(model, name, s)
+    wide, nodes, placements, single = frames_of(model, name, s)
 
     def make(robot: Model, batch: int) -> Workspace:
         size = 6 * robot.nv * len(nodes)

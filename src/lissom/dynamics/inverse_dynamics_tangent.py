@@ -1,0 +1,346 @@
+"""Directional derivative of inverse dynamics by two sweeps of vectors: no columns, at a small multiple of its cost.
+
+Outward, with δΩ, δΩ̇, δΩ̈ the changes of Ω and its rates along (dq, dv, da), and x the displacement of a node, w and z
+what its twist and acceleration change by, all in the base frame and summed along the path:
+
+    e = Ad_g T δΩ,   e₁ = Ad_g d/dt(T δΩ),   e₂ = Ad_g d²/dt²(T δΩ)                                       (1)
+    x = x_p + e,   w = w_p + e₁ + ad_η e,   z = z_p + e₂ + 2 ad_η e₁ + (ad_a + ad_η²) e                     (2)
+
+For a spherical or free joint, S = Ad_g Φ and the η_p, a_p of its parent,
+
+    x = x_p + S dq,   w = w_p + S dv + ad_{η_p} S dq
+    z = z_p + S da + (ad_η + ad_{η_p}) S dv + (ad_{a_p} + ad_{η_p}²) S dq                                  (3)
+
+Here w = Ad_g δη_B and z − ad_η w = Ad_g δη̇_B, η_B the body twist, so that each node needs more wrench by
+
+    δF = Ad_g⁻ᵀ (M δη̇_B − ad_{δη_B}ᵀ M η_B − ad_{η_B}ᵀ M δη_B) + H x                                     (4)
+
+with H as in inverse_dynamics_derivatives. Inward, with Fᶜ the wrench summed over a subtree, y = Tᵀ Ad_gᵀ Fᶜ:
+
+    δFᶜ_α = δF_α + Σ_{β child of α} (δFᶜ_β + adbar_{Fᶜ_β} e_β)                                             (5)
+    δy = Tᵀ Ad_gᵀ δFᶜ + ∂(Tᵀ f)/∂Ω δΩ at f = Ad_gᵀ Fᶜ,   δτ = Zᵀ δy + κ (Φ₁ᵀ adbar_y δξ₂ − Φ₂ᵀ adbar_y δξ₁)  (6)
+
+Source: Boyer 2023 §VII.B, moved to the base frame and to Magnus intervals.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import sweeps
+from lissom.dynamics.column_tables import Matrix
+from lissom.dynamics.elasticity import elastic_rows, group_spring_stiffness
+from lissom.dynamics.inverse_dynamics import load_wrenches, recursive_newton_euler
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, filled
+from lissom.errors import ShapeError
+from lissom.lie import magnus, se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import EXP, Tables
+
+wp.set_module_options(kernel_options())
+
+
+@wp.struct
+class NodeChange:
+    """What a direction leaves at a node: x, w, z of (2), own e, δΩ, δξ₁, δξ₂, and the change of its wrench."""
+
+    x: vec6
+    w: vec6
+    z: vec6
+    e: vec6
+    Omega: vec6
+    xi1: vec6
+    xi2: vec6
+    F: vec6
+
+
+@wp.struct
+class Direction:
+    """A direction (dq, dv, da) by instance and coordinate, and the changes along it by (instance, node)."""
+
+    dq: wp.array2d(dtype=wp.float64)
+    dv: wp.array2d(dtype=wp.float64)
+    da: wp.array2d(dtype=wp.float64)
+    node: wp.array2d(dtype=NodeChange)
+
+
+@wp.func
+def pair_apply(A: wp.mat33d, B: wp.mat33d, y: vec6) -> vec6:
+    """[[A, 0], [B, A]] y."""
+    w = se3.angular(y)
+    return se3.join(A * w, B * w + A * se3.linear(y))
+
+
+@wp.func
+def interval_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """e, e₁, e₂ of (1) for an EXP node."""
+    start = t.node[k].run_start
+    run_v = t.node[k].run_v
+    x = sweeps.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, t.node[k].q_shift, q, v, a)
+    y = sweeps.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, 0, d.dq, d.dv, d.da)
+    xi1 = s.node[i, k].xi1
+    xi2 = s.node[i, k].xi2
+    h = t.node[k].h
+    kappa = t.node[k].kappa
+    two = so3.TWO * kappa
+    d_Omega = magnus.omega_dot(xi1, xi2, y[0], y[1], h, kappa)
+    d_dot = magnus.omega_dot(xi1, xi2, y[2], y[3], h, kappa) + kappa * (se3.ad(y[0], x[3]) + se3.ad(x[2], y[1]))
+    d_ddot = magnus.omega_dot(xi1, xi2, y[4], y[5], h, kappa) + kappa * (se3.ad(y[0], x[5]) + se3.ad(x[4], y[1]))
+    d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))
+    Omega = s.node[i, k].Omega
+    c = s.node[i, k].stumpff
+    rate = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
+    rate_2 = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + two * se3.ad(x[2], x[3])
+    A0, B0 = se3.tangent(Omega, c)
+    A1, B1 = se3.tangent_dot(Omega, rate, c)
+    A2, B2 = se3.tangent_ddot(Omega, rate, rate_2, c)
+    e1 = pair_apply(A0, B0, d_dot) + pair_apply(A1, B1, d_Omega)
+    e2 = pair_apply(A0, B0, d_ddot) + so3.TWO * pair_apply(A1, B1, d_dot) + pair_apply(A2, B2, d_Omega)
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    d.node[i, k].Omega = d_Omega
+    d.node[i, k].xi1 = y[0]
+    d.node[i, k].xi2 = y[1]
+    return se3.Ad(R, p, pair_apply(A0, B0, d_Omega)), se3.Ad(R, p, e1), se3.Ad(R, p, e2)
+
+
+@wp.func
+def outward_change(
+    t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
+):
+    """x, w and z of node k by (2) or (3), from the motion left in s."""
+    parent = t.node[k].parent
+    x = vec6()
+    w = vec6()
+    z = vec6()
+    eta_p = vec6()
+    acc_p = acc_base
+    if parent >= 0:
+        x = d.node[i, parent].x
+        w = d.node[i, parent].w
+        z = d.node[i, parent].z
+        eta_p = s.node[i, parent].eta
+        acc_p = s.node[i, parent].acc
+    eta = s.node[i, k].eta
+    e = vec6()
+    if t.node[k].kind == EXP:
+        own, e1, e2 = interval_changes(t, s, d, i, k, q, v, a)
+        e += own
+        turned = se3.ad(eta, e)
+        w += e1 + turned
+        z += e2 + se3.ad(eta, so3.TWO * e1 + turned) + se3.ad(s.node[i, k].acc, e)
+    else:
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        e += se3.Ad(R, p, sweeps.group_twist(t, d.dq, i, k))
+        e1 = se3.Ad(R, p, sweeps.group_twist(t, d.dv, i, k))
+        turned = se3.ad(eta_p, e)
+        w += e1 + turned
+        z += se3.Ad(R, p, sweeps.group_twist(t, d.da, i, k)) + se3.ad(eta, e1) + se3.ad(eta_p, e1 + turned)
+        z += se3.ad(acc_p, e)
+    d.node[i, k].e = e
+    d.node[i, k].x = x + e
+    d.node[i, k].w = w
+    d.node[i, k].z = z
+
+
+@wp.func
+def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int):
+    """δF of (4) without external loads."""
+    F = vec6()
+    if t.node[k].has_inertia != 0:
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        eta = s.node[i, k].eta
+        w = d.node[i, k].w
+        eta_B = se3.Ad_inverse(R, p, eta)
+        d_eta_B = se3.Ad_inverse(R, p, w)
+        d_acc_B = se3.Ad_inverse(R, p, d.node[i, k].z - se3.ad(eta, w))
+        F_B = sweeps.inertia_apply(t, k, d_acc_B)
+        F_B += se3.coad(d_eta_B, sweeps.inertia_apply(t, k, eta_B))
+        F_B += se3.coad(eta_B, sweeps.inertia_apply(t, k, d_eta_B))
+        F = se3.Ad_dual(R, p, F_B)
+    d.node[i, k].F = F
+
+
+@wp.func
+def change_loads(t: Tables, s: Scratch, d: Direction, i: int, wrench: wp.array(dtype=vec6)):
+    """Add H x of (4), for the loads fixed in the world: a load that turns with its body has none."""
+    for j in range(t.load_node.shape[0]):
+        if t.load_is_body[j] == 0:
+            k = t.load_node[j]
+            turn = se3.angular(d.node[i, k].x)
+            r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
+            f = wp.cross(se3.linear(wrench[j]), turn)
+            m = wp.cross(se3.angular(wrench[j]), turn)
+            d.node[i, k].F = d.node[i, k].F - se3.join(wp.cross(r, f) + m, f)
+
+
+@wp.func
+def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matrix):
+    """Hand the wrench of node k and its change (5) to its parent, and project the change by (6)."""
+    F = s.node[i, k].F
+    dF = d.node[i, k].F
+    parent = t.node[k].parent
+    if parent >= 0:
+        s.node[i, parent].F = s.node[i, parent].F + F
+        d.node[i, parent].F = d.node[i, parent].F + dF + se3.coad(d.node[i, k].e, F)
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    df = se3.Ad_transpose(R, p, dF)
+    if t.node[k].kind == EXP:
+        c = s.node[i, k].stumpff
+        Omega = s.node[i, k].Omega
+        f = se3.Ad_transpose(R, p, F)
+        y = se3.relative_wrench(Omega, f, c)
+        dy = se3.relative_wrench(Omega, df, c) + wrench_turn(Omega, f, d.node[i, k].Omega, c)
+        kappa = t.node[k].kappa
+        y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
+        y1 += kappa * se3.coad(d.node[i, k].xi2, y)
+        y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
+        sweeps.project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+    else:
+        at = t.node[k].v_start
+        for r in range(6):
+            if at + r < t.node[k].v_stop:
+                tau[i, at + r] = tau[i, at + r] + df[r]
+
+
+@wp.func
+def wrench_turn(Omega: vec6, f: vec6, d_Omega: vec6, c: so3.vec10) -> vec6:
+    """∂(Tᵀ f)/∂Ω δΩ of (6) at fixed f."""
+    w = se3.angular(Omega)
+    n = se3.linear(f)
+    turn = se3.angular(d_Omega)
+    K_n = so3.tangent_transpose_derivative(w, n, c)
+    K_m = so3.tangent_transpose_derivative(w, se3.angular(f), c)
+    L = so3.tangent_transpose_derivative_2(w, n, se3.linear(Omega), c)
+    return se3.join((K_m + L) * turn + K_n * se3.linear(d_Omega), K_n * turn)
+
+
+@wp.func
+def change_springs(t: Tables, i: int, q: Matrix, dq: Matrix, tau: Matrix):
+    """Add what the springs of spherical and free joints answer."""
+    for j in range(t.group_node.shape[0]):
+        k = t.group_node[j]
+        start = t.node[k].v_start
+        y = group_spring_stiffness(t, j, i, q) * sweeps.group_twist(t, dq, i, k)
+        for r in range(6):
+            if start + r < t.node[k].v_stop:
+                tau[i, start + r] = tau[i, start + r] + y[r]
+
+
+@wp.kernel
+def inverse_dynamics_tangent_kernel(
+    t: Tables,
+    s: Scratch,
+    d: Direction,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    gravity: wp.array(dtype=vec3),
+    load: wp.array(dtype=vec6),
+    terms: wp.array(dtype=wp.int32),
+    own_dof: wp.array(dtype=wp.int32),
+    no_rest: wp.array(dtype=wp.float64),
+    tau: Matrix,
+    first: int,
+):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, d.dq, d.dv, d.da)
+    refused = s.status[i]
+    sweeps.inspect(t, s, i, q, v, a)
+    if s.status[i] == 0:
+        s.status[i] = refused
+    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load, terms[1])
+    for k in range(t.n_dynamic):
+        outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
+        newton_euler_change(t, s, d, i, k)
+    if terms[1] != 0:
+        change_loads(t, s, d, i, load)
+    for j in range(t.nv):
+        tau[i, j] = so3.ZERO
+    for step in range(t.n_dynamic):
+        inward_change(t, s, d, i, t.n_dynamic - 1 - step, tau)
+    if terms[0] != 0:
+        elastic_rows(
+            t.nv, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping,
+            own_dof, no_rest, i, d.dq, d.dv, tau,
+        )  # fmt: skip
+        change_springs(t, i, q, d.dq, tau)
+    sweeps.inspect_result(s, i, tau)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    shapes = {name: (model.nv,) for name in ("v", "a", "dq", "dv", "da", "tau")}
+    w = Workspace(model, batch, {"q": (model.nq,), **shapes})
+    on = w.on_device
+    d = Direction()
+    d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]
+    d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
+    gravity = w.buffer("gravity", (1,), vec3)
+    load = w.buffer("load", (len(model.load_wrench),), vec6)
+    terms = w.buffer("terms", (2,), wp.int32)
+    own_dof = wp.array(np.arange(model.nv), dtype=wp.int32, device=model.device)
+    no_rest = wp.zeros(model.nv, dtype=wp.float64, device=model.device)
+    state = [w.tables, w.scratch, d, on["q"], on["v"], on["a"]]
+    w.record(inverse_dynamics_tangent_kernel, [*state, gravity, load, terms, own_dof, no_rest, on["tau"]])
+    return w
+
+
+def inverse_dynamics_tangent(
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    dq: Any = None,
+    dv: Any = None,
+    da: Any = None,
+    *,
+    gravity: bool = True,
+    elastic: bool = True,
+    loads: bool = True,
+    t: float = 0.0,
+) -> np.ndarray:
+    """Directional derivative of inverse_dynamics, by two sweeps.
+
+        δτ = ∂τ/∂q dq + ∂τ/∂v dv + ∂τ/∂a da
+
+    One direction costs two to three inverse dynamics, whatever nv; all columns at once are cheaper by
+    inverse_dynamics_derivatives.
+
+    Args:
+        q: configuration, shape (..., nq) [rad, m, or strain units]. v, a: velocity and acceleration, shape (..., nv).
+        dq, dv, da: the direction, each of shape (..., nv) or None for zero; dq is a tangent vector of `integrate`, and
+            v and a are held fixed along it. Leading axes broadcast with those of q, v and a.
+        gravity, elastic, loads, t: as inverse_dynamics.
+    Returns:
+        dtau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
+    Raises:
+        ShapeError: the argument, the expected and the received shape, or what is not finite.
+    Accuracy: exact derivative of the discrete model, to rounding. Cost: O(nodes).
+    Source: Boyer 2023 §VII.B, in the base frame.
+    """
+    still = np.zeros(model.nv)
+    given = {name: still if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
+    w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
+    w.host["gravity"][0] = model.gravity if gravity else 0.0
+    w.host["terms"][:] = elastic, loads
+    if loads and model.load_wrench:
+        w.host["load"][:] = load_wrenches(model, t)
+    w.run()
+    if w.status.any():
+        for name in given:
+            if not np.isfinite(w.host[name]).all():
+                raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+        w.raise_for_status()
+    return w.result("tau", lead, model.nv)
