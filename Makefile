@@ -31,7 +31,12 @@ docs: $(VENV)/.docs
 	@echo "wrote site/index.html"
 
 bench: $(BENCH)/.made
-	$(BENCH)/bin/python benchmarks/run.py $(ARGS)
+	@mkdir -p out
+	$(BENCH)/bin/python benchmarks/run.py
+	$(BENCH)/bin/python benchmarks/timing.py
+	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
+	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
+	$(BENCH)/bin/python benchmarks/cantilever_drop.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) site out build dist
