@@ -165,6 +165,13 @@ def integrate_bdf(
     while t < duration:
         stop = min(duration, sample * period)
         solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
+        if times is None and not np.isfinite(period):
+            found = _at_once(f, solver, t, x, stop)
+            if found is not None:
+                steps += len(found[0])
+                yield *found, np.array([f.inputs(at, *_split(model, row)) for at, row in zip(*found)]), steps
+                return
+            solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
         _guarded(f, t, steps, solver.init_step, t, x)
         while t < stop:
             result = _guarded(f, t, steps, solver.step, stop, method="onestep", tstop=stop)
@@ -189,6 +196,22 @@ def integrate_bdf(
         if np.isfinite(period) and t < duration:
             f.held = f.law(t, *_split(model, x))
             sample += 1
+
+
+def _at_once(
+    f: StateDerivative, solver: Any, t: float, x: np.ndarray, stop: float
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """All steps from t to stop in one call, which is fastest: times and states. None where one fails: going step by
+    step then meets the same failure, and keeps what came before it."""
+    counts = f.evaluations, f.jacobians
+    try:
+        result = solver.solve(np.array([t, stop]), x)
+    except Exception:
+        result = None
+    if result is not None and result.success and f.error is None and len(result.t) <= _MAX_STEPS:
+        return np.array(result.t)[1:], np.array(result.y)[1:]
+    f.evaluations, f.jacobians, f.error, f.not_finite = *counts, None, 0
+    return None
 
 
 def _solver(f: StateDerivative, rtol: float, atol: float, largest: float, least: float) -> Any:

@@ -193,6 +193,12 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
         operation = _BINARY[type(node.op)]
         operation = _FAST[operation] if fast else operation
         left, right = _closure(node.left, variable, text, fast), _closure(node.right, variable, text, fast)
+        if isinstance(node.left, ast.Constant):  # what does not vary is not called for
+            first = left(0.0)
+            return lambda value: operation(first, right(value))
+        if isinstance(node.right, ast.Constant):
+            second = right(0.0)
+            return lambda value: operation(left(value), second)
         return lambda value: operation(left(value), right(value))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _FUNCTIONS:
         function = _FUNCTIONS[node.func.id]
