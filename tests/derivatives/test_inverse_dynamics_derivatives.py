@@ -46,6 +46,7 @@ def test_derivatives_of_inverse_dynamics(seed):
 
     assert close(dq, differences(lambda d: tau(ls.integrate(model, q, d), v), model.nv))
     assert close(dv, differences(lambda d: tau(q, v + d), model.nv))
+    assert close(da, differences(lambda d: ls.inverse_dynamics(model, q, v, a + d, t=TIME), model.nv))
     assert close(da, ls.mass_matrix(model, q), 1e-12)
 
 

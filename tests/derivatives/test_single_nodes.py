@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 # The operators in 60 digits of the Lie layer's tests.
-from lie.exact_lie import DIGITS, STEP, ad, numbers, power_series, rounded
+from lie.exact_lie import DIGITS, STEP, ad, hat, numbers, power_series, rounded
 
 import lissom as ls
 
@@ -19,6 +19,7 @@ LENGTH, RADIUS, DENSITY = 0.4, 0.02, 1100.0
 GRAVITY = (1.5, -2.0, -9.0)
 PHI = {
     "revolute": (ls.JointRevolute((0.6, 0.0, 0.8)), [(0.6, 0.0, 0.8, 0.0, 0.0, 0.0)]),
+    "helical": (ls.JointHelical((0.6, 0.0, 0.8), 0.25), [(0.6, 0.0, 0.8, 0.15, 0.0, 0.2)]),
     "prismatic": (ls.JointPrismatic((0.0, 0.6, 0.8)), [(0.0, 0.0, 0.0, 0.0, 0.6, 0.8)]),
     "cylindrical": (ls.JointCylindrical((0.0, 1.0, 0.0)), [(0, 1, 0, 0, 0, 0), (0, 0, 0, 0, 1, 0)]),
 }
@@ -29,16 +30,22 @@ def twisted(s):
     return np.array([2.0 * s, 1.0 - s, 3.0 * s, 1.0, 0.1 * s, -0.2])
 
 
-def rigid_case(kind):
-    """Model, (Φ₁, Φ₂, ξ*₁, ξ*₂, h, κ) and inertia of a body on a joint."""
-    joint, columns = PHI[kind]
+def body_on(kind, joint):
+    """Model and inertia of a body on a joint."""
     robot = ls.Robot(kind, gravity=GRAVITY)
     com, moments, mass = np.array([0.1, -0.2, 0.3]), np.diag([0.03, 0.04, 0.05]), 1.7
     robot.add_link("body", ls.RigidBody(mass, tuple(com), moments), joint)
     c = np.array([[0, -com[2], com[1]], [com[2], 0, -com[0]], [-com[1], com[0], 0]])
     M = np.block([[moments - mass * c @ c, mass * c], [-mass * c, mass * np.eye(3)]])
+    return robot.build(), M
+
+
+def rigid_case(kind):
+    """Model, (Φ₁, Φ₂, ξ*₁, ξ*₂, h, κ) and inertia of a body on a joint."""
+    joint, columns = PHI[kind]
+    model, M = body_on(kind, joint)
     Phi = np.array(columns, dtype=float).T
-    return robot.build(), (Phi, Phi, np.zeros(6), np.zeros(6), 1.0, 0.0), M
+    return model, (Phi, Phi, np.zeros(6), np.zeros(6), 1.0, 0.0), M
 
 
 def rod_case():
@@ -108,6 +115,42 @@ def test_derivatives_of_one_node(kind):
         assert np.allclose(ls.inverse_dynamics(model, q, v, a, elastic=False), value, rtol=0, atol=1e-12 * _size(value))
         for ours, theirs in zip(found, exact, strict=True):
             assert np.abs(ours - theirs).max() <= 1e-10 * _size(theirs)
+
+
+def exact_group_dynamics(q, M, size):
+    """τ(δ, v, a) of a spherical or free joint at q ⊕ δ: S = Φ, the first columns of the identity, in (2)."""
+    x = numbers(q[:4])
+    w, u = x[0], x[1:4]
+    square = w * w + u.dot(u)
+    G = numbers(GRAVITY)
+    turned = ((w * w - u.dot(u)) * G + 2 * u * u.dot(G) + 2 * w * hat(G).dot(u)) / square  # Rᵀ G
+    Phi, M, G_B = numbers(np.eye(6)[:, :size]), numbers(M), np.concatenate([numbers(np.zeros(3)), turned])
+
+    def tau(d, v, a):
+        eta = Phi.dot(v)
+        acceleration = Phi.dot(a) - operator(-Phi.dot(d), 0).dot(G_B)
+        return Phi.T.dot(M.dot(acceleration) - ad(eta).T.dot(M.dot(eta)))
+
+    return tau
+
+
+@pytest.mark.parametrize("joint", [ls.JointSpherical(), ls.JointFree()], ids=["spherical", "free"])
+def test_derivatives_of_one_group_joint(joint):
+    """The same for joints that hold a pose: their derivatives along q ⊕ δ at fixed v and a."""
+    model, M = body_on("group", joint)
+    rng = np.random.default_rng(8)
+    q = rng.normal(size=model.nq)
+    q[:4] /= np.linalg.norm(q[:4])
+    v, a = rng.normal(size=(2, model.nv))
+    found = ls.inverse_dynamics_derivatives(model, q, v, a)
+    with mpmath.workdps(DIGITS):
+        tau = exact_group_dynamics(q, M, model.nv)
+        state = [numbers(x) for x in (np.zeros(model.nv), v, a)]
+        value = rounded(tau(*state))
+        exact = [_jacobian(tau, state, k) for k in range(3)]
+    assert np.allclose(ls.inverse_dynamics(model, q, v, a), value, rtol=0, atol=1e-12 * _size(value))
+    for ours, theirs in zip(found, exact, strict=True):
+        assert np.abs(ours - theirs).max() <= 1e-10 * _size(theirs)
 
 
 def _jacobian(tau, state, k):
