@@ -42,6 +42,25 @@ wp.set_module_options(kernel_options())
 Rows = wp.array2d(dtype=wp.float64)
 
 
+SUBTRACT_INPUTS = """
+    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    const double* more = (const double*)((const char*)extra.data + size_t(i) * extra.strides[0]);
+    const double* in = (const double*)((const char*)u.data + size_t(i) * u.strides[0]);
+    for (int j = 0; j < nv; ++j) {
+        double sum = more[j];
+        for (int c = 0; c < nu; ++c)
+            sum += gain.data[j * nu + c] * in[c];
+        out[j] -= sum;
+    }
+"""
+
+
+@wp.func_native(SUBTRACT_INPUTS)
+def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
+    """tau −= gain u + extra: motors, and what users' own actuators add."""
+    ...
+
+
 @wp.func
 def residual_force(
     t: Tables,
@@ -65,11 +84,7 @@ def residual_force(
     project(t, s, i, tau)
     elastic_force(t, i, q, v, tau)
     add_path_forces(t, i, q, channel, -so3.ONE, tau)
-    for j in range(t.nv):
-        total = tau[i, j] - extra[i, j]
-        for c in range(u.shape[1]):
-            total -= t.joint_gain[j, c] * u[i, c]
-        tau[i, j] = total
+    subtract_inputs(t.nv, u.shape[1], i, t.joint_gain, u, extra, tau)
 
 
 @wp.kernel

@@ -37,9 +37,9 @@ from lissom.model.tables import EXP, Tables
 
 @wp.struct
 class NewtonBuffers:
-    """Own columns S and S T of each node, sums along the path (J of S T, J_P, J_R), the running sum W of (2), 6x6
-    matrices of the nodes; the matrix itself, nv x width, which becomes the upper of its factors, the lower one by
-    columns, and the rows that were swapped."""
+    """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
+    (2), 6x6 matrices of the nodes; the matrix itself, nv x width, which becomes the upper of its factors, the lower one
+    by columns, and the rows that were swapped."""
 
     x: Columns
     path_start: wp.array(dtype=wp.int32)
@@ -109,7 +109,6 @@ def newton_columns(
         A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
         d1 = so3.TWO * c1
         columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
-        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S_T)
         extend(t, b, i, k, A1, B1, A2, B2, b.J)
         extend(t, b, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, b.J_R)
         extend(
@@ -184,7 +183,10 @@ def make_newton_matrix(
         local_term(t, s, b.x, i, k, b.matrix)
         parent = t.node[k].parent
         if parent >= 0:
-            columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
+            if t.node[k].kind == EXP:
+                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W)
+            else:
+                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
             columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W)
     add_weighted_elastic_rows(
         t.nv, b.x.width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, c1, b.matrix
