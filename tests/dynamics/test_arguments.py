@@ -28,6 +28,15 @@ CALLS = {
     "frame_acceleration": (lambda m, q, v, a: ls.frame_acceleration(m, q, v, a, m.link_names[-1]), "qva"),
     "frame_jacobian": (lambda m, q: ls.frame_jacobian(m, q, next(iter(m.rods)), [0.2, 0.9]), "q"),
     "frame_jacobian_derivative": (lambda m, q, v: ls.frame_jacobian_derivative(m, q, v, next(iter(m.rods))), "qv"),
+    "inverse_dynamics_tangent": (lambda m, q, v, a: ls.inverse_dynamics_tangent(m, q, v, a, dq=np.ones(m.nv)), "qva"),
+    "frame_twist_derivatives": (
+        lambda m, q, v: np.stack(ls.frame_twist_derivatives(m, q, v, m.link_names[-1], 0.4), axis=-3),
+        "qv",
+    ),
+    "frame_acceleration_derivatives": (
+        lambda m, *x: np.stack(ls.frame_acceleration_derivatives(m, *x, next(iter(m.rods)), [0.2, 0.9]), axis=-3),
+        "qva",
+    ),
     "integrate": (ls.integrate, "qv"),
     "difference": (lambda m, q: ls.difference(m, m.neutral(), q), "q"),
 }
