@@ -8,23 +8,16 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from closed_form.beams import beam
 from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.special import ellipe, ellipk, jv
+from statics.cantilevers import beck_load, loaded
 
 import lissom as ls
 
 EI, LENGTH = 1.4, 1.3
 EULER = np.pi**2 * EI / (4 * LENGTH**2)
 MAGNUS = 3.6e-9  # late by (kh)⁴/120
-
-
-def loaded(basis, points=96, *, frame="world", force=None, moment=None, **options):
-    """A weightless cantilever along x with a wrench at its tip."""
-    robot = beam(basis, gauss_points=points, **options)
-    robot.add_point_load("tip", "beam", force=force, moment=moment, frame=frame)
-    return robot.build()
 
 
 @lru_cache(maxsize=1)
@@ -185,26 +178,6 @@ def test_follower_force_and_moment_wind_the_rod_up():
     assert tips[-1, 0] > 4 * np.pi and branch.factor[-1] == 1.0
 
 
-def beck_load():
-    """Where two frequencies of Beck's column meet, in EI/L²: a double root in Ω of the frequency equation.
-
-    P² + 2Ω² (1 + cosh a cos b) + P Ω sinh a sin b = 0,  a², b² = ∓P/2 + √(P²/4 + Ω²)
-    """
-
-    def gap(P, W):
-        root = np.sqrt(P**2 / 4 + W**2)
-        a, b = np.sqrt(root - P / 2), np.sqrt(root + P / 2)
-        return P**2 + 2 * W**2 * (1 + np.cosh(a) * np.cos(b)) + P * W * np.sinh(a) * np.sin(b)
-
-    def slope(P, W, h=1e-4):
-        return (8 * (gap(P, W + h) - gap(P, W - h)) - gap(P, W + 2 * h) + gap(P, W - 2 * h)) / (12 * h)
-
-    def lowest(P):  # the value between the first two roots, at its stationary point
-        return gap(P, brentq(lambda W: slope(P, W), 7.0, 15.0, xtol=1e-12))
-
-    return brentq(lowest, 19.0, 21.0, xtol=1e-11)
-
-
 def test_beck_column_flutters():
     """Under a tangential force flutter begins at 20.05 EI/L², though K stays regular; linearize agrees on both sides.
 
@@ -305,6 +278,32 @@ def test_bifurcation_from_a_curved_branch():
     np.testing.assert_allclose(x, other.factor * (1 + x**2), rtol=0, atol=1e-10)
     np.testing.assert_allclose(other.factor[1:] * (0.5 + 1.2 * x + 0.3 * y)[1:], 1.0, rtol=0, atol=1e-9)
     assert np.all(np.abs(y[1:]) > 0.01)
+
+
+def test_column_on_a_joint_that_is_held():
+    """At time 1 a joint has turned the column upright: it buckles there at its Euler load, with the joint held where
+    solve_statics has it, whatever q0 and `along` say of that."""
+    robot = ls.Robot("turned", gravity=(0, 0, 0))
+    rod = ls.Rod(LENGTH, ls.SectionGeneral(stiffness=EI * np.ones(6), inertia=(0, 0, 0, 1, 1, 1)),
+                 ls.BasisLegendre(bending_y=10), gauss_points=96)  # fmt: skip
+    robot.add_link("beam", rod, joint=ls.JointRevolute((0, 1, 0)))
+    robot.add_point_load("tip", "beam", force=(0, 0, -EULER))
+    robot.add_joint_motion("turn", "beam", position=lambda t: -0.5 * np.pi * t)
+    model = robot.build()
+    branch = ls.continuation(model, factor_range=(0.0, 2.5), t=1.0)
+    (event,) = branch.events
+    assert (event.kind, event.count) == ("bifurcation", 1) and abs(event.direction[0]) < 1e-14
+    assert -1e-10 < event.factor - 1 < MAGNUS
+    np.testing.assert_array_equal(branch.q[:, 0], -0.5 * np.pi)
+    q0, along = event.q + 0.3 * np.eye(12)[0], event.direction + 0.1 * np.eye(13)[0]
+    bent = ls.continuation(model, q0, factor=event.factor, along=along, factor_range=(0.0, 2.5), t=1.0)
+    robot.loads.clear()
+    robot.add_point_load("tip", "beam", force=(0, 0, -2.5 * EULER))
+    found = ls.solve_statics(robot.build(), q0=bent.q[-1], t=1.0).q
+    np.testing.assert_allclose(bent.q[-1], found, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(bent.q[:, 0], -0.5 * np.pi)
+    k = np.sin(0.5 * LENGTH * bent.q[-1, 1])
+    assert bent.stable.all() and (2 * ellipk(k**2) / np.pi) ** 2 == pytest.approx(2.5, rel=2 * MAGNUS)
 
 
 def test_spherical_and_free_joints():

@@ -146,7 +146,7 @@ def integrate_bdf(
     rtol: float,
     atol: float,
     largest_step: float | None,
-) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
 
     Raises:

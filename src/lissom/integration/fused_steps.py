@@ -113,9 +113,13 @@ def implicit_step(
     to_ahead = so3.ONE / (c.b1 * h * h)
     rate = wp.float64(1.0)
     last = wp.float64(-1.0)
-    for e in range(t.motion_dof.shape[0]):
+    n_held = t.motion_dof.shape[0]
+    for e in range(n_held):
         k = t.motion_dof[e]
-        correct(x, i, k, held[e] - x.start[i, t.dof_q[k]] - x.move[i, k], c0, c1, to_ahead)
+        x.move[i, k] = held[e] - x.start[i, t.dof_q[k]]
+        x.v[i, k] = held[n_held + e]
+        x.a[i, k] = held[2 * n_held + e]
+        x.ahead[i, k] = x.a[i, k]
     iteration = wp.int32(0)
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
@@ -124,9 +128,8 @@ def implicit_step(
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
-        for e in range(t.motion_dof.shape[0]):
-            k = t.motion_dof[e]
-            x.change[i, k] = so3.ZERO
+        for e in range(n_held):
+            x.change[i, t.motion_dof[e]] = so3.ZERO
         fresh = counts[i, 3] == 0 or (iteration > 0 and rate > SLOW)
         if fresh:
             make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
@@ -227,7 +230,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("inputs", (n, model.nu)),
         w.buffer("gravity", (1,), vec3),
         w.buffer("load", (n, len(model.load_wrench)), vec6),
-        w.buffer("held", (n, model.n_multipliers)),
+        w.buffer("held", (n, 3 * model.n_multipliers)),
     ]
     w.host["gravity"][0] = model.gravity
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 4), wp.int32)
@@ -272,7 +275,7 @@ class FusedSteps:
             varying = model.load_varies
             host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
         if model.n_multipliers:
-            host["held"][:n] = [model.held_positions(t) for t in times]
+            host["held"][:n] = [model.motion_numbers(t) for t in times]
         host["counts"][0] = 0, 0, 0, w.user is self and self.last is here  # then its matrix is still there
         w.run()
         done, evaluations, matrices, _ = host["counts"][0].tolist()

@@ -6,9 +6,11 @@ singular, however far the robot turns.
     r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = Aᵀ λ,    v and a from (1), (2) of schemes                         (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ),    c₀ = (1 − α_m) / ((1 − α_f) b₁ h²),  c₁ = g₁ / (b₁ h)       (2)
 
-Coordinates with a prescribed motion take its position at the end of the step (index 3); what is left of r in their rows
-is the force λ of the motion. Newton's matrix is kept from step to step while the size stays and it contracts.
-Source: Mathew 2025 §4, eqs. (10)-(12), and (45); Boyer 2023 §VI.
+Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step; what is left
+of r in their rows is the force λ of the motion. Mathew 2025 (45) gives the position alone and leaves the acceleration
+to the scheme: after a change of step it then is of first order, and with Newmark's ¼ and ½ its error grows with t and
+does not fall with h. Newton's matrix is kept from step to step while the size stays and it contracts.
+Source: Mathew 2025 §4, eqs. (10)-(12), and §5.1; Boyer 2023 §VI.
 """
 
 from __future__ import annotations
@@ -37,6 +39,7 @@ _MOST_ITERATIONS = 12
 _FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
 _SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _LEAST_STEP = 1e-10  # of the duration
+_SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -61,6 +64,14 @@ class ImplicitSteps:
         a = w.host["a"][0].copy()
         return StepState(0.0, q, v, a, a, 0.0)
 
+    def sampled(self, s: StepState) -> StepState:
+        """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
+        self.f.held = self.f.law(s.t, s.q, s.v)
+        w = run_forward_dynamics(self.model, s.q[None], s.v[None], self.f.held[None], s.t)
+        w.raise_for_status()
+        a = w.host["a"][0].copy()
+        return replace(s, a=a, ahead=a, h=0.0)
+
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
         c, model, s = self.scheme, self.model, s.for_step(h)
@@ -70,9 +81,10 @@ class ImplicitSteps:
         v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
         c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
         kept, self.factors = self.factors, None
-        change = np.zeros(model.nv)
-        change[self.held] = model.held_positions(s.t + h) - s.q[model.dof_q[self.held]] - move[self.held]
-        move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
+        if len(self.held):
+            a = a.copy()
+            end, v[self.held], a[self.held] = model.motions(s.t + h)
+            move[self.held], ahead[self.held] = end - s.q[model.dof_q[self.held]], a[self.held]
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
         last, rate = np.inf, 1.0
         for iteration in range(_MOST_ITERATIONS):
@@ -194,7 +206,9 @@ def _fixed_steps(
     """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
     f, model = stepper.f, stepper.model
     samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
-    stops = np.union1d(samples, times[1:] if times is not None else [duration])
+    ends = times[1:] if times is not None else np.array([duration])
+    samples = _snapped(samples, ends, _SAME_TIME * duration)
+    stops = np.union1d(samples, ends)
     ends = _step_ends(stops, dt)
     wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
     is_sample = np.isin(ends, samples)
@@ -220,7 +234,16 @@ def _fixed_steps(
                 yield _point(f, here, steps)
             k += 1
         if is_sample[k - 1]:
-            f.held = f.law(here.t, here.q, here.v)
+            here = stepper.sampled(here)
+
+
+def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
+    """The samples, on the nearest of the ends where that is no further than the tolerance."""
+    if len(samples) == 0 or len(ends) == 0:
+        return samples
+    after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
+    near = [ends[after], ends[np.maximum(after - 1, 0)]]
+    return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
 
 
 def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
@@ -262,7 +285,9 @@ def _adaptive_steps(
     h, steps, sample = _FIRST_STEP * duration, 0, 1
     for target in times[1:].tolist() if times is not None else [duration]:
         while here.t < target:
-            stop = min(target, sample * period)
+            due = sample * period
+            due = target if abs(due - target) <= _SAME_TIME * duration else due
+            stop = min(target, due)
             left = stop - here.t
             size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
             new = stepper.step(here, size)
@@ -277,8 +302,8 @@ def _adaptive_steps(
             here = new if size != left else replace(new, t=stop)
             if size == h or error > 0.1:
                 h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
-            if here.t >= sample * period:
-                f.held, sample = f.law(here.t, here.q, here.v), sample + 1
+            if here.t >= due:
+                here, sample = stepper.sampled(here), sample + 1
             if times is None:
                 yield _point(f, here, steps)
         if times is not None:

@@ -73,7 +73,7 @@ def _solver(
         f.jacobian(t, x, rate(t, x), out)
         return out
 
-    options = {"rtol": rtol, "atol": atol, "max_step": largest}
+    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": largest}
     if method == "radau":
         return Radau(rate, t, x, stop, jac=jacobian, **options)
     return DOP853(rate, t, x, stop, **options)

@@ -52,11 +52,12 @@ def simulate(
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
-        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext
+        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + λ,   λ the forces of prescribed motions
 
     Args:
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
+            Coordinates with a prescribed motion start on it, whatever is given.
         u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
             what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
@@ -94,8 +95,9 @@ def simulate(
     for q, v, drive in zip(starts, speeds, inputs):
         law, hold = control_law(model, drive, controller, period)
         f = StateDerivative(model, law, feedback=controller is not None)
+        x0 = np.concatenate(on_motion(model, 0.0, q, v))
         with _progress_bar(progress, float(duration)) as advance:
-            points = run(model, f, np.concatenate([q, v]), times, float(duration), hold, rtol, atol, dt)
+            points = run(model, f, x0, times, float(duration), hold, rtol, atol, dt)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
@@ -181,8 +183,8 @@ def _multipliers(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: n
         return np.zeros((len(t), 0))
     if not model.load_varies:
         return run_residual(model, q, v, a, u, 0.0).host["tau"][:, model.motion_dof]
-    states = zip(t, q[:, None], v[:, None], a[:, None], u[:, None])
-    rows = [run_residual(model, *state, now).host["tau"][0].copy() for now, *state in states]
+    states = zip(q[:, None], v[:, None], a[:, None], u[:, None], t)
+    rows = [run_residual(model, *state).host["tau"][0].copy() for state in states]
     return np.array(rows)[:, model.motion_dof]
 
 

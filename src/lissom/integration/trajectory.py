@@ -36,7 +36,7 @@ class Trajectory:
 
     Fields (a batch adds leading axes before n):
         t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
-        multipliers: constraint forces (n, 0), none without constraints. statistics: what it cost.
+        multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. statistics: what it cost.
     """
 
     t: np.ndarray

@@ -138,13 +138,14 @@ class Model:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_multipliers,)."""
         known = self.cache.get("motions")
         if known is None or known[0] != t:
-            rows = [[x for functions in self.motion_functions for x in functions[order](t)] for order in range(3)]
-            known = self.cache["motions"] = (t, tuple(np.array(row) for row in rows))
+            rows = np.array(self.motion_numbers(t)).reshape(3, -1)
+            rows.setflags(write=False)
+            known = self.cache["motions"] = (t, (rows[0], rows[1], rows[2]))
         return known[1]
 
-    def held_positions(self, t: float) -> list[float]:
-        """Positions of the prescribed coordinates at time t."""
-        return [x for position, _, _ in self.motion_functions for x in position(t)]
+    def motion_numbers(self, t: float) -> list[float]:
+        """What `motions` returns, as 3 n_multipliers numbers."""
+        return [x for order in range(3) for functions in self.motion_functions for x in functions[order](t)]
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
         """What `make` returned for this key, made again only if _KEPT newer things have pushed it out."""

@@ -83,7 +83,7 @@ def _values(value: Any, size: int, where: str) -> Values:
             number = value(t)
         except Exception:
             return of_time(t)  # says what failed
-        return [number] if type(number) is float and isfinite(number) else of_time(t)
+        return [float(number)] if isinstance(number, float) and isfinite(number) else of_time(t)
 
     return quickly if size == 1 else of_time
 
@@ -102,14 +102,13 @@ def _tabulated(value: Any, order: int, size: int) -> Values | None:
 
 def _differenced(function: Values, weights: tuple[tuple[int, float], ...]) -> Values:
     """First or second derivative by central differences of eighth order."""
-    second = weights is _SECOND
+    terms = [(0.0, -205 / 72 / _STEP**2)] if weights is _SECOND else []
+    mirror, scale = (1.0, _STEP**2) if weights is _SECOND else (-1.0, _STEP)
+    for k, weight in weights:
+        terms += [(k * _STEP, weight / scale), (-k * _STEP, mirror * weight / scale)]
 
     def derivative(t: float) -> list[float]:
-        here = np.array(function(t))
-        total = -205 / 72 * here if second else 0.0 * here
-        for k, weight in weights:
-            ahead, behind = np.array(function(t + k * _STEP)), np.array(function(t - k * _STEP))
-            total += weight * (ahead + behind if second else ahead - behind)
-        return (total / (_STEP * _STEP if second else _STEP)).tolist()
+        rows = [function(t + ahead) for ahead, _ in terms]
+        return [sum(weight * x for (_, weight), x in zip(terms, column)) for column in zip(*rows)]
 
     return derivative

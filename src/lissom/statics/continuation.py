@@ -20,6 +20,7 @@ from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.statics.branch_events import BranchEvent, events_between
+from lissom.statics.equilibrium import moved_to
 from lissom.statics.static_path import PathPoint, StaticPath
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
@@ -77,7 +78,7 @@ def continuation(
             the next point.
         direction: 1 starts with a rising factor, or along `along`; -1 the other way.
         step: longest step, in units of a rod's end rotation [rad] and stretch [-], and of the range.
-        max_points: on the branch, the start included. t: time at which the loads are taken [s].
+        max_points: on the branch, the start included. t: time of loads and prescribed motions [s].
     Returns:
         Branch.
     Raises:
@@ -86,7 +87,7 @@ def continuation(
         none, or coordinates without mass under loads that are not conservative.
     Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. A step that crosses two bifurcations
     which undo each other's change in stability sees neither. Where K is symmetric, stability is the sign of
-    its eigenvalues; else that of M s² + D s + K.
+    its eigenvalues; else that of M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
     Source: Keller 1977; Seydel 2010.
     """
     low, high = checks.array(factor_range, (2,), "factor_range", "must be two finite numbers")
@@ -99,11 +100,12 @@ def continuation(
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     if u.ndim != 1 or q.ndim != 1 or not np.isfinite(u).all():
         raise ShapeError(f"q0, u: expected finite ({model.nq},) and ({model.nu},), got shapes {q.shape} and {u.shape}")
-    path = StaticPath(model, u, t, float(high - low))
+    path, q = StaticPath(model, u, t, float(high - low)), moved_to(model, q, t)
     if along is None:
         here = _start(path, q, begin, direction)
     else:
         given = checks.array(along, (model.nv + 1,), "along", f"must be {model.nv + 1} finite numbers") / path.units
+        given[model.motion_dof] = 0.0
         here = _start_along(path, q, begin, direction * given)
     return _follow(path, here, (float(low), float(high)), step, max_points, along is None)
 

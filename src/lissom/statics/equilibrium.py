@@ -120,7 +120,7 @@ def solve_statics(
             if lead:
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
             raise
-    q = np.array([end.q for end in found]).reshape(-1, model.nq)
+    q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     still = np.zeros((len(q), model.nv))
     left = run_residual(model, q, still, still, rows[1], t).host["tau"].copy() if len(q) else still
     multipliers = left[:, model.motion_dof]

@@ -3,9 +3,20 @@
     (s² M + s D + K) x = 0                                                                                (1)
 
 K symmetric: as many as K has negative eigenvalues, whatever M and D ≥ 0 are (Kelvin, Tait and Chetaev); else from M.
-Without damping s² = −μ with μ an eigenvalue of L⁻¹ K L⁻ᵀ, M = L Lᵀ. Two real μ that meet and part into a complex pair
-are flutter: the imaginary part then grows with the root of the load, so a millionth of |μ| tells it from rounding and
-moves the load by 1e-12 only.
+A rod is stiffer against stretching than against bending by the square of its slenderness. What is slow or soft would
+drown in the rounding of what is stiff, so coordinates are first taken in units of their own stiffness, which changes no
+sign (Sylvester), and exponents come from the inverse, whose largest eigenvalues are the slow ones; M = L Lᵀ:
+
+    D = 0:  s² = −μ,  1/(μ + c²) the eigenvalues of  Lᵀ (K + c² M)⁻¹ L                                    (2)
+    else:   1/(s − c) those of  [−P(D + c M), −c P(M); P(K)/c, −c P(M)],  P(X) = Lᵀ (K + c D + c² M)⁻¹ X L⁻ᵀ  (3)
+
+with c a multiple of the slowest frequency: what is more than 1e8 times as fast is lost in rounding, and taken as not
+growing. Two real μ that meet and part into a complex pair are flutter: the imaginary part grows with the root of the
+load, so a millionth of |μ| tells it from rounding and moves the load by 1e-12 only.
+A motion x with K x = D x = 0 has s² = 0, which rounding would part. It is held, as no other exponent depends on that:
+
+    K + c² M x (M x)ᵀ,  D + c M x (M x)ᵀ  for xᵀ M x = 1                                                  (4)
+
 Source: H. Ziegler, Principles of Structural Stability, 1968.
 """
 
@@ -18,10 +29,15 @@ from lissom.errors import ModelError
 
 _ROUNDING = 4e-15  # twenty units in the last place, of the largest eigenvalue
 _PARTED = 1e-6
+_NOTHING = 1e-13
+_SHIFT = 100.0  # c over the slowest frequency: slow μ are then told to 1e-10, those 1e7 times as fast to 1e-4
 
 
-def growing_exponents(K: np.ndarray, D: np.ndarray, M: np.ndarray) -> np.ndarray:
-    """The s of (1) that grow, complex; for symmetric K the roots of its negative eigenvalues with the sign changed."""
+def growing_exponents(K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray) -> np.ndarray:
+    """The s of (1) that grow, complex; for symmetric K the roots of its negative eigenvalues with the sign changed, in
+    units of `elastic`, the part of K (n, n) that springs and rods have at rest."""
+    units = _own_units(K, elastic)
+    K, D, M = (X * units * units[:, None] for X in (K, D, M))
     if _is_symmetric(K):
         curvature = np.linalg.eigvalsh(0.5 * (K + K.T))
         floor = -_ROUNDING * np.abs(curvature).max(initial=0.0)  # a buckled round rod turns about its axis for nothing
@@ -33,13 +49,8 @@ def growing_exponents(K: np.ndarray, D: np.ndarray, M: np.ndarray) -> np.ndarray
             "continuation: stability under loads that turn with the body needs a positive definite mass matrix: give "
             f"every coordinate a mass to move (got a least eigenvalue of {np.linalg.eigvalsh(M)[0]:.3g})"
         ) from None
-    K, D = (solve_triangular(L, solve_triangular(L, X, lower=True).T, lower=True).T for X in (K, D))
-    if np.abs(D).max() <= _ROUNDING * np.sqrt(np.abs(K).max()):
-        return _undamped(K)
-    n = len(K)
-    s = np.asarray(np.linalg.eigvals(np.block([[np.zeros((n, n)), np.eye(n)], [-K, -D]])), dtype=np.complex128)
-    floor = np.where(s.imag == 0.0, 0.0, _ROUNDING * np.abs(s).max())
-    return s[np.real(s) > floor]
+    c = _SHIFT / float(np.sqrt(np.linalg.norm(M, 2)))
+    return _damped(*_held(K, D, M, c), M, L, c) if D.any() else _undamped(K, M, L, c)
 
 
 def is_flutter(growing: np.ndarray) -> bool:
@@ -48,11 +59,46 @@ def is_flutter(growing: np.ndarray) -> bool:
     return abs(slowest.imag) > abs(slowest.real)
 
 
-def _undamped(K: np.ndarray) -> np.ndarray:
-    mu = np.asarray(np.linalg.eigvals(K), dtype=np.complex128)
-    parted = np.abs(mu.imag) > _PARTED * np.abs(mu) + 5 * _ROUNDING * np.abs(mu).max()
+def _own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
+    """Units in which sprung coordinates have a stiffness of about 1; those without a spring share that of the loads,
+    since what is left in their own rows may be rounding."""
+    own, loads = np.diag(elastic), np.abs(K - elastic).max(initial=0.0)
+    return 1.0 / np.sqrt(np.where(own > 0.0, np.maximum(own, np.abs(np.diag(K))), loads if loads > 0.0 else 1.0))
+
+
+def _undamped(K: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
+    """By (2)."""
+    shifted, rounding = _from_inverse(L.T @ np.linalg.solve(K + c * c * M, L))
+    mu = shifted - c * c
+    parted = np.abs(mu.imag) > _PARTED * np.abs(mu) + 5.0 * rounding
     s = np.sqrt(-np.where(parted, mu, mu.real))  # of the two roots, the one with Re s ≥ 0
-    return s[np.logical_or(parted, mu.real < 0.0)]
+    return s[np.logical_or(parted, mu.real < -rounding)]
+
+
+def _held(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.ndarray, np.ndarray]:
+    """By (4)."""
+    _, size, V = np.linalg.svd(np.vstack([X / np.abs(X).max() for X in (K, D)]))
+    x = V[size <= _NOTHING].T
+    Mx = M @ x
+    spring = Mx @ np.linalg.solve(x.T @ Mx, Mx.T)
+    return K + c * c * spring, D + c * spring
+
+
+def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
+    """By (3)."""
+    P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
+    upper, still, lower = (L.T @ solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
+    shifted, rounding = _from_inverse(np.block([[-upper, -still], [lower, -still]]))
+    s = shifted + c
+    return s[np.real(s) > rounding]
+
+
+def _from_inverse(inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Eigenvalues of a matrix from those of its inverse, but for any too large to tell, and the rounding of each."""
+    nu = np.asarray(np.linalg.eigvals(inverse), dtype=np.complex128)
+    noise = _ROUNDING * np.abs(nu).max()
+    nu = nu[np.abs(nu) > noise]
+    return 1.0 / nu, noise / np.abs(nu) ** 2
 
 
 def _is_symmetric(K: np.ndarray) -> bool:

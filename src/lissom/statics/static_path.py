@@ -110,7 +110,10 @@ class StaticPath:
         tangent = _solved(np.vstack([np.column_stack([K, found[1]]), toward]), unit)
         if not np.isfinite(tangent).all():
             return None
-        return PathPoint(q, factor, tangent / np.linalg.norm(tangent), growing_exponents(K, D, M))
+        free = np.setdiff1d(np.arange(self.model.nv), self.model.motion_dof)
+        elastic = self.model.stiffness * S * S[:, None]
+        growing = growing_exponents(*(x[np.ix_(free, free)] for x in (K, D, M, elastic)))
+        return PathPoint(q, factor, tangent / np.linalg.norm(tangent), growing)
 
     def ahead(self, a: PathPoint, s: float) -> tuple[PathPoint, int] | None:
         """The point at s along the tangent of a, corrected normal to it, and the steps that took."""
