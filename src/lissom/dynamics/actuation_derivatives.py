@@ -85,7 +85,7 @@ def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin
 @wp.func
 def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix, origin: vec3):
     """H_ab of (3) at one end of a straight piece, given as 2 segment + end, and the node at its other end."""
-    j = end / 2
+    j = end // 2
     x_a, x_b, K, _ = segment_spring(t, s, i, j, channel, origin)
     if end % 2 == 0:
         return -across(x_a, K, x_b), t.segment_node[j, 1]

@@ -1,7 +1,7 @@
 """Native loops over columns for the derivatives: running sums of products with 6x6 matrices, and local blocks."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportInvalidTypeForm=false
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ Equations (1)-(5) are those of inverse_dynamics_derivatives.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ The same as `integrate` of configuration, which is made of arrays.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 

@@ -113,7 +113,9 @@ def solve_statics(
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
     rows[0] = moved_to(model, rows[0], t)
     found = []
-    for k, (row, direct) in enumerate(zip(rows[1], _newton(model, *rows, t, 1.0, tolerance, max_iterations))):
+    for k, (row, direct) in enumerate(
+        zip(rows[1], _newton(model, rows[0], rows[1], t, 1.0, tolerance, max_iterations))
+    ):
         try:
             found.append(_load_steps(model, row, t, tolerance, max_iterations, direct) if direct.remedy else direct)
         except ConvergenceError as error:
