@@ -282,3 +282,17 @@ def test_progress_bar(capsys):
     shown = capsys.readouterr().out
     assert "simulating" in shown
     assert "0.05 of 0.05 s" in shown
+
+
+def test_sampled_inputs_keep_the_order_of_implicit_steps():
+    """Purpose: where a sampled controller makes the acceleration jump, the scheme forgets the old one: errors fall with
+    h², and are not of first order."""
+    robot = ls.Robot("swing")
+    robot.add_link("bar", ls.RigidBody(1.0, com=(0.1, 0, 0)), ls.JointRevolute(axis=(0, 1, 0)))
+    robot.add_joint_actuator("motor", "bar")
+    model, steps = robot.build(), [0.01, 0.005, 0.0025]
+    options = {"controller": lambda t, q, v: np.array([0.7 - 3 * q[0] - 0.5 * v[0]]), "period": 0.02}
+    exact = simulate(model, 0.5, t_eval=[0.5], rtol=1e-10, atol=1e-12, **options).q[-1]
+    ends = [ls.simulate(model, 0.5, method="generalized_alpha", dt=dt, rtol=1e-9, **options).q[-1] for dt in steps]
+    errors = [np.abs(end - exact).max() for end in ends]
+    assert np.polyfit(np.log(steps), np.log(errors), 1)[0] > 1.9, errors
