@@ -1,5 +1,6 @@
-"""Derivatives of inverse dynamics of the CDM where its numbers are special: still, fast, nearly straight, wound up."""
+"""Derivatives of inverse dynamics of the gallery's robots: still, fast, nearly straight, wound up."""
 
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 
 import lissom as ls
 
-CDM = Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml"
+ROBOTS = Path(__file__).parents[2] / "examples" / "robots"
 STATES = {"rest": (1.0, 0.0), "speed": (1.0, 10.0), "nearly straight": (1e-9, 1.0), "wound up": (None, 1.0)}
 
 
@@ -20,11 +21,13 @@ def slopes(function, n):
     return np.array(columns).T
 
 
+@pytest.mark.parametrize("name", ["cdm", "serial_robot"])
 @pytest.mark.parametrize("state", STATES)
-def test_derivatives_of_the_cdm(state):
-    """dtau/dq, dtau/dv and dtau/da of the CDM equal central differences below 1e-7 in each special state."""
-    with pytest.warns(ls.AccuracyWarning, match="Gauss points"):
-        model = ls.load_robot(CDM).build()
+def test_derivatives_of_the_gallery(name, state):
+    """dtau/dq, dtau/dv and dtau/da equal central differences below 1e-7 in each special state."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.AccuracyWarning)  # the paper's five Gauss points are meant
+        model = ls.load_robot(ROBOTS / f"{name}.yaml").build()
     rng = np.random.default_rng(5)
     strain, speed = STATES[state]
     q = (strain or 1.0) * rng.uniform(-1.0, 1.0, model.nq)
