@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -260,7 +259,6 @@ def test_wrong_static_inputs_return_2(inputs, part, small, tmp_path, capsys):
     assert part in capsys.readouterr().err
 
 
-@pytest.mark.skipif(shutil.which("lissom", path=str(Path(sys.executable).parent)) is None, reason="not installed")
 def test_the_installed_command_is_this_one(small):
     """Purpose: the entry point of the package calls main."""
     program = str(Path(sys.executable).parent / "lissom")

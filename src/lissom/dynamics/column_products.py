@@ -36,8 +36,8 @@ NEWTON = (
         for (int r = 0; r < 6; ++r)
             *(block*)(to + r * width) = sum[r];
     };
-    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
-        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {
+    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
+        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8) {
             block sum[6];
             take(sum, wa + j);
             add(M, j0 + j, sum);
@@ -59,8 +59,6 @@ NEWTON = (
 @wp.func_native(NEWTON)
 def add_newton_products(
     x: Columns,
-    x_start: wp.array(dtype=wp.int32),
-    x_range: wp.array(dtype=wp.int32),
     i: int,
     k: int,
     M: mat6,
@@ -86,8 +84,8 @@ WEIGHTED = (
     const double* r0 = (const double*)((const char*)J_R.data + size_t(i) * J_R.strides[0]) + 6 * k * width;
     const double* j0 = (const double*)((const char*)J.data + size_t(i) * J.strides[0]) + 6 * k * width;
     double* w = (double*)((char*)W.data + size_t(i) * W.strides[0]) + 6 * x.slot.data[k] * width;
-    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
-        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {
+    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
+        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8) {
             block sum[6];
             for (int r = 0; r < 6; ++r)
                 sum[r] = *(const block*)(w + r * width + j);
@@ -111,8 +109,6 @@ WEIGHTED = (
 @wp.func_native(WEIGHTED)
 def add_weighted_products(
     x: Columns,
-    x_start: wp.array(dtype=wp.int32),
-    x_range: wp.array(dtype=wp.int32),
     i: int,
     k: int,
     M: mat6,
@@ -133,8 +129,8 @@ CROSS = (
     const int width = x.width;
     const double* in = (const double*)((const char*)J.data + size_t(i) * J.strides[0]) + 6 * from_ * width;
     double* out = (double*)((char*)W.data + size_t(i) * W.strides[0]) + 6 * x.slot.data[to] * width;
-    for (int e = x_start.data[from_]; e < x_start.data[from_ + 1]; e += 2)
-        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8)
+    for (int e = x.path_start.data[from_]; e < x.path_start.data[from_ + 1]; e += 2)
+        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8)
             for (int r = 0; r < 6; ++r)
                 for (int c = 0; c < 6; ++c)
                     *(block*)(out + r * width + j) += *(const block*)(in + c * width + j) * M.data[r][c];
@@ -145,8 +141,6 @@ CROSS = (
 @wp.func_native(CROSS)
 def add_cross_product(
     x: Columns,
-    x_start: wp.array(dtype=wp.int32),
-    x_range: wp.array(dtype=wp.int32),
     i: int,
     to: int,
     from_: int,

@@ -48,13 +48,20 @@ BLOCK = """
 @wp.struct
 class Columns:
     """What every column algorithm needs of the topology: width of a row, the running sum each node adds to, the columns
-    below each node, and the entries and rows of Φ at each site."""
+    below each node, on its path and in its running sum, the straight tendon pieces that end at it, and the entries and
+    rows of Φ at each site."""
 
     width: wp.int32
     n_slots: wp.int32
     slot: wp.array(dtype=wp.int32)
     subtree_start: wp.array(dtype=wp.int32)
     subtree_range: wp.array(dtype=wp.int32)
+    path_start: wp.array(dtype=wp.int32)
+    path_range: wp.array(dtype=wp.int32)
+    reach_start: wp.array(dtype=wp.int32)
+    reach_range: wp.array(dtype=wp.int32)
+    end_start: wp.array(dtype=wp.int32)
+    end: wp.array(dtype=wp.int32)
     entry_start: wp.array(dtype=wp.int32)
     entry_block: wp.array(dtype=wp.int32)
     entry_component: wp.array(dtype=wp.int32)
@@ -95,6 +102,9 @@ def _make(model: Model) -> Columns:
     sites += [_point_rows(model, k) for k in range(len(model.point_run_start))]
     entries = [_entries(rows) for rows in sites]
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
+    values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
+    values["reach_start"], values["reach_range"] = _reach_ranges(model)
+    values["end_start"], values["end"] = _segment_ends(model)
     values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
     rows = np.concatenate([np.zeros((0, 4)), *sites])
@@ -151,12 +161,7 @@ def _entries(rows: np.ndarray) -> np.ndarray:
     return np.array([[*key, *found[key]] for key in sorted(found)]).reshape(-1, 18)
 
 
-def path_ranges(model: Model, nodes: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-    """Column stretches of the path from the base to each of the first nodes, its own included; None: all that carry."""
-    return stretches(_path_blocks(model, model.n_dynamic if nodes is None else nodes))
-
-
-def reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
     of the nodes that straight tendon pieces tie to them."""
     path = _path_blocks(model, model.n_dynamic)
@@ -194,7 +199,7 @@ def _sum_slots(model: Model) -> np.ndarray:
     return slot
 
 
-def segment_ends(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _segment_ends(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Straight tendon pieces between two nodes, at each of the two: where a node's start, and 2 segment + end."""
     ends: list[list[int]] = [[] for _ in range(model.n_dynamic)]
     for j, (a, b) in enumerate(model.segment_node):

@@ -65,8 +65,8 @@ EXTEND = f"""{BLOCK}
     double* out = base + 6 * k * x.width;
     const double* before = base + 6 * parent * x.width;
     const block zero = {{}};
-    for (int e = path_start.data[k]; e < path_start.data[k + 1]; e += 2)
-        for (int j = path_range.data[e]; j < path_range.data[e + 1]; j += 8)
+    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
+        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8)
             for (int r = 0; r < 6; ++r)
                 *(block*)(out + r * x.width + j) = parent < 0 ? zero : *(const block*)(before + r * x.width + j);
     for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
@@ -84,8 +84,6 @@ EXTEND = f"""{BLOCK}
 @wp.func_native(EXTEND)
 def extend_path(
     x: Columns,
-    path_start: wp.array(dtype=wp.int32),
-    path_range: wp.array(dtype=wp.int32),
     parent: int,
     i: int,
     k: int,

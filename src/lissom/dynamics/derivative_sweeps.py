@@ -14,7 +14,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation_derivatives import segment_coupling
 from lissom.dynamics.column_products import add_cross_product, add_local_block, add_newton_products
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables, path_ranges, reach_ranges, segment_ends
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import magnus, se3, so3
@@ -29,12 +29,6 @@ class DerivativeBuffers:
     and 6x6 matrices of the nodes in the base frame."""
 
     x: Columns
-    path_start: wp.array(dtype=wp.int32)
-    path_range: wp.array(dtype=wp.int32)
-    reach_start: wp.array(dtype=wp.int32)
-    reach_range: wp.array(dtype=wp.int32)
-    end_start: wp.array(dtype=wp.int32)
-    end: wp.array(dtype=wp.int32)
     S: Matrix
     J: Matrix
     J_R: Matrix
@@ -52,11 +46,6 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
     count = model.n_dynamic if nodes is None else nodes
     b = DerivativeBuffers()
     b.x = column_tables(model)
-    tables = {"path_start": path_ranges(model, count), "reach_start": reach_ranges(model)}
-    for name, (start, values) in (tables | {"end_start": segment_ends(model)}).items():
-        rest = "end" if name == "end_start" else name.replace("start", "range")
-        setattr(b, name, wp.array(start, dtype=wp.int32, device=model.device))
-        setattr(b, rest, wp.array(values, dtype=wp.int32, device=model.device))
     sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
     for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
         size = (batch, sums if name[0] == "W" else nodes)
@@ -163,7 +152,7 @@ def own_columns(
 @wp.func
 def extend(t: Tables, b: DerivativeBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
     """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
-    columns.extend_path(b.x, b.path_start, b.path_range, t.node[k].parent, i, k, A1, B1, A2, B2, J)
+    columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
 
 
 @wp.func
@@ -253,21 +242,19 @@ def derivative_inward(
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
         N = rate_of_momentum(M, s.node[i, k].eta)
-        add_newton_products(
-            b.x, b.path_start, b.path_range, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q
-        )
-        for e in range(b.end_start[k], b.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.end[e], channel, origin)
-            add_cross_product(b.x, b.path_start, b.path_range, i, k, other, coupling, b.J, b.W_q)
+        add_newton_products(b.x, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q)
+        for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
+            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
-        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_a, da)
-        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_v, dv)
-        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W_q, dq)
+        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_a, da)
+        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_v, dv)
+        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_q, dq)
         local_term(t, s, b.x, i, k, dq)
         parent = t.node[k].parent
         if parent >= 0:
             columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W_q)
-            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_a)
-            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_v)
-            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W_q)
+            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_a)
+            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_v)
+            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_q)

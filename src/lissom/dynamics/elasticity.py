@@ -108,7 +108,7 @@ WEIGHTED_ROWS = """
     double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
     for (int row = 0; row < nv; ++row)
         for (int e = start.data[row]; e < start.data[row + 1]; ++e)
-            to[row * width + column.data[e]] += stiffness.data[e] + c1 * damping.data[e];
+            to[row * width + column.data[e]] += by_k * stiffness.data[e] + by_d * damping.data[e];
 """
 
 
@@ -121,38 +121,22 @@ def add_weighted_elastic_rows(
     stiffness: wp.array(dtype=wp.float64),
     damping: wp.array(dtype=wp.float64),
     i: int,
-    c1: wp.float64,
+    by_k: wp.float64,
+    by_d: wp.float64,
     out: wp.array2d(dtype=wp.float64),
 ):
-    """out += K + c₁ D by compressed rows."""
+    """out += by_k K + by_d D by compressed rows."""
     ...
 
 
-ELASTIC_MATRICES = """
-    double* to_q = (double*)((char*)dq.data + size_t(i) * dq.strides[0]);
-    double* to_v = (double*)((char*)dv.data + size_t(i) * dv.strides[0]);
-    for (int row = 0; row < nv; ++row)
-        for (int e = start.data[row]; e < start.data[row + 1]; ++e) {
-            to_q[row * width + column.data[e]] += stiffness.data[e];
-            to_v[row * width + column.data[e]] += damping.data[e];
-        }
-"""
-
-
-@wp.func_native(ELASTIC_MATRICES)
-def add_elastic_rows(
-    nv: int,
-    width: int,
-    start: wp.array(dtype=wp.int32),
-    column: wp.array(dtype=wp.int32),
-    stiffness: wp.array(dtype=wp.float64),
-    damping: wp.array(dtype=wp.float64),
-    i: int,
-    dq: wp.array2d(dtype=wp.float64),
-    dv: wp.array2d(dtype=wp.float64),
+@wp.func
+def weighted_elastic_matrix(
+    t: Tables, i: int, width: int, by_k: wp.float64, by_d: wp.float64, out: wp.array2d(dtype=wp.float64)
 ):
-    """dq += K and dv += D by compressed rows."""
-    ...
+    """out += by_k K + by_d D."""
+    add_weighted_elastic_rows(
+        t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, by_k, by_d, out
+    )
 
 
 @wp.func
@@ -165,7 +149,8 @@ def add_elastic_derivatives(
     dv: wp.array2d(dtype=wp.float64),
 ):
     """Add the derivatives of (1): K and D, and what the springs of spherical and free joints add to K."""
-    add_elastic_rows(t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, dq, dv)
+    weighted_elastic_matrix(t, i, width, so3.ONE, so3.ZERO, dq)
+    weighted_elastic_matrix(t, i, width, so3.ZERO, so3.ONE, dv)
     for j in range(t.group_node.shape[0]):
         add_own_block(t, i, t.group_node[j], width, group_spring_stiffness(t, j, i, q), dq)
 

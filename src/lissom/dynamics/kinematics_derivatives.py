@@ -51,8 +51,8 @@ def put_in_frame(
     path."""
     for n in range(6 * t.nv):
         out[i, first + n] = so3.ZERO
-    for e in range(b.path_start[k] / 2, b.path_start[k + 1] / 2):
-        for j in range(b.path_range[2 * e], wp.min(b.path_range[2 * e + 1], t.nv)):
+    for e in range(b.x.path_start[k] / 2, b.x.path_start[k + 1] / 2):
+        for j in range(b.x.path_range[2 * e], wp.min(b.x.path_range[2 * e + 1], t.nv)):
             x = columns.column(b.x, X, i, k, j) - se3.ad(eta, columns.column(b.x, Y, i, k, j))
             x = se3.Ad_inverse(R, p, x)
             for r in range(6):

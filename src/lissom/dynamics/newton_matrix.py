@@ -24,9 +24,9 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness, segment_coupling
 from lissom.dynamics.column_products import add_cross_product, add_weighted_products
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables, path_ranges, reach_ranges, segment_ends
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_stiffness, local_term
-from lissom.dynamics.elasticity import add_own_block, add_weighted_elastic_rows, group_spring_stiffness
+from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
 from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import se3, so3
@@ -42,12 +42,6 @@ class NewtonBuffers:
     by columns, and the rows that were swapped."""
 
     x: Columns
-    path_start: wp.array(dtype=wp.int32)
-    path_range: wp.array(dtype=wp.int32)
-    reach_start: wp.array(dtype=wp.int32)
-    reach_range: wp.array(dtype=wp.int32)
-    end_start: wp.array(dtype=wp.int32)
-    end: wp.array(dtype=wp.int32)
     S: Matrix
     S_T: Matrix
     J: Matrix
@@ -65,11 +59,6 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
     """Buffers for a batch."""
     b = NewtonBuffers()
     b.x = column_tables(model)
-    tables = {"path": path_ranges, "reach": reach_ranges, "end": segment_ends}
-    for name, make in tables.items():
-        start, values = make(model)
-        setattr(b, f"{name}_start", wp.array(start, dtype=wp.int32, device=model.device))
-        setattr(b, "end" if name == "end" else f"{name}_range", wp.array(values, dtype=wp.int32, device=model.device))
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
     sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "factors": model.nv * b.x.width}
     for name, size in sizes.items():
@@ -139,7 +128,7 @@ def newton_columns(
 @wp.func
 def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
     """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
-    columns.extend_path(b.x, b.path_start, b.path_range, t.node[k].parent, i, k, A1, B1, A2, B2, J)
+    columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
 
 
 @wp.func
@@ -173,13 +162,13 @@ def make_newton_matrix(
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
         N = rate_of_momentum(M, s.node[i, k].eta)
-        add_weighted_products(b.x, b.path_start, b.path_range, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
-        for e in range(b.end_start[k], b.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.end[e], channel, origin)
-            add_cross_product(b.x, b.path_start, b.path_range, i, k, other, coupling, b.J, b.W)
+        add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
+        for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
+            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
-        columns.fold_rows(b.x, b.reach_start, b.reach_range, first, stop, i, k, b.S, b.W, b.matrix)
+        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W, b.matrix)
         local_term(t, s, b.x, i, k, b.matrix)
         parent = t.node[k].parent
         if parent >= 0:
@@ -187,10 +176,8 @@ def make_newton_matrix(
                 columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W)
             else:
                 columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
-            columns.pass_to_parent(b.x, b.reach_start, b.reach_range, parent, i, k, b.W)
-    add_weighted_elastic_rows(
-        t.nv, b.x.width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, c1, b.matrix
-    )
+            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W)
+    weighted_elastic_matrix(t, i, b.x.width, so3.ONE, c1, b.matrix)
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]
         A, B = group_tangent(t, i, k, move)
