@@ -12,7 +12,7 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "errors": ("AccuracyWarning", "ConvergenceError", "ModelError", "ShapeError"),
+    "errors": ("AccuracyWarning", "ConvergenceError", "ModelError", "RedundancyWarning", "ShapeError"),
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
     "robot.materials": ("Material",),
@@ -64,10 +64,20 @@ _PUBLIC = {
     "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),
     "dynamics.linearization": ("Linearization", "Modes", "linearize", "modes"),
     "dynamics.mass_matrix": ("mass_matrix",),
+    "dynamics.constraints": (
+        "ConstraintDerivatives",
+        "constraint_derivatives",
+        "constraint_force_derivative",
+        "constraint_jacobian",
+        "constraint_jacobian_derivative",
+        "loop_residual",
+        "loop_wrenches",
+    ),
     "dynamics.coriolis_matrix": ("coriolis_matrix",),
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
+    "dynamics.assembly": ("assemble",),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.branch_events": ("BranchEvent",),
     "statics.continuation": ("Branch", "continuation"),

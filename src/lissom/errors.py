@@ -34,3 +34,8 @@ class ConvergenceError(RuntimeError):
 @final
 class AccuracyWarning(UserWarning):
     """The model was built as asked, but a stated choice costs accuracy."""
+
+
+@final
+class RedundancyWarning(UserWarning):
+    """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""

@@ -40,6 +40,22 @@ def describe_mixed():
     return robot
 
 
+def describe_looped():
+    """A rod and a rigid finger on a turning base, joined by a universal loop; the rod is tied to the world as well."""
+    robot = ls.Robot("looped")
+    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointRevolute(stiffness=2.0))
+    basis = ls.BasisLegendre(torsion=0, bending_y=1, bending_z=1, elongation=0)
+    robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.02), basis, MATERIAL), parent="base")
+    robot.add_link("finger", ls.RigidBody.box(0.3, 0.02, 0.02, density=800.0), ls.JointSpherical(stiffness=0.5), "base")
+    aside = np.eye(4)
+    aside[:3, 3] = 0.1, 0.05, 0.0
+    joint = ls.JointUniversal((1, 0, 0), (0, 1, 1))
+    robot.add_tendon("tendon", "arm", (0.0, 0.01))
+    robot.add_loop("tie", "finger", "arm", s_b=0.7, placement_a=aside, placement_b=aside, joint=joint)
+    robot.add_loop("rail", "arm", placement_b=aside, joint=ls.JointPlanar((0, 1, 2)))
+    return robot
+
+
 @lru_cache(maxsize=1)
 def rod():
     """Model of describe_rod."""
@@ -56,6 +72,12 @@ def pendulum():
 def mixed():
     """Model of describe_mixed."""
     return describe_mixed().build()
+
+
+@lru_cache(maxsize=1)
+def looped():
+    """Model of describe_looped."""
+    return describe_looped().build()
 
 
 def state(model, lead=(), seed=0):

@@ -48,8 +48,8 @@ BLOCK = """
 @wp.struct
 class Columns:
     """What every column algorithm needs of the topology: width of a row, the running sum each node adds to, the columns
-    below each node, on its path and in its running sum, the straight tendon pieces that end at it, and the entries and
-    rows of Φ at each site."""
+    below each node, on its path and in its running sum, the straight tendon pieces and the loops that end at it, and
+    the entries and rows of Φ at each site."""
 
     width: wp.int32
     n_slots: wp.int32
@@ -62,6 +62,8 @@ class Columns:
     reach_range: wp.array(dtype=wp.int32)
     end_start: wp.array(dtype=wp.int32)
     end: wp.array(dtype=wp.int32)
+    loop_end_start: wp.array(dtype=wp.int32)
+    loop_end: wp.array(dtype=wp.int32)
     entry_start: wp.array(dtype=wp.int32)
     entry_block: wp.array(dtype=wp.int32)
     entry_component: wp.array(dtype=wp.int32)
@@ -104,7 +106,8 @@ def _make(model: Model) -> Columns:
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
     values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
-    values["end_start"], values["end"] = _segment_ends(model)
+    values["end_start"], values["end"] = _pair_ends(model, model.segment_node)
+    values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loop_node)
     values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
     rows = np.concatenate([np.zeros((0, 4)), *sites])
@@ -163,10 +166,10 @@ def _entries(rows: np.ndarray) -> np.ndarray:
 
 def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
-    of the nodes that straight tendon pieces tie to them."""
+    of the nodes that straight tendon pieces and loops tie to them."""
     path = _path_blocks(model, model.n_dynamic)
     reach = path.copy()
-    for a, b in model.segment_node:
+    for a, b in [*model.segment_node, *model.loop_node]:
         for one, two in ((a, b), (b, a)):
             if one >= 0 and two >= 0:
                 reach[one] |= path[two]
@@ -199,10 +202,10 @@ def _sum_slots(model: Model) -> np.ndarray:
     return slot
 
 
-def _segment_ends(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Straight tendon pieces between two nodes, at each of the two: where a node's start, and 2 segment + end."""
+def _pair_ends(model: Model, pairs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What ties two nodes, at each of the two: where a node's start, and 2 pair + end."""
     ends: list[list[int]] = [[] for _ in range(model.n_dynamic)]
-    for j, (a, b) in enumerate(model.segment_node):
+    for j, (a, b) in enumerate(pairs):
         if a >= 0 and b >= 0:
             ends[a].append(2 * j)
             ends[b].append(2 * j + 1)

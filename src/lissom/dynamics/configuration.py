@@ -128,25 +128,11 @@ def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
     return out
 
 
-def configuration_rate(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """dq/dt for a velocity: v, except ½ q (0, ω) for quaternions and R v for the position of a free joint."""
-    out = np.zeros(q.shape)
-    plain = np.flatnonzero(model.dof_q >= 0)
-    out[..., model.dof_q[plain]] = v[..., plain]
-    for at, j, free in groups(model):
-        x, w = q[..., at : at + 4], v[..., j : j + 3]
-        pure = np.concatenate([np.zeros((*w.shape[:-1], 1)), w], axis=-1)
-        out[..., at : at + 4] = 0.5 * quaternion_product(x, pure)
-        if free:
-            unit = x / np.linalg.norm(x, axis=-1, keepdims=True)
-            out[..., at + 4 : at + 7] = np.einsum("...ij,...j->...i", quaternion_to_matrix(unit), v[..., j + 3 : j + 6])
-    return out
-
-
 def configuration_rate_derivatives(
     model: Model, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of configuration_rate at one state, and the tangent increment that a change of q makes.
+    """Derivatives of dq/dt at one state (v, but ½ q (0, ω) of quaternions and R v of the position of a free joint), and
+    the tangent increment that a change of q makes.
 
     Args:
         q: configuration, shape (nq,). v: velocity, shape (nv,).

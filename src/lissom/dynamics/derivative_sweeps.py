@@ -15,6 +15,7 @@ from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation_derivatives import segment_coupling
 from lissom.dynamics.column_products import add_cross_product, add_local_block, add_newton_products
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
+from lissom.dynamics.loops import loop_coupling
 from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import magnus, se3, so3
@@ -230,6 +231,7 @@ def derivative_inward(
     i: int,
     channel: Matrix,
     origin: vec3,
+    force: Matrix,
     dq: Matrix,
     dv: Matrix,
     da: Matrix,
@@ -245,6 +247,9 @@ def derivative_inward(
         add_newton_products(b.x, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
             coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
+        for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
+            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], force, origin)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
         first = t.node[k].v_start
         stop = t.node[k].v_stop

@@ -3,7 +3,11 @@
 M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 
 A coordinate with a prescribed motion has the acceleration of that: its row of (1) is replaced, and the other rows see
-it on the right. What the row then misses is the force of the motion, a multiplier. Source: Mathew 2025 eqs. (43)-(44).
+it on the right. What the row then misses is the force of the motion, a multiplier. Loops add their forces and rows,
+
+    M a − Aᵀ λ = what is on the right of (1),   A a = −Ȧ v − 2 p A v − p² e                               (2)
+
+with p = 0 but where an integrator asks to be pulled back onto the loops. Source: Mathew 2025 eqs. (43)-(44), (46)-(49).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -24,15 +28,18 @@ from lissom.dynamics.actuation import (
     custom_actuation,
     warn_of_pushing,
 )
+from lissom.dynamics.bordered import LoopRows, border, own_rows, with_loops
 from lissom.dynamics.column_tables import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
-from lissom.dynamics.linear_solve import ldl_solve
+from lissom.dynamics.linear_solve import ldl_solve, lu_factor, lu_solve
+from lissom.dynamics.loops import add_loop_wrenches, loop_rates
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
+from lissom.dynamics.moves import put_configuration_rate
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.errors import ModelError, ShapeError
-from lissom.lie import so3
+from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
@@ -74,13 +81,15 @@ def residual_force(
     channel: Rows,
     gravity: vec3,
     load: wp.array(dtype=vec6),
+    loops: LoopRows,
     tau: Rows,
 ):
-    """tau = ID(q, v, a) − B(q) u − extra, by one outward and one inward sweep."""
+    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
     origin = sweeps.base_origin(t, q, i)
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, 1)
     add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
+    add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
     project(t, s, i, tau)
     elastic_force(t, i, q, v, tau)
     add_path_forces(t, i, q, channel, -so3.ONE, tau)
@@ -99,24 +108,51 @@ def residual_kernel(
     channel: Rows,
     gravity: wp.array(dtype=vec3),
     load: wp.array(dtype=vec6),
+    loops: LoopRows,
     tau: Rows,
     first: int,
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load, tau)
+    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load, loops, tau)
 
 
 @wp.func
-def hold_prescribed(t: Tables, width: int, i: int, given: Rows, M: Rows, b: Rows):
-    """Rows and columns of prescribed coordinates as in the identity, with the given accelerations on the right."""
+def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Rows, M: Rows, b: Rows):
+    """Rows and columns of prescribed coordinates as in the identity of size n, with the given values on the right."""
     for e in range(t.motion_dof.shape[0]):
         k = t.motion_dof[e]
-        for j in range(t.nv):
+        for j in range(n):
             M[i, k * width + j] = so3.ZERO
             M[i, j * width + k] = so3.ZERO
         M[i, k * width + k] = so3.ONE
         b[i, k] = given[i, k]
+
+
+@wp.func
+def solve_constrained(
+    t: Tables, x: Columns, i: int, still: Rows, pull: wp.float64, M: Rows, loops: LoopRows, a: Rows
+) -> int:
+    """a and λ of (2), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
+    n = border(t, x, i, M, loops.A, loops)
+    for j in range(t.nv):
+        loops.unknown[i, j] = a[i, j]
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            missing = loops.turn[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
+            loops.unknown[i, t.nv + at] = -loops.sigma[i] * missing
+    hold_prescribed(t, n, loops.width, i, still, loops.matrix, loops.unknown)
+    pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
+    if pivot == 0:
+        lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+        for j in range(t.nv):
+            a[i, j] = loops.unknown[i, j]
+        for row in range(loops.force.shape[1]):
+            at = loops.slot[i, row]
+            if at >= 0:
+                loops.force[i, row] = loops.sigma[i] * loops.unknown[i, t.nv + at]
+    return pivot
 
 
 @wp.kernel
@@ -133,18 +169,31 @@ def forward_dynamics_kernel(
     channel: Rows,
     gravity: wp.array(dtype=vec3),
     load: wp.array(dtype=vec6),
+    loops: LoopRows,
+    pull: wp.array(dtype=wp.float64),
     M: Rows,
+    q_dot: Rows,
     a: Rows,
     first: int,
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, still)
-    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load, a)
+    put_configuration_rate(t, i, q, v, q_dot)
+    for row in range(loops.force.shape[1]):
+        loops.force[i, row] = so3.ZERO
+    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load, loops, a)
     for j in range(t.nv):
         a[i, j] = -a[i, j]
     mass_matrix_sweep(t, s, x, b, i, M)
-    hold_prescribed(t, x.width, i, still, M, a)
-    pivot = ldl_solve(t.nv, x.width, i, M, a)
+    pivot = wp.int32(0)
+    if t.loop_node.shape[0] == 0:
+        hold_prescribed(t, t.nv, x.width, i, still, M, a)
+        pivot = ldl_solve(t.nv, x.width, i, M, a)
+    else:
+        origin = sweeps.base_origin(t, q, i)
+        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), origin, loops.rate, loops.turn)
+        own_rows(t, s, x, i, b.S, origin, 0, loops.A)
+        pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
     if pivot > 0 and s.status[i] == 0:
         s.status[i] = sweeps.STATUS_SINGULAR + pivot
     sweeps.inspect_result(s, i, a)
@@ -166,15 +215,17 @@ def _make(model: Model, batch: int) -> Workspace:
     d = w.on_device
     names = ("q", "v", "still", "u", "extra", "channel", "gravity", "load")
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
-    w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), M, d["a"]])
+    loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
+    w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), loops, pull, M, q_dot, d["a"]])
     return w
 
 
 def _make_residual(model: Model, batch: int) -> Workspace:
     w = _buffers(model, batch, ("v", "a", "extra", "tau"))
     d = w.on_device
-    names = ("q", "v", "a", "u", "extra", "channel", "gravity", "load", "tau")
-    w.record(residual_kernel, [w.tables, w.scratch, *(d[name] for name in names)])
+    names = ("q", "v", "a", "u", "extra", "channel", "gravity", "load")
+    loops = with_loops(w, model, batch)
+    w.record(residual_kernel, [w.tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
     return w
 
 
@@ -191,23 +242,35 @@ def _fill(w: Workspace, model: Model, t: float, factor: float, **values: np.ndar
             w.host["extra"][k] = custom_actuation(model, q) @ u
 
 
-def run_forward_dynamics(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float) -> Workspace:
-    """Accelerations of a batch (n, ...), or of one state, left in `a`; the caller looks at `status`."""
+def run_forward_dynamics(
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, pull: float = 0.0
+) -> Workspace:
+    """Accelerations of a batch (n, ...), or of one state, left in `a`, dq/dt in `q_dot`, forces of loops in `force`,
+    with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
-    if model.n_multipliers:
+    if model.n_motions:
         w.host["still"][:, model.motion_dof] = model.motions(t)[2]
+    w.host["pull"][0] = pull
     w.run()
     return w
 
 
 def run_residual(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float = 1.0,
+    force: Any = 0.0,
 ) -> Workspace:
-    """ID(q, v, a) − B(q) u of a batch (n, ...) left in `tau`, with gravity, loads and u times factor; the caller looks
-    at `status`."""
+    """ID(q, v, a) − B(q) u − Aᵀ λ of a batch (n, ...) left in `tau` and residuals of loops in `gap`, with gravity,
+    loads and u times factor and the force λ of loops; the caller looks at `status`."""
     w = workspace(model, "residual", len(q), _make_residual)
     _fill(w, model, t, factor, q=q, v=v, a=a, u=u)
+    w.host["force"][:] = force
     w.run()
     return w
 

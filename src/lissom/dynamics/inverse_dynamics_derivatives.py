@@ -33,6 +33,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation import add_segment_wrenches, channel_forces, custom_actuation
 from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness
+from lissom.dynamics.bordered import LoopRows, with_loops
 from lissom.dynamics.column_tables import Matrix, column_width
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.derivative_sweeps import (
@@ -43,6 +44,8 @@ from lissom.dynamics.derivative_sweeps import (
 )
 from lissom.dynamics.elasticity import add_elastic_derivatives
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
+from lissom.dynamics.loop_derivatives import LoopDerivatives, add_loop_derivatives
+from lissom.dynamics.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -68,6 +71,8 @@ def residual_derivatives_kernel(
     gravity: wp.array(dtype=vec3),
     load: wp.array(dtype=vec6),
     terms: wp.array(dtype=wp.int32),
+    loops: LoopRows,
+    rates: LoopDerivatives,
     tau: Matrix,
     dq: Matrix,
     dv: Matrix,
@@ -81,13 +86,18 @@ def residual_derivatives_kernel(
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, G, load, terms[1])
     add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
+    add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
     columns.clear_rows(t.nv, b.x.width, i, dq)
     columns.clear_rows(t.nv, b.x.width, i, dv)
     columns.clear_rows(t.nv, b.x.width, i, da)
     derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load, terms[1])
     add_segment_stiffness(t, s, i, channel, origin, b.H)
+    add_loop_stiffness(t, s, i, loops.force, origin, b.H)
+    acc_base = se3.join(vec3(), -G)
+    loop_rates(t, s, i, acc_base, origin, loops.rate, loops.turn)
+    add_loop_derivatives(t, s, b, i, origin, acc_base, loops, rates)
     project(t, s, i, tau)
-    derivative_inward(t, s, b, i, channel, origin, dq, dv, da)
+    derivative_inward(t, s, b, i, channel, origin, loops.force, dq, dv, da)
     if terms[0] != 0:
         add_elastic_derivatives(t, i, b.x.width, q, dq, dv)
     add_path_derivatives(t, b.x, i, q, channel, dq)
@@ -101,9 +111,13 @@ def _make(model: Model, batch: int) -> Workspace:
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (len(model.load_wrench),), vec6)
     w.buffer("terms", (2,), wp.int32)
-    names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms", "tau", "dq", "dv", "da")
+    names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
-    w.record(residual_derivatives_kernel, [*tables, *(w.on_device[name] for name in names)])
+    loops, rates = with_loops(w, model, batch), LoopDerivatives()
+    for name in LoopDerivatives.vars:
+        setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
+    results = [w.on_device[name] for name in ("tau", "dq", "dv", "da")]
+    w.record(residual_derivatives_kernel, [*tables, *(w.on_device[n] for n in names), loops, rates, *results])
     return w
 
 
@@ -116,8 +130,11 @@ def run_residual_derivatives(
     elastic: bool = True,
     loads: bool = True,
     factor: float = 1.0,
+    force: Any = 0.0,
 ) -> None:
-    """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u are left in `dq`, `dv` and `da`."""
+    """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
+    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives."""
+    w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
     w.host["terms"][:] = elastic, loads
     if model.load_wrench and loads:
@@ -126,21 +143,29 @@ def run_residual_derivatives(
 
 
 def residual_derivatives(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Derivatives of ID(q, v, a) − B(q) u with respect to q (tangent), v and a, of one state.
+    model: Model,
+    q: np.ndarray,
+    v: np.ndarray,
+    a: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float = 1.0,
+    force: Any = 0.0,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
+    """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of one state, and the workspace
+    that holds what loops ask.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
-    run_residual_derivatives(model, w, t, factor=factor)
+    run_residual_derivatives(model, w, t, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
     if model.custom_actuators:
         dq -= custom_actuation_derivative(model, q, factor * u)
     for k in model.motion_dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
             matrix[k], matrix[:, k], matrix[k, k] = 0.0, 0.0, diagonal
-    return dq, dv, da
+    return dq, dv, da, w
 
 
 def custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -155,6 +180,11 @@ def custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> n
 def derivative_workspace(model: Model, **arrays: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace of the derivatives with q, v, a and u in it, and their leading axes."""
     return filled(model, "residual_derivatives", _make, **arrays)
+
+
+def row_results(model: Model, w: Workspace, name: str, lead: tuple[int, ...] = ()) -> np.ndarray:
+    """One of the arrays that hold a row for each row of the loops, as a fresh array (..., n_rows, nv)."""
+    return w.result(name, lead, model.n_rows, column_width(model))[..., : model.nv]
 
 
 def square_results(model: Model, w: Workspace, lead: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -12,9 +12,10 @@ import numpy as np
 from scipy.linalg import LinAlgError, eigh
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows
+from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.independent_rows import allowed_motions, independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.errors import ShapeError
 from lissom.model.model import Model
 
@@ -38,8 +39,8 @@ class Modes:
     """Free undamped vibrations.
 
     Fields:
-        frequencies: rising, shape (n,) [rad/s], n the coordinates without a prescribed motion; negative −sqrt(−ω²)
-        where the equilibrium is unstable.
+        frequencies: rising, shape (n,) [rad/s], n the motions that prescribed motions and loops leave; negative
+        −sqrt(−ω²) where the equilibrium is unstable.
         shapes: one in each column, shape (nv, n), with shapesᵀ M shapes the identity.
     """
 
@@ -77,13 +78,17 @@ def modes(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> Modes:
         ShapeError: the argument, the expected and the received shape. ModelError: a coordinate moves no mass.
     Accuracy: exact for the discrete model.
     """
-    still = np.zeros(model.nv)
-    K, _, M = residual_derivatives(model, _one(model, q), still, still, _inputs(model, u), t)
-    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
-    K, M = (0.5 * (X + X.T)[np.ix_(free, free)] for X in (K, M))
-    shapes = np.zeros((model.nv, len(free)))
+    still, row, given = np.zeros(model.nv), _one(model, q), _inputs(model, u)
+    force = np.zeros(model.n_rows)
+    if model.n_rows:  # the forces of loops at rest, next to equilibrium
+        force = run_forward_dynamics(model, row, still, given, t).host["force"][0].copy()
+    K, _, M, w = residual_derivatives(model, row, still, still, given, t, 1.0, force)
+    A = row_results(model, w, "A")
+    N = allowed_motions(model, A, independent_rows(model, A))
+    K, M = (0.5 * N.T @ (X + X.T) @ N for X in (K, M))
     try:
-        squares, shapes[free] = eigh(K, M)
+        squares, shapes = eigh(K, M)
+        shapes = N @ shapes
     except LinAlgError:
         forward_dynamics(model, q, still, u, t)  # names the coordinate that moves no mass
         raise

@@ -56,6 +56,31 @@ def move_group(t: Tables, i: int, k: int, start: Rows, move: Rows, q: Rows):
 
 
 @wp.func
+def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
+    """out = q̇ for instance i: v, but ½ q (0, ω) of quaternions and R v of a free joint's position."""
+    for j in range(t.nv):
+        at = t.dof_q[j]
+        if at >= 0:
+            out[i, at] = v[i, j]
+    if q.shape[1] != t.nv:
+        for k in range(t.n_nodes):
+            if t.node[k].kind != EXP:
+                at = t.node[k].v_start + t.node[k].q_shift
+                twist = sweeps.group_twist(t, v, i, k)
+                w = so3.HALF * se3.angular(twist)
+                c = q[i, at]
+                x = vec3(q[i, at + 1], q[i, at + 2], q[i, at + 3])
+                turned = c * w + wp.cross(x, w)
+                out[i, at] = -wp.dot(x, w)
+                for e in range(3):
+                    out[i, at + 1 + e] = turned[e]
+                if t.node[k].kind == FREE:
+                    moved = sweeps.quaternion_rotation(q, i, at) * se3.linear(twist)
+                    for e in range(3):
+                        out[i, at + 4 + e] = moved[e]
+
+
+@wp.func
 def half_turn(w: vec3) -> wp.vec4d:
     """Unit quaternion (w, x, y, z) of a rotation vector; by the series of sin(x)/x where the angle is small."""
     square = so3.HALF * so3.HALF * wp.dot(w, w)

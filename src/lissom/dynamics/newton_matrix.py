@@ -23,10 +23,12 @@ import warp as wp
 
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness, segment_coupling
+from lissom.dynamics.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
 from lissom.dynamics.column_products import add_cross_product, add_weighted_products
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_stiffness, local_term
 from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
+from lissom.dynamics.loops import add_loop_stiffness, loop_coupling
 from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import se3, so3
@@ -38,8 +40,8 @@ from lissom.model.tables import EXP, Tables
 @wp.struct
 class NewtonBuffers:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
-    (2), 6x6 matrices of the nodes; the matrix itself, nv x width, which becomes the upper of its factors, the lower one
-    by columns, and the rows that were swapped."""
+    (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
+    of loops, and the matrix bordered by them."""
 
     x: Columns
     S: Matrix
@@ -51,8 +53,7 @@ class NewtonBuffers:
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
-    factors: Matrix
-    pivots: wp.array2d(dtype=wp.int32)
+    loops: LoopRows
 
 
 def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
@@ -60,12 +61,12 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
     b = NewtonBuffers()
     b.x = column_tables(model)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
-    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "factors": model.nv * b.x.width}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
     for name, size in sizes.items():
         setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
-    b.pivots = wp.zeros((batch, model.nv), dtype=wp.int32, device=model.device)
+    b.loops = loop_rows(model, batch, b.matrix)
     return b
 
 
@@ -146,8 +147,9 @@ def make_newton_matrix(
     channel: Matrix,
     gravity: vec3,
     load: wp.array(dtype=vec6),
-):
-    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel."""
+) -> int:
+    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and border it by the rows
+    of loops; the size of the system."""
     origin = sweeps.base_origin(t, q, i)
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
@@ -158,6 +160,7 @@ def make_newton_matrix(
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
     add_segment_stiffness(t, s, i, channel, origin, b.H)
+    add_loop_stiffness(t, s, i, b.loops.force, origin, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
@@ -165,6 +168,9 @@ def make_newton_matrix(
         add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
             coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
+        for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
+            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force, origin)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
@@ -183,3 +189,9 @@ def make_newton_matrix(
         A, B = group_tangent(t, i, k, move)
         add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
     add_path_derivatives(t, b.x, i, q, channel, b.matrix)
+    if t.loop_node.shape[0] == 0:
+        return t.nv
+    path_rows(t, s, b.x, i, b.J, origin, b.loops)
+    if q.shape[1] != t.nv:
+        untwist_rows(t, s, b.x, i, b.S, b.S_T, origin, b.loops)
+    return border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
-from threading import get_ident
+from threading import Lock, get_ident
 from typing import Any, final
 
 import numpy as np
@@ -34,6 +34,9 @@ _STATUS_TEXT = {
     3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
     4: "the result is not finite; the arguments are too large",
 }
+
+
+_compiling = Lock()  # reading the source of a kernel is not safe in several threads at once
 
 
 @lru_cache(maxsize=1)
@@ -72,9 +75,13 @@ class Workspace:
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
         """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
         array = wp.zeros(shape, dtype=dtype, device=self.device)
+        self.share(name, array)
+        return array
+
+    def share(self, name: str, array: Any) -> None:
+        """Show a device array to the host under a name."""
         self.on_device[name] = array
         self.host[name] = array.numpy()
-        return array
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
         """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
@@ -107,7 +114,8 @@ class Workspace:
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
-            self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
+            with _compiling:
+                self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
             self.alone = self.launches[0]
 

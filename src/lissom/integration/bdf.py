@@ -15,12 +15,11 @@ import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
 from lissom.dynamics.configuration import (
-    configuration_rate,
     configuration_rate_derivatives,
-    groups,
     unit_quaternions,
 )
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.errors import ConvergenceError
 from lissom.model.model import Model
@@ -28,12 +27,13 @@ from lissom.model.model import Model
 _MAX_STEPS = 200_000
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step
 _LEAST_STEP = 1e-14  # of the duration
+PULL = 100.0  # rate at which loops are pulled closed [1/s]
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
 def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t."""
-    if not model.n_multipliers:
+    if not model.n_motions:
         return q, v
     q, v = q.copy(), v.copy()
     q[..., model.dof_q[model.motion_dof]], v[..., model.motion_dof], _ = model.motions(t)
@@ -49,10 +49,10 @@ class StateDerivative:
     ) -> None:
         self.model, self.law, self.feedback = model, law, feedback
         self.held: np.ndarray | None = None
+        self.pull = PULL if model.n_rows else 0.0
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
         self.error: Exception | None = None
-        self.plain = not groups(model)
         scale = model.dof_scale
         q_scale = np.ones(model.nq)
         on_q = model.dof_q >= 0
@@ -73,10 +73,9 @@ class StateDerivative:
             u = np.array([self.law(t, unit_quaternions(model, a), b.copy()) for a, b in zip(q, v)])
         else:
             u = self.law(t, q[0], v[0])
-        w = run_forward_dynamics(model, q, v, u, t)
+        w = run_forward_dynamics(model, q, v, u, t, self.pull)
         raise_if_massless(model, w)
-        rate = v if self.plain else configuration_rate(model, q, v)
-        return np.concatenate([rate, w.host["a"]], axis=1)
+        return np.concatenate([w.host["q_dot"], w.host["a"]], axis=1)
 
     def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """f of one state into `out`, by the shortest way."""
@@ -88,10 +87,9 @@ class StateDerivative:
             u = self.law(t, unit_quaternions(model, q), v.copy())
         else:
             u = self.law(t, q, v)
-        w = run_forward_dynamics(model, q, v, u, t)
+        w = run_forward_dynamics(model, q, v, u, t, self.pull)
         raise_if_massless(model, w)
-        out[:nq] = v if self.plain else configuration_rate(model, q, v)
-        out[nq:] = w.host["a"][0]
+        out[:nq], out[nq:] = w.host["q_dot"][0], w.host["a"][0]
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
@@ -126,14 +124,22 @@ class StateDerivative:
         q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
         a = rate[nq:]
         u = self.law(t, q, v) if self.held is None else self.held
-        dq, dv, M = residual_derivatives(model, q, v, a, u, t)
-        answer = cho_solve(cho_factor(M, check_finite=False), np.hstack([dq, dv]), check_finite=False)
+        answer = self._response(t, q, v, a, u)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
         out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
         on_q, on_v = model.dof_q[model.motion_dof], nq + model.motion_dof
         for on in (on_q, on_v):  # prescribed coordinates move by themselves
             out[on], out[:, on] = 0.0, 0.0
+
+    def _response(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """−∂a/∂(q, v), shape (nv, 2 nv): M⁻¹ ∂r/∂(q, v), with loops that of Mathew 2025 (50), (51)."""
+        model = self.model
+        if not model.n_rows:
+            dq, dv, M, _ = residual_derivatives(model, q, v, a, u, t)
+            return cho_solve(cho_factor(M, check_finite=False), np.hstack([dq, dv]), check_finite=False)
+        force = run_forward_dynamics(model, q, v, u, t, self.pull).host["force"][0].copy()
+        return constrained_response(model, q, v, a, u, t, force, self.pull)
 
 
 def integrate_bdf(
@@ -146,6 +152,7 @@ def integrate_bdf(
     rtol: float,
     atol: float,
     largest_step: float | None,
+    project: bool = True,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
 

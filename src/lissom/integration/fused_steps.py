@@ -16,9 +16,12 @@ from typing import final
 import numpy as np
 import warp as wp
 
+from lissom.dynamics import sweeps
+from lissom.dynamics.bordered import LoopRows, ask_closed, shown, take_forces
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
+from lissom.dynamics.loops import loop_rates, loop_residuals
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.sweeps import Scratch
@@ -38,6 +41,8 @@ LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short en
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))
 SLOW = wp.constant(wp.float64(0.3))
 MOST_ITERATIONS = wp.constant(12)
+CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
+AT_REST = wp.constant(wp.float64(1e-10))  # its rate [rad/s, m/s]
 SAME_SIZE = wp.constant(wp.float64(1e-6))
 DIVERGED = wp.constant(wp.float64(2.0))
 
@@ -52,7 +57,6 @@ class StepRows:
     a: Rows
     ahead: Rows
     move: Rows
-    change: Rows
     u: Rows
     extra: Rows
     channel: Rows
@@ -71,6 +75,7 @@ class SchemeNumbers:
     g1: wp.float64
     rtol: wp.float64
     atol: wp.float64
+    project: wp.float64
 
 
 @wp.func
@@ -120,30 +125,33 @@ def implicit_step(
         x.v[i, k] = held[n_held + e]
         x.a[i, k] = held[2 * n_held + e]
         x.ahead[i, k] = x.a[i, k]
+    n = t.nv + b.loops.kept[i]
     iteration = wp.int32(0)
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
         s.status[i] = 0
-        residual_force(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, x.change)
+        residual_force(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, b.loops, b.loops.unknown)
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
         for e in range(n_held):
-            x.change[i, t.motion_dof[e]] = so3.ZERO
-        fresh = counts[i, 3] == 0 or (iteration > 0 and rate > SLOW)
+            b.loops.unknown[i, t.motion_dof[e]] = so3.ZERO
+        fresh = counts[i, 3] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)
         if fresh:
-            make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
+            n = make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
             counts[i, 2] = counts[i, 2] + 1
-            hold_prescribed(t, b.x.width, i, x.change, b.matrix, x.change)
-            if lu_factor(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots) != 0:
+            hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
+            if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
                 return 0
             counts[i, 3] = 1
-        lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.change)
-        size = largest(t.nv, i, x.inverse_scale, x.change)
+        ask_closed(t.nv, i, b.loops, b.loops.gap)
+        lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+        size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
         if not (size < wp.float64(1e300)):
             return 0
         for j in range(t.nv):
-            correct(x, i, j, -x.change[i, j], c0, c1, to_ahead)
+            correct(x, i, j, -b.loops.unknown[i, j], c0, c1, to_ahead)
+        take_forces(t.nv, i, b.loops)
         rate = so3.ZERO
         left = size
         if last > so3.ZERO:
@@ -153,10 +161,57 @@ def implicit_step(
         wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(t.nv, i, x.inverse_scale, x.move))
         if wp.min(size, left) <= wanted:
             move_configuration(t, i, x.start, x.move, x.q)
-            return 1
-        if rate > DIVERGED and fresh and last >= so3.ZERO:
+            kept_open, left_open = still_open(t, s, i, x.q, b.loops)
+            if wp.max(kept_open, left_open) <= CLOSED:
+                return 1
+            if kept_open <= CLOSED:
+                counts[i, 3] = 0  # other rows than those chosen are independent by now
+        if rate > DIVERGED and fresh and last >= so3.ZERO and size > wanted:
             return 0
         last = size
+        iteration += 1
+    return 0
+
+
+@wp.func
+def still_open(t: Tables, s: Scratch, i: int, q: Rows, loops: LoopRows):
+    """Largest residual of the rows that are kept, and of the others, at q."""
+    kept = wp.float64(0.0)
+    others = wp.float64(0.0)
+    if t.loop_node.shape[0] > 0:
+        origin = sweeps.base_origin(t, q, i)
+        for k in range(t.n_dynamic):
+            sweeps.outward_pose(t, s, i, k, q, origin)
+        loop_residuals(t, s, i, origin, loops.gap)
+        for row in range(loops.gap.shape[1]):
+            if loops.slot[i, row] >= 0:
+                kept = wp.max(kept, wp.abs(loops.gap[i, row]))
+            else:
+                others = wp.max(others, wp.abs(loops.gap[i, row]))
+    return kept, others
+
+
+@wp.func
+def project_velocity(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> int:
+    """Move v onto A v = 0 by the least change in the metric of the step's matrix; 1 where it got there."""
+    origin = sweeps.base_origin(t, x.q, i)
+    iteration = wp.int32(0)
+    while iteration < MOST_ITERATIONS:
+        for k in range(t.n_dynamic):
+            sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, origin, vec6())
+        loop_rates(t, s, i, vec6(), origin, b.loops.rate, b.loops.turn)
+        size = wp.float64(0.0)
+        for row in range(b.loops.rate.shape[1]):
+            size = wp.max(size, wp.abs(b.loops.rate[i, row]))
+        if size <= AT_REST:
+            return 1
+        for j in range(t.nv):
+            b.loops.unknown[i, j] = so3.ZERO
+        ask_closed(t.nv, i, b.loops, b.loops.rate)
+        n = t.nv + b.loops.kept[i]
+        lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+        for j in range(t.nv):
+            x.v[i, j] = x.v[i, j] - b.loops.unknown[i, j]
         iteration += 1
     return 0
 
@@ -188,8 +243,10 @@ def implicit_steps_kernel(
     c.g1 = numbers[5]
     c.rtol = numbers[6]
     c.atol = numbers[7]
+    c.project = numbers[8]
     nq = x.q.shape[1]
-    row = nq + 3 * t.nv
+    m = b.loops.force.shape[1]
+    row = nq + 3 * t.nv + m
     going = wp.int32(1)
     for k in range(steps[0]):
         if going == 1:
@@ -204,6 +261,8 @@ def implicit_steps_kernel(
                 counts[i, 3] = 0
             predict(t, x, c, i, h[k + 1], ratio)
             going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], held[k], counts)
+            if going == 1 and m > 0 and c.project != so3.ZERO:
+                going = project_velocity(t, s, b, x, i)
             if going == 1:
                 for j in range(nq):
                     out[i, k * row + j] = x.q[i, j]
@@ -211,30 +270,35 @@ def implicit_steps_kernel(
                     out[i, k * row + nq + j] = x.v[i, j]
                     out[i, k * row + nq + t.nv + j] = x.a[i, j]
                     out[i, k * row + nq + 2 * t.nv + j] = x.ahead[i, j]
+                for j in range(m):
+                    out[i, k * row + nq + 3 * t.nv + j] = b.loops.force[i, j]
                 counts[i, 0] = k + 1
 
 
 def _make(model: Model, batch: int) -> Workspace:
     nq, nv, n = model.nq, model.nv, LONGEST_RUN
     sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names)}
-    sizes |= {name: nv for name in ("v", "a", "ahead", "move", "change")}
-    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * (nq + 3 * nv),)})
+    sizes |= {name: nv for name in ("v", "a", "ahead", "move")}
+    row = nq + 3 * nv + model.n_rows
+    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * row,)})
     x = StepRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
-        w.buffer("numbers", (8,)),
+        w.buffer("numbers", (9,)),
         w.buffer("steps", (1,), wp.int32),
         w.buffer("h", (n + 1,)),
         w.buffer("inputs", (n, model.nu)),
         w.buffer("gravity", (1,), vec3),
         w.buffer("load", (n, len(model.load_wrench)), vec6),
-        w.buffer("held", (n, 3 * model.n_multipliers)),
+        w.buffer("held", (n, 3 * model.n_motions)),
     ]
     w.host["gravity"][0] = model.gravity
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 4), wp.int32)
-    w.record(implicit_steps_kernel, [w.tables, w.scratch, newton_buffers(model, batch), x, *shared, out, counts])
+    b = newton_buffers(model, batch)
+    shown(w, b.loops)
+    w.record(implicit_steps_kernel, [w.tables, w.scratch, b, x, *shared, out, counts])
     return w
 
 
@@ -242,11 +306,13 @@ def _make(model: Model, batch: int) -> Workspace:
 class FusedSteps:
     """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
 
-    def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
+    def __init__(
+        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
+    ) -> None:
         self.model, self.f = model, f
         self.last: StepState | None = None
         c = scheme
-        self.numbers = np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol])
+        self.numbers = np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project])
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
@@ -257,8 +323,8 @@ class FusedSteps:
         """Steps to the times `ends`, at most LONGEST_RUN of them.
 
         Returns:
-            rows (q, v, a) and inputs at those of the times that were reached, and the last state; fewer rows than times
-            mean that the step after the last of them failed.
+            rows (q, v, a, λ) and inputs at those of the times that were reached, and the last state; fewer rows than
+            times mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
         w = workspace(model, "implicit_steps", 1, _make)
@@ -266,7 +332,7 @@ class FusedSteps:
         host = w.host
         host["numbers"][:], host["steps"][0] = self.numbers, n
         host["h"][0], host["h"][1 : n + 1] = here.h, h
-        for name in ("q", "v", "a", "ahead"):
+        for name in ("q", "v", "a", "ahead", "force"):
             host[name][0] = getattr(here, name)
         times = ends.tolist()
         inputs = np.array([self.f.inputs(t, here.q, here.v) for t in times]).reshape(n, model.nu)
@@ -274,7 +340,7 @@ class FusedSteps:
         if model.load_wrench:
             varying = model.load_varies
             host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
-        if model.n_multipliers:
+        if model.n_motions:
             host["held"][:n] = [model.motion_numbers(t) for t in times]
         host["counts"][0] = 0, 0, 0, w.user is self and self.last is here  # then its matrix is still there
         w.run()
@@ -284,8 +350,9 @@ class FusedSteps:
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
             w.user = None
-            return rows[:, : -model.nv], inputs[:0], here
+            return rows, inputs[:0], here
         nq, nv = model.nq, model.nv
-        parts = np.split(rows[-1].copy(), (nq, nq + nv, nq + 2 * nv))
-        w.user, self.last = self, StepState(times[done - 1], *parts, float(h[done - 1]))
-        return rows[:, : nq + 2 * nv].copy(), inputs[:done], self.last
+        q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
+        end = (x[-1].copy() for x in (q, v, a, ahead))
+        w.user, self.last = self, StepState(times[done - 1], *end, float(h[done - 1]), force[-1].copy())
+        return np.hstack([q, v, a, force]), inputs[:done], self.last

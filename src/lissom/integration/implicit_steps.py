@@ -17,15 +17,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import groups, integrate, unit_quaternions
+from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.errors import ConvergenceError
 from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
@@ -41,36 +43,72 @@ _SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _LEAST_STEP = 1e-10  # of the duration
 _SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+_CLOSED = 1e-11  # residual of a loop [rad, m]
+_AT_REST = 1e-10  # its rate [rad/s, m/s]
+_RESOLVED = 0.25
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+@final
+class StepMatrix(NamedTuple):
+    """LU factors of a step's matrix bordered by the kept rows of loops, and σ of that."""
+
+    lu: np.ndarray
+    pivots: np.ndarray
+    kept: np.ndarray
+    sigma: float
+
+    def step(self, model: Model, r: np.ndarray, gap: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Newton's step in q and in the forces of loops."""
+        x = -dgetrs(self.lu, self.pivots, np.concatenate([r, self.sigma * gap[self.kept]]))[0]
+        push = np.zeros(model.n_rows)
+        push[self.kept] = self.sigma * x[model.nv :]
+        return x[: model.nv], push
 
 
 @final
 class ImplicitSteps:
     """Steps of one scheme for one robot; counts evaluations in `f`."""
 
-    def __init__(self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float) -> None:
+    def __init__(
+        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
+    ) -> None:
         self.model, self.f, self.scheme = model, f, scheme
-        self.rtol, self.atol = rtol, atol
+        self.rtol, self.atol, self.project = rtol, atol, project
         self.held = model.motion_dof
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
-        self.factors: tuple[float, tuple[np.ndarray, np.ndarray]] | None = None
+        self.factors: tuple[float, StepMatrix] | None = None
 
-    def start(self, q: np.ndarray, v: np.ndarray) -> StepState:
-        """The state at t = 0, with its acceleration."""
+    def start(self, q: np.ndarray, v: np.ndarray, h: float | None) -> StepState:
+        """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
         q, v = on_motion(self.model, 0.0, q, v)
-        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(0.0, q, v)[None], 0.0)
-        raise_if_massless(self.model, w)
-        w.raise_for_status()
-        a = w.host["a"][0].copy()
-        return StepState(0.0, q, v, a, a, 0.0)
+        a, force = self._acceleration(0.0, q, v)
+        s = StepState(0.0, q, v, a, a, 0.0, force)
+        return self._consistent(s, h) if self.model.n_rows and h is not None else s
 
     def sampled(self, s: StepState) -> StepState:
         """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
         self.f.held = self.f.law(s.t, s.q, s.v)
-        w = run_forward_dynamics(self.model, s.q[None], s.v[None], self.f.held[None], s.t)
+        a, force = self._acceleration(s.t, s.q, s.v)
+        return replace(s, a=a, ahead=a, h=0.0, force=force)
+
+    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forward dynamics of a state, and the forces of loops."""
+        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(t, q, v)[None], t)
+        raise_if_massless(self.model, w)
         w.raise_for_status()
-        a = w.host["a"][0].copy()
-        return replace(s, a=a, ahead=a, h=0.0)
+        return w.host["a"][0].copy(), w.host["force"][0].copy()
+
+    def _consistent(self, s: StepState, h: float) -> StepState:
+        """The start with â ahead of a by its lead times da/dt, without which multipliers begin with an error of first
+        order; where a step of h does not resolve da/dt, â stays at a."""
+        part, later = 1e-3 * h, []
+        for ahead in (part, 2.0 * part):
+            q = integrate(self.model, s.q, ahead * s.v + 0.5 * ahead**2 * s.a)
+            later.append(self._acceleration(ahead, *on_motion(self.model, ahead, q, s.v + ahead * s.a))[0])
+        change = self.scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * s.a) / (2.0 * part)
+        size, most = (float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0)) for x in (change, s.a))
+        return replace(s, ahead=s.a + change, h=h) if size <= _RESOLVED * most else s
 
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
@@ -86,19 +124,19 @@ class ImplicitSteps:
             end, v[self.held], a[self.held] = model.motions(s.t + h)
             move[self.held], ahead[self.held] = end - s.q[model.dof_q[self.held]], a[self.held]
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
-        last, rate = np.inf, 1.0
+        force, last, rate = s.force, np.inf, 1.0
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
-            r = self._residual(s.t + h, q, v, a)
+            r = self._residual(s.t + h, q, v, a, force)
             if r is None:
                 return None
-            r[self.held] = 0.0
-            fresh = matrix is None or (iteration > 0 and rate > _SLOW)
+            fresh = matrix is None or (iteration > 2 and rate > _SLOW) or (iteration > 0 and rate > 1.0)
             if fresh:
-                matrix = self._factored(s.t + h, q, v, a, move, c0, c1)
+                matrix = self._factored(s.t + h, q, v, a, force, move, c0, c1)
             if matrix is None:
                 return None
-            change = -dgetrs(*matrix, r)[0]
+            change, push = matrix.step(model, *r)
+            force = force + push
             size = float(np.max(np.abs(change) / model.dof_scale, initial=0.0))
             if not np.isfinite(size):
                 return None
@@ -108,38 +146,69 @@ class ImplicitSteps:
             wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
             left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
             if min(size, left) <= wanted:
-                self.factors = h, matrix
-                return StepState(s.t + h, integrate(model, s.q, move), v, a, ahead, h)
-            if rate > 2.0 and fresh and np.isfinite(last):
+                q = integrate(model, s.q, move)
+                gap = np.abs(run_constraints(model, q)[0].host["gap"][0]) if model.n_rows else np.zeros(0)
+                if gap.max(initial=0.0) <= _CLOSED:
+                    self.factors = h, matrix
+                    return self._projected(StepState(s.t + h, q, v, a, ahead, h, force), matrix)
+                if gap[matrix.kept].max(initial=0.0) <= _CLOSED:
+                    matrix = None  # other rows than those chosen are independent by now
+            elif rate > 2.0 and fresh and np.isfinite(last):
                 return None
             last = size
         return None
 
-    def _residual(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> np.ndarray | None:
+    def _projected(self, s: StepState, matrix: StepMatrix) -> StepState | None:
+        """The state with a velocity that keeps the loops closed, by the least change in the metric of the matrix."""
+        model, v = self.model, s.v
+        if not (self.project and model.n_rows):
+            return s
+        for _ in range(_MOST_ITERATIONS):
+            rate = run_constraints(model, s.q, v)[0].host["rate"][0]
+            if np.abs(rate).max() <= _AT_REST:
+                return replace(s, v=v)
+            v = v + matrix.step(model, np.zeros(model.nv), rate)[0]
+        return None
+
+    def _residual(
+        self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, force: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray] | None:
+        """r of (1) with zeros for prescribed coordinates, and the residuals of loops."""
         self.f.evaluations += 1
         u = self.f.inputs(t, q, v)
-        w = run_residual(self.model, q[None], v[None], a[None], u[None], t)
-        r = w.host["tau"][0].copy()
-        return r if w.status[0] == 0 and np.isfinite(r).all() else None
+        w = run_residual(self.model, q[None], v[None], a[None], u[None], t, 1.0, force)
+        r, gap = w.host["tau"][0].copy(), w.host["gap"][0].copy()
+        r[self.held] = 0.0
+        return (r, gap) if w.status[0] == 0 and np.isfinite(r).all() else None
 
     def _factored(
-        self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, move: np.ndarray, c0: float, c1: float
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """LU factors of (2), with the rows of prescribed coordinates set to those of the identity."""
+        self,
+        t: float,
+        q: np.ndarray,
+        v: np.ndarray,
+        a: np.ndarray,
+        force: np.ndarray,
+        move: np.ndarray,
+        c0: float,
+        c1: float,
+    ) -> StepMatrix | None:
+        """LU factors of (2), bordered by loops, prescribed coordinates held."""
         model = self.model
         self.f.jacobians += 1
-        dq, dv, da = residual_derivatives(model, q, v, a, self.f.inputs(t, q, v), t)
+        dq, dv, da, w = residual_derivatives(model, q, v, a, self.f.inputs(t, q, v), t, 1.0, force)
+        A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
         if self.f.feedback and self.f.held is None:
             dq, dv = self._with_feedback(t, q, v, dq, dv)
         for _, j, free in groups(model):
             block = slice(j, j + (6 if free else 3))
-            dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
-        matrix = c0 * da + c1 * dv + dq
-        matrix[self.held] = np.eye(model.nv)[self.held]
+            tangent = (se3_tangent if free else so3_tangent)(move[block])
+            dq[:, block], A_q[:, block] = dq[:, block] @ tangent, A_q[:, block] @ tangent
+        kept = independent_rows(model, A)
+        matrix, sigma = bordered_matrix(model, c0 * da + c1 * dv + dq, A, A_q, kept)
         if not np.isfinite(matrix).all():
             return None
         lu, pivots, singular = dgetrf(matrix)
-        return None if singular else (lu, pivots)
+        return None if singular else StepMatrix(lu, pivots, kept, sigma)
 
     def _with_feedback(
         self, t: float, q: np.ndarray, v: np.ndarray, dq: np.ndarray, dv: np.ndarray
@@ -175,19 +244,21 @@ def integrate_implicit(
     rtol: float,
     atol: float,
     dt: float | None,
+    project: bool = True,
+    *,
     scheme: Scheme,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
 
-    x is (q, v, a); t, x and u may have a leading axis and then hold several points. Steps are of size dt, or, where dt
-    is None, as the error estimate asks; they end on the wanted times.
+    x is (q, v, a, λ of loops); t, x and u may have a leading axis and then hold several points. Steps are of size dt,
+    or, where dt is None, as the error estimate asks; they end on the wanted times.
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
-    stepper = ImplicitSteps(model, f, scheme, rtol, atol)
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project)
     q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
     f.held = f.law(0.0, q, v) if np.isfinite(period) else None
-    here = stepper.start(q, v)
+    here = stepper.start(q, v, dt)
     yield _point(f, here, 0)
     if dt is None:
         yield from _adaptive_steps(stepper, here, times, duration, period)
@@ -197,7 +268,7 @@ def integrate_implicit(
 
 def _point(f: StateDerivative, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
     """A point to hand out, with its acceleration."""
-    return s.t, np.concatenate([s.q, s.v, s.a]), f.inputs(s.t, s.q, s.v), steps
+    return s.t, np.concatenate([s.q, s.v, s.a, s.force]), f.inputs(s.t, s.q, s.v), steps
 
 
 def _fixed_steps(
@@ -212,7 +283,7 @@ def _fixed_steps(
     ends = _step_ends(stops, dt)
     wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
     is_sample = np.isin(ends, samples)
-    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol)
+    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
     k, steps, length = 0, 0, _FIRST_RUN
     while k < len(ends):
         if FusedSteps.can_run(model, f):

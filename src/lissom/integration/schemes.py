@@ -54,7 +54,8 @@ class Scheme:
 @final
 @dataclass(frozen=True)
 class StepState:
-    """Where a step starts or ends: time, configuration, velocity, acceleration, â, and the size of the last step."""
+    """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, and the
+    forces of loops."""
 
     t: float
     q: np.ndarray
@@ -62,6 +63,7 @@ class StepState:
     a: np.ndarray
     ahead: np.ndarray
     h: float
+    force: np.ndarray
 
     def for_step(self, h: float) -> StepState:
         """The same with â moved to where a step of size h wants it."""

@@ -26,6 +26,8 @@ def integrate_scipy(
     rtol: float,
     atol: float,
     largest_step: float | None,
+    project: bool = True,
+    *,
     method: str,
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
     """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.

@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.assembly import consistent_start, onto_loops
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
+from lissom.dynamics.constraints import minimum_norm
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
@@ -48,16 +50,17 @@ def simulate(
     t_eval: Any = None,
     controller: Any = None,
     period: float | None = None,
+    project_velocity: bool = True,
     progress: bool = False,
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
-        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + λ,   λ the forces of prescribed motions
+        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + A(q)ᵀ λ,   e(q) = 0
 
     Args:
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
-            Coordinates with a prescribed motion start on it, whatever is given.
+            Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
         u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
             what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
@@ -68,12 +71,14 @@ def simulate(
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
         controller: function of (t, q, v) that returns u, instead of `u`; called at every evaluation, or every `period`
             seconds and held in between.
+        project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
+            keeps to the loops only as well as the scheme is accurate.
         progress: show a progress bar.
     Returns:
         Trajectory; leading axes of q0 and v0 give a batch, for which t_eval is needed.
     Raises:
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
-        ModelError, ShapeError: an argument is wrong.
+        ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
@@ -95,9 +100,9 @@ def simulate(
     for q, v, drive in zip(starts, speeds, inputs):
         law, hold = control_law(model, drive, controller, period)
         f = StateDerivative(model, law, feedback=controller is not None)
-        x0 = np.concatenate(on_motion(model, 0.0, q, v))
+        x0 = np.concatenate(consistent_start(model, *on_motion(model, 0.0, q, v)))
         with _progress_bar(progress, float(duration)) as advance:
-            points = run(model, f, x0, times, float(duration), hold, rtol, atol, dt)
+            points = run(model, f, x0, times, float(duration), hold, rtol, atol, dt, project_velocity)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
@@ -140,7 +145,7 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
 def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any) -> Trajectory:
     """Run the method to its end, or to its failure, which then carries what there is.
 
-    A point is (t, x, u, steps so far), x being (q, v) or (q, v, a); several points come with a leading axis.
+    A point is (t, x, u, steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis.
     """
     t, x, u, steps = [], [], [], 0
     began = time.perf_counter()
@@ -148,14 +153,15 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
     def so_far() -> Trajectory:
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
         times, states, inputs = (np.concatenate(rows) for rows in (t, x, u))
-        q, v, a = np.split(states, (model.nq, model.nq + model.nv), axis=1)
+        q, v, a, force = np.split(states, np.cumsum([model.nq, model.nv, model.nv]), axis=1)
         q = unit_quaternions(model, q)
         if a.shape[1] < model.nv:
-            if model.n_multipliers:
+            if model.n_motions:
                 rows = [on_motion(model, t, *state) for t, *state in zip(times, q, v)]
                 q, v = (np.array(x) for x in zip(*rows))
-            a = _accelerations(model, times, q, v, inputs)
-        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs), cost)
+            q, v = onto_loops(model, q, v)
+            a, force = _accelerations(model, times, q, v, inputs)
+        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs, force), cost)
 
     try:
         for time_now, state, inputs, taken in points:
@@ -169,23 +175,33 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
     return so_far()
 
 
-def _accelerations(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
-    if not model.load_varies and not model.n_multipliers:
-        return run_forward_dynamics(model, q, v, u, 0.0).host["a"].copy()
-    rows = [run_forward_dynamics(model, q[k : k + 1], v[k : k + 1], u[k : k + 1], t[k]).host["a"][0].copy()
-            for k in range(len(t))]  # fmt: skip
-    return np.array(rows).reshape(len(t), model.nv)
+def _accelerations(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Accelerations and forces of loops."""
+    if not model.load_varies and not model.n_motions:
+        w = run_forward_dynamics(model, q, v, u, 0.0)
+        return w.host["a"].copy(), w.host["force"].copy()
+    a, force = np.zeros((len(t), model.nv)), np.zeros((len(t), model.n_rows))
+    for k, state in enumerate(zip(q[:, None], v[:, None], u[:, None], t)):
+        w = run_forward_dynamics(model, *state)
+        a[k], force[k] = w.host["a"][0], w.host["force"][0]
+    return a, force
 
 
-def _multipliers(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """Forces of the prescribed motions: what is left of the equation of motion in their rows."""
-    if not model.n_multipliers:
-        return np.zeros((len(t), 0))
+def _multipliers(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray
+) -> np.ndarray:
+    """Forces of prescribed motions, which are what is left of the equation of motion in their rows, and of loops."""
+    loops = minimum_norm(model, q, force)
+    if not model.n_motions:
+        return loops
     if not model.load_varies:
-        return run_residual(model, q, v, a, u, 0.0).host["tau"][:, model.motion_dof]
-    states = zip(q[:, None], v[:, None], a[:, None], u[:, None], t)
-    rows = [run_residual(model, *state).host["tau"][0].copy() for state in states]
-    return np.array(rows)[:, model.motion_dof]
+        left = run_residual(model, q, v, a, u, 0.0, 1.0, force).host["tau"]
+    else:
+        states = zip(q[:, None], v[:, None], a[:, None], u[:, None], t, np.ones(len(t)), force)
+        left = np.array([run_residual(model, *state).host["tau"][0].copy() for state in states])
+    return np.hstack([left[:, model.motion_dof], loops])
 
 
 def _constant_inputs(model: Model, u: Any) -> np.ndarray | None:

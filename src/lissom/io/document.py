@@ -12,6 +12,7 @@ from lissom.io.schema import FORMAT, TYPES
 from lissom.io.values import ConstantMatrix, tabulate
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathRod, Tendon
 from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.robot import Link, Robot
 
@@ -28,6 +29,7 @@ def document(robot: Robot) -> dict[str, Any]:
     out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
     out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
     out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
+    out["loops"] = [_loop(loop) for loop in robot.loops.values()]
     out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
     return {key: value for key, value in out.items() if value != []}
 
@@ -37,6 +39,11 @@ def _link(link: Link) -> dict[str, Any]:
     order = ("name", "parent", "at", "placement", "joint", "body")
     fixed = fields.get("joint") == {"type": "JointFixed"}
     return {key: fields[key] for key in order if key in fields and not (key == "joint" and fixed)}
+
+
+def _loop(loop: Loop) -> dict[str, Any]:
+    fields = _fields(loop, f"loop {loop.name!r}")
+    return {key: value for key, value in fields.items() if value != {"type": "JointFixed"}}
 
 
 def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
@@ -60,7 +67,7 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
     out = {}
     for field in dataclasses.fields(item):
         value = getattr(item, field.name)
-        if field.name == "placement" and value is not None:
+        if field.name.startswith("placement") and value is not None:
             out[field.name] = _placement(value)
         elif not _is_default(value, field.default):
             separator = " > " if dataclasses.is_dataclass(value) else ": "

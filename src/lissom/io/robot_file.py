@@ -24,6 +24,7 @@ _ENTITIES = {
     "actuators": "actuator",
     "couplings": "input",
     "loads": "load",
+    "loops": "loop",
     "motions": "motion",
 }
 _SHOWN = 10  # errors listed for one file
@@ -110,6 +111,9 @@ def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
     each("couplings", lambda k: robot.couple_inputs(k.name, k.gains))
     each("loads", lambda k: robot.add_point_load(
         k.name, k.link, s=k.s, force=k.force, moment=k.moment, frame=k.frame, position=k.position))  # fmt: skip
+    each("loops", lambda k: robot.add_loop(
+        k.name, k.link_a, k.link_b, s_a=k.s_a, s_b=k.s_b, placement_a=k.placement_a, placement_b=k.placement_b,
+        joint=k.joint))  # fmt: skip
     each("motions", lambda k: robot.add_joint_motion(
         k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
     return robot

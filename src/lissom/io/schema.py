@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import AfterValidator, Discriminator, Tag, create_model
 
 from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Placement, Schema
-from lissom.robot import actuators, bases, bodies, checks, joints, loads, materials, motions, sections
+from lissom.robot import actuators, bases, bodies, checks, joints, loads, loops, materials, motions, sections
 from lissom.robot.robot import Link
 
 FORMAT = 1
@@ -172,6 +172,16 @@ _load_kinds = {
     "position": Constant,
 }
 
+_loop_kinds = {
+    "name": str,
+    "link_a": str,
+    "link_b": str,
+    "s_a": float,
+    "s_b": float,
+    "placement_a": Placement,
+    "placement_b": Placement,
+    "joint": Joint,
+}
 _motion_kinds = {"name": str, "link": str} | dict.fromkeys(("position", "velocity", "acceleration"), FunctionOfT)
 
 _stretch = {"link": (str, ...), "offset": (FunctionOfS, ...), "start": (float, 0.0), "stop": (float, 1.0)}
@@ -222,6 +232,7 @@ _Link = _class(Link, _link_kinds, typed=False)
 _Frame = _class(loads.Frame, _frame_kinds, typed=False)
 _Coupling = _class(actuators.InputCoupling, {"name": str, "gains": dict[str, float]}, typed=False)
 _Load = _class(loads.PointLoad, _load_kinds, typed=False)
+_Loop = _class(loops.Loop, _loop_kinds, typed=False)
 _Motion = _class(motions.JointMotion, _motion_kinds, typed=False)
 
 Document: Any = create_model(
@@ -235,6 +246,7 @@ Document: Any = create_model(
     actuators=(_list_of(Actuator), []),
     couplings=(_list_of(_Coupling), []),
     loads=(_list_of(_Load), []),
+    loops=(_list_of(_Loop), []),
     motions=(_list_of(_Motion), []),
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."

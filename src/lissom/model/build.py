@@ -13,6 +13,7 @@ from lissom.model.quadrature import gauss_rule, warn_inexact
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.joints import MotionKind
+from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 
 Frame = tuple[int, np.ndarray]
@@ -46,6 +47,7 @@ class _Assembly:
             self._add_link(robot.links[name])
         anchors = [(load, *self.anchor(load.link, load.s)) for load in robot.loads.values()]
         self.loads = [(load, node, G) for load, node, G in anchors if node >= 0]  # what holds the world moves nothing
+        self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
 
     def _number(self) -> None:
         """Number the coordinates: links in the order added, in each the joint's, then the body's."""
@@ -182,6 +184,7 @@ class _Assembly:
         actuation = actuation_tables(robot, self.rods, self.point, self.v_start)
         frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
         pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
+        pulled += [node for ends in self.ends for node, _ in ends]
         order, rank, dynamic = _order(self.nodes, pulled)
         nodes = [self.nodes[old] for old in order]
         for node in nodes:
@@ -224,6 +227,7 @@ class _Assembly:
             load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads], dtype=np.int32),
             load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
             **self._motions(),
+            **self._loops(rank),
             load_varies=any(load.varies for load, _, _ in self.loads),
             **actuation,
         )
@@ -239,6 +243,31 @@ class _Assembly:
             functions.append(motion.kinematics(f"motion {name!r}", n))
         dof = np.array(dofs, dtype=np.int32)
         return {"motion_names": tuple(names), "motion_dof": dof, "motion_functions": tuple(functions)}
+
+    def _loop_ends(self, loop: Loop) -> list[Frame]:
+        """Frames A and B of a loop."""
+        node_a, G_a = self.anchor(loop.link_a, loop.s_a)
+        node_b, G_b = (-1, np.eye(4)) if loop.link_b is None else self.anchor(loop.link_b, loop.s_b)
+        placed = checks.pose(loop.placement_a, "placement_a"), checks.pose(loop.placement_b, "placement_b")
+        return [(node_a, G_a @ placed[0]), (node_b, G_b @ placed[1])]
+
+    def _loops(self, rank: np.ndarray) -> dict[str, Any]:
+        """Ends and closures of the loops in the order added."""
+        loops = self.robot.loops
+        made = [loop.closure(f"loop {name!r}") for name, loop in loops.items()]
+        return {
+            "loop_names": tuple(loops),
+            "loop_node": np.array([[rank[node] for node, _ in ends] for ends in self.ends], np.int32).reshape(-1, 2),
+            "loop_placement": np.array([[G for _, G in ends] for ends in self.ends]).reshape(-1, 2, 4, 4),
+            "loop_row_start": np.cumsum([0] + [len(c.rows) for c in made]).astype(np.int32),
+            "loop_turns": np.array([c.turns for c in made], dtype=np.int32),
+            "loop_axis": np.array([c.axis for c in made]).reshape(-1, 3),
+            "loop_slide": np.array([c.slide for c in made]).reshape(-1, 3, 3),
+            "loop_pitch": np.array([c.pitch for c in made], dtype=np.float64),
+            "loop_hinge": np.array([c.hinge for c in made]).reshape(-1, 2, 3),
+            "row_direction": np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
+            "row_is_hinge": np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
+        }
 
     def _frame(self, frame: Any) -> Frame:
         node, G = self.anchor(frame.link, frame.s)

@@ -34,6 +34,8 @@ class Model:
         load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
         motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
         acceleration.
+        loop_*: names, the two nodes and frames in them (a, then b), range of its rows; turns, axis, slide, pitch and
+        hinge are those of robot.loops.Closure. row_direction (n, 6) Φ⊥ᵀ and row_is_hinge, row by row.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
         segment_*: straight pieces of tendons between two points (node, position).
         channel_gain (n_channels, nu): tensions and chamber pressures from u; joint_gain (nv, nu): joint forces from u;
@@ -94,6 +96,17 @@ class Model:
     motion_names: tuple[str, ...]
     motion_dof: np.ndarray
     motion_functions: tuple[Any, ...]
+    loop_names: tuple[str, ...]
+    loop_node: np.ndarray
+    loop_placement: np.ndarray
+    loop_row_start: np.ndarray
+    loop_turns: np.ndarray
+    loop_axis: np.ndarray
+    loop_slide: np.ndarray
+    loop_pitch: np.ndarray
+    loop_hinge: np.ndarray
+    row_direction: np.ndarray
+    row_is_hinge: np.ndarray
     point_q_shift: np.ndarray
     point_xi: np.ndarray
     point_run_start: np.ndarray
@@ -131,11 +144,21 @@ class Model:
 
     @property
     def n_multipliers(self) -> int:
-        """Number of constraint forces: one for each prescribed coordinate."""
+        """Number of constraint forces: one for each prescribed coordinate, then one for each row of each loop."""
+        return self.n_motions + self.n_rows
+
+    @property
+    def n_motions(self) -> int:
+        """Number of prescribed coordinates."""
         return len(self.motion_dof)
 
+    @property
+    def n_rows(self) -> int:
+        """Number of directions that loops hold, dependent ones included."""
+        return len(self.row_direction)
+
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_multipliers,)."""
+        """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""
         known = self.cache.get("motions")
         if known is None or known[0] != t:
             rows = np.array(self.motion_numbers(t)).reshape(3, -1)
@@ -144,7 +167,7 @@ class Model:
         return known[1]
 
     def motion_numbers(self, t: float) -> list[float]:
-        """What `motions` returns, as 3 n_multipliers numbers."""
+        """What `motions` returns, as 3 n_motions numbers."""
         return [x for order in range(3) for functions in self.motion_functions for x in functions[order](t)]
 
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:

@@ -73,6 +73,17 @@ class Tables:
     load_R: wp.array(dtype=mat3)
     load_p: wp.array(dtype=vec3)
     load_is_body: wp.array(dtype=wp.int32)
+    loop_node: wp.array2d(dtype=wp.int32)
+    loop_R: wp.array2d(dtype=mat3)
+    loop_p: wp.array2d(dtype=vec3)
+    loop_row_start: wp.array(dtype=wp.int32)
+    loop_turns: wp.array(dtype=wp.int32)
+    loop_axis: wp.array(dtype=vec3)
+    loop_slide: wp.array(dtype=mat3)
+    loop_pitch: wp.array(dtype=wp.float64)
+    loop_hinge: wp.array2d(dtype=vec3)
+    row_direction: wp.array(dtype=vec6)
+    row_is_hinge: wp.array(dtype=wp.int32)
     point_run_start: wp.array(dtype=vec7i)
     point_run_v: wp.array(dtype=vec6i)
     point_phi: wp.array(dtype=wp.float64)
@@ -109,6 +120,8 @@ def _make(model: Model) -> Tables:
         "group_p": model.group_rest[:, :3, 3],
         "load_R": model.load_placement[:, :3, :3],
         "load_p": model.load_placement[:, :3, 3],
+        "loop_R": model.loop_placement[:, :, :3, :3],
+        "loop_p": model.loop_placement[:, :, :3, 3],
     }
     for name, variable in Tables.vars.items():
         if isinstance(variable.type, wp.array):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -58,7 +59,16 @@ class PointLoad:
 
 def _vector_of_time(value: Any, where: str) -> Callable[[float], np.ndarray]:
     if callable(value):
-        return lambda t: checks.call(value, t, (3,), where)
+
+        def of_time(t: float) -> np.ndarray:
+            try:
+                vector: Any = value(t)
+            except Exception:
+                return checks.call(value, t, (3,), where)  # says what failed
+            plain = isinstance(vector, np.ndarray) and vector.dtype == np.float64 and vector.shape == (3,)
+            return vector if plain and isfinite(sum(vector.tolist())) else checks.call(value, t, (3,), where)
+
+        return of_time
     rule = "must be a finite 3-vector or a function of t"
     constant = np.zeros(3) if value is None else checks.array(value, (3,), where, rule)
     return lambda t: constant

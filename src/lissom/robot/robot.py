@@ -22,6 +22,7 @@ from lissom.robot.actuators import (
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Frame, PointLoad
+from lissom.robot.loops import Loop
 from lissom.robot.motions import JointMotion
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class Link:
 
 @final
 class Robot:
-    """A tree of links with what drives and loads it.
+    """Links, the loops that close chains of them, and what drives and loads them.
 
     Args:
         name: of the robot.
@@ -82,6 +83,7 @@ class Robot:
         self.couplings: dict[str, InputCoupling] = {}
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
+        self.loops: dict[str, Loop] = {}
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
@@ -181,6 +183,24 @@ class Robot:
         self.motions[name] = JointMotion(name, link, position, velocity, acceleration)
         return self.motions[name]
 
+    def add_loop(
+        self,
+        name: str,
+        link_a: str,
+        link_b: str | None = None,
+        *,
+        s_a: float = 1.0,
+        s_b: float = 1.0,
+        placement_a: Any = None,
+        placement_b: Any = None,
+        joint: Joint | None = None,
+    ) -> Loop:
+        """Close a chain: join two links, or a link and the world, by one more joint; see Loop."""
+        self._new_name(name, "loop", self.loops)
+        closing = JointFixed() if joint is None else joint
+        self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
+        return self.loops[name]
+
     def build(self) -> Model:
         """Check the description and freeze it into a Model.
 
@@ -210,6 +230,12 @@ class Robot:
         for name, load in self.loads.items():
             load.check(f"load {name!r}")
             self._check_link(load.link, f"load {name!r}: link")
+        for name, loop in self.loops.items():
+            where = f"loop {name!r}"
+            loop.check(where)
+            self._check_link(loop.link_a, f"{where}: link_a")
+            if loop.link_b is not None:
+                self._check_link(loop.link_b, f"{where}: link_b")
         self._check_couplings()
         self._check_motions()
 

@@ -67,7 +67,9 @@ def events_between(path: StaticPath, a: PathPoint, b: PathPoint, length: float, 
     events = []
     for s, kind, there, count in sorted((item for item in found if item[3]), key=lambda item: item[0]):
         direction = _crossing_branch(path, a, s, there, abs(count)) if kind == "bifurcation" else there.tangent
-        events.append(BranchEvent(kind, index, there.q, there.factor, path.units * direction, abs(count)))
+        outside = np.append(np.arange(path.model.nv), -1)
+        change = (path.units * direction)[outside]
+        events.append(BranchEvent(kind, index, there.q, there.factor, change, abs(count)))
     return events
 
 
@@ -110,8 +112,8 @@ def _crossing_branch(path: StaticPath, a: PathPoint, s: float, at: PathPoint, co
 
 def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
     """J after a move x from a point."""
-    q, factor = path.moved(at.q, at.factor, x)
-    found = path.residual(q, factor)
+    q, force, factor = path.moved(at, x)
+    found = path.residual(q, force, factor)
     if found is None:
         raise ConvergenceError(f"continuation: a rod interval turns by 2π at the factor {factor:.6g}")
-    return path.jacobian(q, factor, found[1])
+    return path.jacobian(q, force, factor, found[1])

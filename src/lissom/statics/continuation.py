@@ -14,13 +14,14 @@ from typing import Any, final
 import numpy as np
 from scipy.optimize import brentq
 
+from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.statics.branch_events import BranchEvent, events_between
-from lissom.statics.equilibrium import moved_to
 from lissom.statics.static_path import PathPoint, StaticPath
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
@@ -100,11 +101,13 @@ def continuation(
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     if u.ndim != 1 or q.ndim != 1 or not np.isfinite(u).all():
         raise ShapeError(f"q0, u: expected finite ({model.nq},) and ({model.nu},), got shapes {q.shape} and {u.shape}")
-    path, q = StaticPath(model, u, t, float(high - low)), moved_to(model, q, t)
+    (q,) = closed_start(model, moved_to(model, q, t)[None])
+    warn_of_redundancy(model, q)
+    path = StaticPath.near(model, q, u, t, float(high - low))
     if along is None:
         here = _start(path, q, begin, direction)
     else:
-        given = checks.array(along, (model.nv + 1,), "along", f"must be {model.nv + 1} finite numbers") / path.units
+        given = checks.array(along, (model.nv + 1,), "along", f"must be {model.nv + 1} finite numbers")
         given[model.motion_dof] = 0.0
         here = _start_along(path, q, begin, direction * given)
     return _follow(path, here, (float(low), float(high)), step, max_points, along is None)
@@ -112,9 +115,9 @@ def continuation(
 
 def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> PathPoint:
     """The equilibrium next to q at a fixed factor."""
-    border = np.append(np.zeros(path.model.nv), float(direction))
-    found = path.correct(q, factor, border, _START_STEPS)
-    there = None if found is None else path.point(found[0], factor, border)
+    border = np.append(np.zeros(path.model.nv + len(path.kept)), float(direction))
+    found = path.correct(q, np.zeros(path.model.n_rows), factor, border, _START_STEPS)
+    there = None if found is None else path.point(*found[:2], factor, border)
     if there is None:
         raise ConvergenceError(
             f"continuation: found no equilibrium next to q0 at the factor {factor:.6g}: give a q0 nearer to one, "
@@ -125,13 +128,22 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
 
 def _start_along(path: StaticPath, q: np.ndarray, factor: float, along: np.ndarray) -> PathPoint:
     """q itself, which must be an equilibrium, and a given direction: at a bifurcation it is one of two tangents."""
-    size = float(np.linalg.norm(along))
-    checks.require(size > 0.0, "along", "must not be zero", along)
-    found, there = path.residual(q, factor), path.point(q, factor, along / size)
-    if found is not None and there is not None:
-        miss = np.linalg.lstsq(path.jacobian(q, factor, found[1]), -found[0], rcond=1e-8)[0]
-        if np.abs(miss).max() < _AT_REST:
-            return PathPoint(there.q, factor, along / size, there.growing)
+    checks.require(bool(along.any()), "along", "must not be zero", along)
+    nv, force = path.model.nv, np.zeros(path.model.n_rows)
+    found = path.residual(q, force, factor)
+    if found is not None and len(path.kept):  # the forces that come nearest to equilibrium
+        pulls = path.jacobian(q, force, factor, found[1])[:, nv:-1]
+        force[path.kept] = path.sigma * np.linalg.lstsq(pulls, -found[0], rcond=None)[0]
+        found = path.residual(q, force, factor)
+    if found is not None:
+        J = path.jacobian(q, force, factor, found[1])
+        x = np.insert(along, nv, np.zeros(len(path.kept))) / path.units
+        x[nv:-1] = np.linalg.lstsq(J[:, nv:-1], -J @ x, rcond=None)[0]
+        x /= path.length(x)
+        there = path.point(q, force, factor, x)
+        miss = path.border(np.linalg.lstsq(J, -found[0], rcond=1e-8)[0])
+        if there is not None and np.abs(miss).max() < _AT_REST:
+            return replace(there, tangent=x)
     raise ConvergenceError(f"continuation: q0 is no equilibrium at the factor {factor:.6g}", _branch([], []))
 
 
@@ -142,7 +154,7 @@ def _follow(
     points, events, length = [here], [], step
     while len(points) < limit:
         found = path.ahead(here, length)
-        if found is None or (regular and float(found[0].tangent @ here.tangent) < _TURN):
+        if found is None or (regular and float(found[0].tangent @ path.border(here.tangent)) < _TURN):
             length *= 0.5
             if length < _SMALLEST * step:
                 raise ConvergenceError(

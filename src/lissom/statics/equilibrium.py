@@ -8,6 +8,7 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -15,8 +16,11 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, integrate, unit_quaternions
+from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
+from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.model.model import Model
@@ -51,8 +55,8 @@ class Equilibrium:
     """A static equilibrium.
 
     Fields:
-        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions (..., n)
-        [N·m, N]. residual: largest entry of the generalised force that is left (...).
+        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
+        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
         iterations: Newton steps (...).
     """
 
@@ -63,15 +67,17 @@ class Equilibrium:
     iterations: np.ndarray
 
 
-def static_residual(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0) -> np.ndarray | None:
-    """ID(q, 0, 0) − B(q) u with loads, inputs and gravity scaled, zero in the rows of prescribed coordinates, whose
-    forces take what is left there; None where a rod interval turns too far."""
+def static_residual(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
+) -> np.ndarray | None:
+    """ID(q, 0, 0) − B(q) u − Aᵀ λ with loads, inputs and gravity scaled, zero in the rows of prescribed coordinates,
+    whose forces take what is left there; then the residuals of loops. None where a rod interval turns too far."""
     still = np.zeros((1, model.nv))
-    w = run_residual(model, q[None], still, still, u[None], t, factor)
-    if w.status[0] == 3 or not np.isfinite(w.host["tau"][0]).all():
+    w = run_residual(model, q[None], still, still, u[None], t, factor, force)
+    r = np.concatenate([w.host["tau"][0], w.host["gap"][0]])
+    if w.status[0] == 3 or not np.isfinite(r).all():
         return None
     w.raise_for_status()
-    r = w.host["tau"][0].copy()
     r[model.motion_dof] = 0.0
     return r
 
@@ -85,13 +91,14 @@ def solve_statics(
     tolerance: float = 1e-11,
     max_iterations: int = 100,
 ) -> Equilibrium:
-    """Static equilibrium under gravity, loads and inputs.
+    """Static equilibrium under gravity, loads and inputs, loops closed.
 
-        ID(q, 0, 0) = B(q) u
+        ID(q, 0, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
         u: inputs, shape (..., nu); None is zero.
-        q0: start, shape (..., nq); None is the neutral configuration. The equilibrium found is usually the nearest.
+        q0: start, shape (..., nq); None is the neutral configuration. Loops that are open there are first closed by
+            `assemble`. The equilibrium found is usually the nearest.
         t: time at which the loads and prescribed motions are taken [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: of each Newton solve.
@@ -111,7 +118,9 @@ def solve_statics(
     warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
     rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
-    rows[0] = moved_to(model, rows[0], t)
+    rows[0] = closed_start(model, moved_to(model, rows[0], t))
+    if len(rows[0]):
+        warn_of_redundancy(model, rows[0][0])
     found = []
     for k, (row, direct) in enumerate(
         zip(rows[1], _newton(model, rows[0], rows[1], t, 1.0, tolerance, max_iterations))
@@ -123,9 +132,10 @@ def solve_statics(
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
             raise
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
+    force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     still = np.zeros((len(q), model.nv))
-    left = run_residual(model, q, still, still, rows[1], t).host["tau"].copy() if len(q) else still
-    multipliers = left[:, model.motion_dof]
+    left = run_residual(model, q, still, still, rows[1], t, 1.0, force).host["tau"].copy() if len(q) else still
+    multipliers = np.hstack([left[:, model.motion_dof], minimum_norm(model, q, force)])
     left[:, model.motion_dof] = 0.0
     return Equilibrium(
         q.reshape(*lead, model.nq),
@@ -139,104 +149,159 @@ def solve_statics(
 @final
 @dataclass
 class _Iterate:
-    """Where a Newton solve ended; and what to do about it, empty where it converged."""
+    """Where a Newton solve ended, with the forces of loops; and what to do about it, empty where it converged."""
 
     q: np.ndarray
+    force: np.ndarray
     iterations: int
     remedy: str
 
     def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
         """The iterate as a result, with the residual it leaves."""
-        r = static_residual(model, self.q, u, t, factor)
-        size = np.array(np.inf if r is None else np.abs(r).max(initial=0.0))
-        return Equilibrium(self.q, u, np.zeros(model.n_multipliers), size, np.array(self.iterations))
-
-
-def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
-    """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
-    q = q.copy()
-    if model.n_multipliers:
-        q[..., model.dof_q[model.motion_dof]] = model.motions(t)[0]
-    return q
+        r = static_residual(model, self.q, u, t, factor, self.force)
+        size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
+        forces = np.concatenate([np.zeros(model.n_motions), self.force])
+        return Equilibrium(self.q, u, forces, size, np.array(self.iterations))
 
 
 def _newton(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int
+    model: Model,
+    q: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float,
+    tol: float,
+    limit: int,
+    opened: np.ndarray | None = None,
 ) -> list[_Iterate]:
     """Damped Newton iterations from the rows of q (n, nq) with inputs u (n, nu); sizes of steps are in dof_scale."""
+    opened = np.zeros(model.n_rows) if opened is None else opened
     if len(q) and not model.custom_actuators:
-        ended = newton_in_kernel(model, q, u, t, factor, tol, limit)
+        ended = newton_in_kernel(model, q, u, t, factor, opened, tol, limit)
     else:
-        rows = [_newton_in_python(model, start, row, t, factor, tol, limit) for start, row in zip(q, u)]
-        ended = zip(*rows) if rows else ((), (), ())
-    return [_Iterate(unit_quaternions(model, end), int(count), _REMEDIES[why].format(limit=limit))
-            for end, count, why in zip(*ended)]  # fmt: skip
+        rows = [_newton_in_python(model, start, row, t, factor, opened, tol, limit) for start, row in zip(q, u)]
+        ended = zip(*rows) if rows else ((), (), (), ())
+    return [_Iterate(unit_quaternions(model, end), force, int(count), _REMEDIES[why].format(limit=limit))
+            for end, force, count, why in zip(*ended)]  # fmt: skip
 
 
 def _newton_in_python(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tol: float, limit: int
-) -> tuple[np.ndarray, int, int]:
-    """The same iteration as that of newton_kernel, for users' own actuators: last iterate, iterations, why it ended."""
-    scale = model.dof_scale
-    r = static_residual(model, q, u, t, factor)
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, opened: np.ndarray, tol: float, limit: int
+) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """The same iteration as that of newton_kernel, for users' own actuators: last iterate, forces of loops, iterations,
+    why it ended."""
+    force = np.zeros(model.n_rows)
+    r = static_residual(model, q, u, t, factor, force)
     if r is None:
-        return q, 0, WOUND_UP
+        return q, force, 0, WOUND_UP
     last = np.inf
     for iteration in range(1, limit + 1):
-        K = residual_jacobian(model, q, u, t, factor)
-        if not np.isfinite(K).all():
-            return q, iteration, NOT_FINITE
-        lu, pivots, singular = dgetrf(K)
-        if singular:
-            return q, iteration, SINGULAR
-
-        def newton_step(residual: np.ndarray, lu: np.ndarray = lu, pivots: np.ndarray = pivots) -> np.ndarray:
-            return -dgetrs(lu, pivots, residual)[0]
-
-        step = newton_step(r)
-        length = float(np.max(np.abs(step) / scale, initial=0.0))
+        step_to = _newton_map(model, q, u, t, factor, force, opened)
+        if isinstance(step_to, int):
+            return q, force, iteration, step_to
+        step, push = step_to(r)
+        length = _length(model, step)
         if not np.isfinite(length):
-            return q, iteration, SINGULAR
+            return q, force, iteration, SINGULAR
         if length <= tol or (length < FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
-            better = static_residual(model, moved := integrate(model, q, step), u, t, factor)
-            closer = better is not None and np.abs(newton_step(better) / scale).max(initial=0.0) <= length
-            return (moved if closer else q), iteration, CONVERGED
+            moved = integrate(model, q, step), force + push
+            better = static_residual(model, moved[0], u, t, factor, moved[1])
+            closer = better is not None and _length(model, step_to(better)[0]) <= length
+            return (*moved, iteration, CONVERGED) if closer else (q, force, iteration, CONVERGED)
         last = length
         fraction = min(1.0, LONGEST_STEP / length)
         while True:
-            trial = integrate(model, q, fraction * step)
-            r_trial = static_residual(model, trial, u, t, factor)
+            trial, pushed = integrate(model, q, fraction * step), force + fraction * push
+            r_trial = static_residual(model, trial, u, t, factor, pushed)
             if r_trial is not None:
-                next_length = float(np.max(np.abs(newton_step(r_trial)) / scale))
+                next_length = _length(model, step_to(r_trial)[0])
                 if next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR:
                     break
             fraction *= 0.5
             if fraction < LEAST_FRACTION:
-                return q, iteration, NO_STEP
-        q, r = unit_quaternions(model, trial), r_trial
-    return q, limit, TOO_MANY
+                return q, force, iteration, NO_STEP
+        q, force, r = unit_quaternions(model, trial), pushed, r_trial
+    return q, force, limit, TOO_MANY
+
+
+def _length(model: Model, step: np.ndarray) -> float:
+    """Size of a step in q, in units of dof_scale."""
+    return float(np.max(np.abs(step) / model.dof_scale, initial=0.0))
+
+
+def _newton_map(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, force: np.ndarray, opened: np.ndarray
+) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | int:
+    """What gives Newton's steps in q and in the forces of loops for a residual, or why there is none."""
+    K, A, A_q = residual_jacobian(model, q, u, t, factor, force)
+    if not (np.isfinite(K).all() and np.isfinite(A_q).all()):
+        return NOT_FINITE
+    nv, kept = model.nv, independent_rows(model, A)
+    matrix, sigma = bordered_matrix(model, K, A, A_q, kept)
+    lu, pivots, singular = dgetrf(matrix)
+
+    def step_to(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = -dgetrs(lu, pivots, np.concatenate([r[:nv], sigma * (r[nv:] - opened)[kept]]))[0]
+        push = np.zeros(model.n_rows)
+        push[kept] = sigma * x[nv:]
+        return x[:nv], push
+
+    return SINGULAR if singular else step_to
 
 
 def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> _Iterate:
     """Raise loads, inputs and gravity from zero in adaptive steps."""
-    reached, step, iterations = 0.0, 0.25, direct.iterations
-    (here,) = _newton(model, moved_to(model, model.neutral()[None], t), u[None], t, 0.0, tol, limit)
+    start = moved_to(model, model.neutral()[None], t)
+    (here,) = _newton(model, closed_start(model, start), u[None], t, 0.0, tol, limit)
+    here.iterations += direct.iterations
+    if here.remedy and model.n_rows:
+        here = _mounted(model, start, u, t, tol, limit, here)
     if here.remedy:
         raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
+
+    def loaded_by(q: np.ndarray, part: float) -> _Iterate:
+        return _newton(model, q, u[None], t, part, tol, limit)[0]
+
+    here, reached, remedy = _raised(here, loaded_by)
+    if reached < 1.0:
+        raise ConvergenceError(
+            f"statics: stopped at {reached:.4g} of the load after {here.iterations} iterations: {remedy}; the "
+            "equilibrium may end there (a limit point): start from another q0",
+            here.equilibrium(model, u, t, reached),
+        )
+    return here
+
+
+def _mounted(
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: _Iterate
+) -> _Iterate:
+    """The unloaded robot in equilibrium while its loops close in adaptive steps, or what failed before."""
+    gap = loop_residual(model, start[0])
+
+    def closed_by(q: np.ndarray, part: float) -> _Iterate:
+        return _newton(model, q, u[None], t, 0.0, tol, limit, (1.0 - part) * gap)[0]
+
+    here = closed_by(start, 0.0)
+    if here.remedy:
+        return failed
+    here.iterations += failed.iterations
+    here, reached, _ = _raised(here, closed_by)
+    return here if reached == 1.0 else failed
+
+
+def _raised(here: _Iterate, solve: Callable[[np.ndarray, float], _Iterate]) -> tuple[_Iterate, float, str]:
+    """Follow equilibria from part 0 to part 1 of something; the last one, how far it got, and what stopped it."""
+    reached, step, remedy = 0.0, 0.25, ""
     while reached < 1.0:
         goal = min(1.0, reached + step)
-        (trial,) = _newton(model, here.q[None], u[None], t, goal, tol, limit)
-        iterations += trial.iterations
+        trial = solve(here.q[None], goal)
+        trial.iterations += here.iterations
         if not trial.remedy:
             here, reached, step = trial, goal, 1.5 * step
         else:
+            here.iterations, remedy = trial.iterations, trial.remedy
             step *= 0.5
             if step < 1e-3:
-                raise ConvergenceError(
-                    f"statics: stopped at {reached:.4g} of the load after {iterations} iterations: {trial.remedy}; the "
-                    "equilibrium may end there (a limit point): start from another q0",
-                    here.equilibrium(model, u, t, reached),
-                )
-    here.iterations = iterations
-    return here
+                break
+    return here, reached, remedy

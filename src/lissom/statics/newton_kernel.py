@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.bordered import LoopRows, ask_closed, shown
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
@@ -42,32 +43,37 @@ _SINGULAR, _NO_STEP, _TOO_MANY = wp.constant(SINGULAR), wp.constant(NO_STEP), wp
 
 @wp.struct
 class EquilibriumRows:
-    """Iterate q, trial point, Newton step, its tried part, residual, and what the residual needs, by instance."""
+    """Iterate q, trial point, Newton step with the change of the forces of loops behind it, its tried part, and what
+    the residual needs, by instance; by how much the loops are meant to stay open."""
 
     q: Rows
     trial: Rows
     step: Rows
     move: Rows
-    force: Rows
     still: Rows
     u: Rows
     extra: Rows
     channel: Rows
+    opened: wp.array(dtype=wp.float64)
     inverse_scale: wp.array(dtype=wp.float64)
 
 
 @wp.func
 def force_at_trial(
-    t: Tables, s: Scratch, x: EquilibriumRows, i: int, gravity: vec3, load: wp.array(dtype=vec6)
+    t: Tables, s: Scratch, x: EquilibriumRows, loops: LoopRows, i: int, gravity: vec3, load: wp.array(dtype=vec6)
 ) -> wp.float64:
-    """Residual at the trial point into x.force; what it leaves in s is that of the trial point. NaN where it fails."""
+    """Residual at the trial point into loops.unknown, what it leaves in s being that of the trial point; not zero where
+    that fails."""
     s.status[i] = 0
-    residual_force(t, s, i, x.trial, x.still, x.still, x.u, x.extra, x.channel, gravity, load, x.force)
+    residual_force(t, s, i, x.trial, x.still, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
     for e in range(t.motion_dof.shape[0]):
-        x.force[i, t.motion_dof[e]] = so3.ZERO
+        loops.unknown[i, t.motion_dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
     for j in range(t.nv):
-        bad += so3.ZERO * x.force[i, j]
+        bad += so3.ZERO * loops.unknown[i, j]
+    for row in range(loops.gap.shape[1]):
+        loops.gap[i, row] = loops.gap[i, row] - x.opened[row]
+        bad += so3.ZERO * loops.gap[i, row]
     if s.status[i] != 0:
         bad = so3.ONE
     return bad
@@ -90,18 +96,22 @@ def iterate_equilibrium(
     nq = x.q.shape[1]
     for j in range(nq):
         x.trial[i, j] = x.q[i, j]
-    if force_at_trial(t, s, x, i, gravity, load) != so3.ZERO:
+    for row in range(b.loops.force.shape[1]):
+        b.loops.force[i, row] = so3.ZERO
+    if force_at_trial(t, s, x, b.loops, i, gravity, load) != so3.ZERO:
         return _WOUND_UP
     last = wp.float64(1e300)
     for iteration in range(limit):
         iterations[i] = iteration + 1
-        make_newton_matrix(t, s, b, i, x.trial, x.still, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
-        for j in range(t.nv):
-            x.step[i, j] = -x.force[i, j]
-        hold_prescribed(t, b.x.width, i, x.still, b.matrix, x.step)
-        if lu_factor(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots) != 0:
+        n = make_newton_matrix(
+            t, s, b, i, x.trial, x.still, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load
+        )
+        hold_prescribed(t, n, b.loops.width, i, x.still, b.loops.matrix, b.loops.unknown)
+        if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
             return _SINGULAR
-        lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.step)
+        newton_step(t.nv, n, i, b.loops)
+        for j in range(n):
+            x.step[i, j] = -b.loops.unknown[i, j]
         length = largest(t.nv, i, x.inverse_scale, x.step)
         if not (length < wp.float64(1e300)):
             return _SINGULAR
@@ -113,29 +123,51 @@ def iterate_equilibrium(
             for j in range(t.nv):
                 x.move[i, j] = fraction * x.step[i, j]
             move_configuration(t, i, x.q, x.move, x.trial)
-            bad = force_at_trial(t, s, x, i, gravity, load)
+            add_forces(t.nv, i, fraction, x.step, b.loops)
+            bad = force_at_trial(t, s, x, b.loops, i, gravity, load)
             next_length = wp.float64(1e300)
             if bad == so3.ZERO:
                 for j in range(t.nv):
-                    x.move[i, j] = x.force[i, j]
-                lu_solve(t.nv, b.x.width, i, b.matrix, b.factors, b.pivots, x.move)
-                next_length = largest(t.nv, i, x.inverse_scale, x.move)
+                    x.move[i, j] = b.loops.unknown[i, j]
+                newton_step(t.nv, n, i, b.loops)
+                next_length = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
+                for j in range(t.nv):
+                    b.loops.unknown[i, j] = x.move[i, j]
             if done:
                 if next_length <= length:
                     for j in range(nq):
                         x.q[i, j] = x.trial[i, j]
+                else:
+                    add_forces(t.nv, i, -fraction, x.step, b.loops)
                 return _CONVERGED
             if next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (
                 bad == so3.ZERO and length < _FLOOR
             ):
                 going = wp.int32(0)
             else:
+                add_forces(t.nv, i, -fraction, x.step, b.loops)
                 fraction = so3.HALF * fraction
                 if fraction < _LEAST_FRACTION:
                     return _NO_STEP
         for j in range(nq):
             x.q[i, j] = x.trial[i, j]
     return _TOO_MANY
+
+
+@wp.func
+def newton_step(nv: int, n: int, i: int, loops: LoopRows):
+    """Solve for the step that the residual in loops.unknown asks for, in place."""
+    ask_closed(nv, i, loops, loops.gap)
+    lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+
+
+@wp.func
+def add_forces(nv: int, i: int, fraction: wp.float64, step: Rows, loops: LoopRows):
+    """λ += a fraction of what the step says of it."""
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.force[i, row] = loops.force[i, row] + fraction * loops.sigma[i] * step[i, nv + at]
 
 
 @wp.kernel
@@ -159,11 +191,12 @@ def equilibrium_kernel(
 
 def _make(model: Model, batch: int) -> Workspace:
     sizes = {"q": model.nq, "trial": model.nq, "u": model.nu, "channel": len(model.channel_names)}
-    sizes |= {name: model.nv for name in ("step", "move", "force", "still", "extra")}
+    sizes |= {name: model.nv for name in ("move", "still", "extra")} | {"step": model.nv + model.n_rows}
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
     x = EquilibriumRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
+    x.opened = w.buffer("opened", (model.n_rows,))
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     rest = [
         w.buffer("tolerance", (1,)),
@@ -173,19 +206,30 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("iterations", (batch,), wp.int32),
         w.buffer("ended", (batch,), wp.int32),
     ]
-    w.record(equilibrium_kernel, [w.tables, w.scratch, newton_buffers(model, batch), x, *rest])
+    b = newton_buffers(model, batch)
+    shown(w, b.loops)
+    w.record(equilibrium_kernel, [w.tables, w.scratch, b, x, *rest])
     return w
 
 
 def newton_in_kernel(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, tolerance: float, limit: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Newton iterations of a batch, from q (n, nq) with inputs u (n, nu): last iterates, iterations, why each ended."""
+    model: Model,
+    q: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float,
+    opened: np.ndarray,
+    tolerance: float,
+    limit: int,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Newton iterations of a batch, from q (n, nq) with inputs u (n, nu), to loops with residuals `opened` (n_rows,):
+    last iterates, forces of loops there, iterations, why each ended."""
     w = workspace(model, "equilibrium", len(q), _make)
     w.host["q"][:], w.host["u"][:] = q, factor * u
     w.host["tolerance"][0], w.host["limit"][0] = tolerance, limit
-    w.host["gravity"][0] = factor * model.gravity
+    w.host["gravity"][0], w.host["opened"][:] = factor * model.gravity, opened
     if model.load_wrench:
         w.host["load"][:] = factor * load_wrenches(model, t)
     w.run()
-    return w.host["q"].copy(), w.host["iterations"].copy(), w.host["ended"].copy()
+    q, force, iterations, ended = (w.host[name].copy() for name in ("q", "force", "iterations", "ended"))
+    return q, force, iterations, ended

@@ -1,10 +1,13 @@
-"""The curve r(q, λ) = 0 of static equilibria under the load factor λ: its points, tangents and corrections.
+"""The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria under the load factor λ: points, tangents, corrections.
 
-Moves along it are taken in units of each coordinate: x = (δq / S, δλ / Λ), S = `dof_scale`, Λ the width of the range of
-λ; rows of r are multiplied by S, so K stays symmetric where it was. r is affine in λ, so its slope is a difference:
+Moves along it are taken in units of each unknown: x = (δq / S, δμ / σ, δλ / Λ), S = `dof_scale`, μ the forces of the
+independent rows of loops and σ the mean size of S K S, Λ the width of the range of λ; rows of r are multiplied by S, so
+that K stays symmetric where it was, those of e by σ. r is affine in λ, so its slope is a difference:
 
-    r(q, λ) = r₀ + λ (r₁ − r₀),   J = [S K S | Λ S (r₁ − r₀)],   J τ = 0,  |τ| = 1                        (1)
-    correction along a border w:  [J; wᵀ] x = (−S r; 0)                                                   (2)
+    r(q, μ, λ) = r₀ + λ (r₁ − r₀),   J = [S K S, −σ S Aᵀ, Λ S (r₁ − r₀); σ A_q S, 0, 0],   J τ = 0          (1)
+    correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (2)
+
+Lengths count q and λ alone: |τ| = 1, and w is zero on μ.
 """
 
 from __future__ import annotations
@@ -16,7 +19,8 @@ import numpy as np
 from scipy.linalg.lapack import dgecon, dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.configuration import difference, integrate
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.independent_rows import allowed_motions, bordered_matrix, independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.model.model import Model
 from lissom.statics.equilibrium import static_residual
 from lissom.statics.stability import growing_exponents
@@ -33,9 +37,11 @@ _CONSISTENT = 1e-6
 @final
 @dataclass(frozen=True)
 class PathPoint:
-    """An equilibrium q at a factor, the unit tangent of the curve there (scaled) and its growing exponents."""
+    """An equilibrium q with the forces of loops at a factor, the unit tangent of the curve there (scaled) and its
+    growing exponents."""
 
     q: np.ndarray
+    force: np.ndarray
     factor: float
     tangent: np.ndarray
     growing: np.ndarray
@@ -44,84 +50,121 @@ class PathPoint:
 @final
 @dataclass(frozen=True)
 class StaticPath:
-    """The equilibria of a model under fixed u and t, and the unit Λ in which the factor is measured."""
+    """The equilibria of a model under fixed u and t; the unit Λ in which the factor is measured, the independent rows
+    of loops and the unit σ of their forces."""
 
     model: Model
     u: np.ndarray
     t: float
     width: float
+    kept: np.ndarray
+    sigma: float
+
+    @classmethod
+    def near(cls, model: Model, q: np.ndarray, u: np.ndarray, t: float, width: float) -> StaticPath:
+        """The path with the rows of loops that are independent at q."""
+        K, A, A_q = residual_jacobian(model, q, u, t)
+        kept = independent_rows(model, A)
+        return cls(model, u, t, width, kept, bordered_matrix(model, K, A, A_q, kept)[1])
 
     @property
     def units(self) -> np.ndarray:
-        """Units (S, Λ) of moves, shape (nv + 1,)."""
-        return np.append(self.model.dof_scale, self.width)
+        """Units (S, σ, Λ) of moves, shape (nv + kept + 1,)."""
+        return np.concatenate([self.model.dof_scale, np.full(len(self.kept), self.sigma), [self.width]])
 
-    def residual(self, q: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray] | None:
-        """S r and its slope Λ S (r₁ − r₀) by (1); None where a rod interval turns too far."""
-        ends = [static_residual(self.model, q, self.u, self.t, end) for end in (0.0, 1.0)]
+    def length(self, x: np.ndarray) -> float:
+        """Length of a move: that of its parts in q and λ."""
+        return float(np.sqrt(x[: self.model.nv] @ x[: self.model.nv] + x[-1] ** 2))
+
+    def border(self, x: np.ndarray) -> np.ndarray:
+        """A move without its part in μ."""
+        out = x.copy()
+        out[self.model.nv : -1] = 0.0
+        return out
+
+    def residual(self, q: np.ndarray, force: np.ndarray, factor: float) -> tuple[np.ndarray, np.ndarray] | None:
+        """(S r; σ e) and its slope by (1); None where a rod interval turns too far."""
+        ends = [static_residual(self.model, q, self.u, self.t, end, force) for end in (0.0, 1.0)]
         if ends[0] is None or ends[1] is None:
             return None
-        S, slope = self.model.dof_scale, ends[1] - ends[0]
-        return S * (ends[0] + factor * slope), self.width * S * slope
+        nv = self.model.nv
+        scale = np.concatenate([self.model.dof_scale, np.full(len(self.kept), self.sigma)])
+        r, slope = (x[np.concatenate([np.arange(nv), nv + self.kept])] for x in (ends[0], ends[1] - ends[0]))
+        return scale * (r + factor * slope), self.width * scale * slope
 
-    def jacobian(self, q: np.ndarray, factor: float, slope: np.ndarray) -> np.ndarray:
-        """J of (1), shape (nv, nv + 1)."""
-        S = self.model.dof_scale
-        return np.column_stack([residual_jacobian(self.model, q, self.u, self.t, factor) * S * S[:, None], slope])
+    def jacobian(self, q: np.ndarray, force: np.ndarray, factor: float, slope: np.ndarray) -> np.ndarray:
+        """J of (1), shape (nv + kept, nv + kept + 1)."""
+        K, A, A_q = residual_jacobian(self.model, q, self.u, self.t, factor, force)
+        return self.bordered(K, A, A_q, slope)
 
-    def moved(self, q: np.ndarray, factor: float, x: np.ndarray) -> tuple[np.ndarray, float]:
-        """q and λ after a move x."""
-        return integrate(self.model, q, self.model.dof_scale * x[:-1]), factor + self.width * float(x[-1])
+    def bordered(self, K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray) -> np.ndarray:
+        """J of (1) from its parts."""
+        S, held = self.model.dof_scale, self.model.motion_dof
+        A, A_q = A[self.kept] * S, A_q[self.kept] * S
+        A[:, held] = A_q[:, held] = 0.0
+        none = np.zeros((len(self.kept), len(self.kept)))
+        square = np.block([[K * S * S[:, None], -self.sigma * A.T], [self.sigma * A_q, none]])
+        return np.column_stack([square, slope])
+
+    def moved(self, at: PathPoint, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
+        """q, forces and λ after a move x from a point."""
+        return self._moved(at.q, at.force, at.factor, x)
+
+    def _moved(
+        self, q: np.ndarray, force: np.ndarray, factor: float, x: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, float]:
+        nv, pushed = self.model.nv, force.copy()
+        pushed[self.kept] += self.sigma * x[nv:-1]
+        return integrate(self.model, q, self.model.dof_scale * x[:nv]), pushed, factor + self.width * float(x[-1])
 
     def between(self, a: PathPoint, b: PathPoint) -> np.ndarray:
         """The move from a to b."""
-        return np.append(difference(self.model, a.q, b.q), b.factor - a.factor) / self.units
+        change = [difference(self.model, a.q, b.q), (b.force - a.force)[self.kept], [b.factor - a.factor]]
+        return np.concatenate(change) / self.units
 
     def correct(
-        self, q: np.ndarray, factor: float, border: np.ndarray, limit: int = 9
-    ) -> tuple[np.ndarray, float, int] | None:
+        self, q: np.ndarray, force: np.ndarray, factor: float, border: np.ndarray, limit: int = 9
+    ) -> tuple[np.ndarray, np.ndarray, float, int] | None:
         """The equilibrium in the plane normal to the border by (2), and the steps taken; None where that fails."""
         last = np.inf
         for iteration in range(1, limit + 1):
-            found = self.residual(q, factor)
+            found = self.residual(q, force, factor)
             if found is None:
                 return None
             r, slope = found
-            x = _solved(np.vstack([self.jacobian(q, factor, slope), border]), np.append(-r, 0.0))
-            length = float(np.abs(x).max())
+            x = _solved(np.vstack([self.jacobian(q, force, factor, slope), border]), np.append(-r, 0.0))
+            length = float(np.abs(self.border(x)).max())
             if not length <= _LONGEST:
                 return None
-            q, factor = self.moved(q, factor, x)
+            q, force, factor = self._moved(q, force, factor, x)
             if length <= _TOLERANCE or (length < _STALLED and length > 0.3 * last):
-                return q, factor, iteration
+                return q, force, factor, iteration
             last = length
         return None
 
-    def point(self, q: np.ndarray, factor: float, toward: np.ndarray) -> PathPoint | None:
+    def point(self, q: np.ndarray, force: np.ndarray, factor: float, toward: np.ndarray) -> PathPoint | None:
         """The point at an equilibrium, its tangent on the side of `toward`; None where it has none."""
-        found = self.residual(q, factor)
+        found = self.residual(q, force, factor)
         if found is None:
             return None
-        S, still = self.model.dof_scale, np.zeros(self.model.nv)
-        K, D, M = (
-            x * S * S[:, None] for x in residual_derivatives(self.model, q, still, still, self.u, self.t, factor)
-        )
-        unit = np.append(np.zeros(self.model.nv), 1.0)
-        tangent = _solved(np.vstack([np.column_stack([K, found[1]]), toward]), unit)
+        model, still = self.model, np.zeros(self.model.nv)
+        K, D, M, w = residual_derivatives(model, q, still, still, self.u, self.t, factor, force)
+        A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
+        unit = np.append(np.zeros(model.nv + len(self.kept)), 1.0)
+        tangent = _solved(np.vstack([self.bordered(K, A, A_q, found[1]), self.border(toward)]), unit)
         if not np.isfinite(tangent).all():
             return None
-        free = np.setdiff1d(np.arange(self.model.nv), self.model.motion_dof)
-        elastic = self.model.stiffness * S * S[:, None]
-        growing = growing_exponents(*(x[np.ix_(free, free)] for x in (K, D, M, elastic)))
-        return PathPoint(q, factor, tangent / np.linalg.norm(tangent), growing)
+        N = allowed_motions(model, A, self.kept)
+        growing = growing_exponents(*(N.T @ X @ N for X in (K, D, M, model.stiffness)))
+        return PathPoint(q, force, factor, tangent / self.length(tangent), growing)
 
     def ahead(self, a: PathPoint, s: float) -> tuple[PathPoint, int] | None:
         """The point at s along the tangent of a, corrected normal to it, and the steps that took."""
-        found = self.correct(*self.moved(a.q, a.factor, s * a.tangent), a.tangent)
+        found = self.correct(*self.moved(a, s * a.tangent), self.border(a.tangent))
         if found is None:
             return None
-        there = self.point(found[0], found[1], a.tangent)
-        return None if there is None else (there, found[2])
+        there = self.point(*found[:3], a.tangent)
+        return None if there is None else (there, found[3])
 
 
 def _solved(A: np.ndarray, b: np.ndarray) -> np.ndarray:

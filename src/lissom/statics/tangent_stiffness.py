@@ -8,16 +8,20 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ShapeError
 from lissom.model.model import Model
 
 
-def residual_jacobian(model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0) -> np.ndarray:
-    """∂(ID(q, 0, 0) − B(q) u)/∂q in the tangent space, shape (nv, nv), with gravity, loads and u times factor."""
+def residual_jacobian(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """∂(ID(q, 0, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, shape (nv, nv), with gravity, loads and u times factor;
+    and the rows (n_rows, nv) of loops: A, and those of the residual."""
     still = np.zeros(model.nv)
-    return residual_derivatives(model, q, still, still, u, t, factor)[0]
+    K, _, _, w = residual_derivatives(model, q, still, still, u, t, factor, force)
+    return K, row_results(model, w, "A"), row_results(model, w, "A_q")
 
 
 def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> np.ndarray:
@@ -37,5 +41,5 @@ def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) ->
         raise ShapeError("u: must be finite, got NaN or infinity")
     lead = leading(q=rows, u=inputs)
     flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
-    found = [residual_jacobian(model, row, given, t) for row, given in zip(*flat)]
+    found = [residual_jacobian(model, row, given, t)[0] for row, given in zip(*flat)]
     return np.array(found).reshape(*lead, model.nv, model.nv)

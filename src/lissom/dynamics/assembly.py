@@ -1,0 +1,205 @@
+"""Closing the loops of a description that is open: damped Gauss-Newton steps on the residuals.
+
+    minimise |e + A_q δ|² + μ |δ|²_W,   W⁻¹ = S² / (1 + K S² / k)                                         (1)
+
+in units S of each coordinate, where stiff coordinates count more: k is the stiffness of the softest. μ follows
+Marquardt; rotations and displacements of e are weighed alike after division by the size of the robot.
+Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.dynamics.constraints import loop_residual, run_constraints, warn_of_redundancy
+from lissom.dynamics.independent_rows import independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import row_results
+from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.model.model import Model
+from lissom.robot import checks
+
+_CLOSED = 1e-13  # [rad, m], where rounding allows
+_CLOSED_ENOUGH = 1e-10
+_MOST_STEPS = 200
+_LONGEST = 0.5  # of one step, in units of each coordinate
+_GIVEN_UP = 1e12
+_OUTPUT_STEPS = 3
+_OPEN = 1e-6  # residual from which on a start is called open [rad, m]
+
+
+def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t: float = 0.0) -> np.ndarray:
+    """A configuration near q0 in which every loop is closed.
+
+    Args:
+        q0: start, shape (nq,); None is the neutral configuration.
+        fixed: what keeps its place: names of links, for the coordinates of their joints, and indices of velocity
+            coordinates. Prescribed coordinates are put where they are at time t and stay there.
+        t: time of prescribed motions [s].
+    Returns:
+        q, shape (nq,). Soft coordinates move rather than stiff ones, and joints rather than rods.
+    Raises:
+        ConvergenceError: which loop stays open and by how much; carries the last configuration.
+        ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
+    Accuracy: residuals below 1e-10 rad and m, mostly 1e-13. Source: Boyer 2023 §X.C.
+    """
+    q = checked_configuration(model, "q0", model.neutral() if q0 is None else q0)
+    if q.ndim != 1:
+        raise ShapeError(f"q0: expected shape ({model.nq},), got {q.shape}")
+    checks.number(t, "t")
+    free = np.ones(model.nv, dtype=bool)
+    free[_fixed_coordinates(model, fixed)] = False
+    return _closed(model, moved_to(model, q, t), free)
+
+
+def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
+    """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
+    q = q.copy()
+    if model.n_motions:
+        q[..., model.dof_q[model.motion_dof]] = model.motions(t)[0]
+    return q
+
+
+def closed_start(model: Model, q: np.ndarray) -> np.ndarray:
+    """Configurations (n, nq), each assembled where a loop is open, prescribed coordinates staying."""
+    if not model.n_rows or not len(q):
+        return q
+    is_open = np.abs(loop_residual(model, q)).max(axis=1) > _OPEN
+    free = np.ones(model.nv, dtype=bool)
+    return np.array([_closed(model, row, free) if far else row for row, far in zip(q, is_open)])
+
+
+def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
+    """Indices of the velocity coordinates that stay."""
+    out: list[int] = []
+    for item in [fixed] if isinstance(fixed, str) else fixed:
+        if isinstance(item, str):
+            if item not in model.link_names:
+                raise ModelError(f"fixed: must name links among {sorted(model.link_names)} (got {item!r})")
+            k = model.link_names.index(item)
+            start = int(model.link_v_start[k])
+            out += range(start, start + model.link_joint[k].nv)
+        else:
+            good = isinstance(item, int | np.integer) and not isinstance(item, bool) and 0 <= item < model.nv
+            checks.require(good, "fixed", f"must be links, or indices from 0 to {model.nv - 1}", item)
+            out.append(int(item))
+    return out
+
+
+def _weights(model: Model, free: np.ndarray) -> np.ndarray:
+    """Square root of W of (1), zero for what stays."""
+    stiffness = np.diag(model.stiffness) * model.dof_scale**2
+    soft = stiffness[stiffness > 0.0].min(initial=np.inf)
+    weights = model.dof_scale / np.sqrt(1.0 + stiffness / soft)
+    weights[~free] = 0.0
+    weights[model.motion_dof] = 0.0
+    return weights
+
+
+def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
+    """Marquardt's iteration from q on the free coordinates."""
+    if not model.n_rows:
+        return q
+    weights, damping = _weights(model, free), 1e-6
+    units = _row_units(model, q)
+    e, J = _residual(model, q)
+    for _ in range(_MOST_STEPS):
+        if np.abs(e).max() <= _CLOSED:
+            return q
+        U, size, V = np.linalg.svd(J * weights / units[:, None], full_matrices=False)
+        along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
+        step = -weights * (V.T @ (along * (U.T @ (e / units))))
+        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / model.dof_scale)), 1e-300))
+        trial = integrate(model, q, step)
+        e_trial, J_trial = _residual(model, trial)
+        if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
+            q, e, J, damping = trial, e_trial, J_trial, max(0.1 * damping, 1e-24)
+        elif np.abs(e).max() <= _CLOSED_ENOUGH:
+            return q
+        else:
+            damping = max(10.0 * damping, 1e-12)
+            if damping > _GIVEN_UP:
+                break
+    if np.abs(e).max() <= _CLOSED_ENOUGH:
+        return q
+    raise ConvergenceError(f"assemble: {describe_gap(model, e)}; move q0 nearer, free more coordinates, or check the "
+                           "placements of the loop", q)  # fmt: skip
+
+
+def _residual(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals (n_rows,) and their Jacobian."""
+    w, _ = run_constraints(model, q)
+    return w.host["gap"][0].copy(), row_results(model, w, "A_q")
+
+
+def _row_units(model: Model, q: np.ndarray) -> np.ndarray:
+    """1 for rows on rotations; for rows on displacements the largest of what a unit of a coordinate makes of one."""
+    turns = np.abs(model.row_direction[:, :3]).max(axis=1, initial=0.0) + model.row_is_hinge > 0.0
+    reach = np.abs(_residual(model, q)[1] * model.dof_scale)[~turns]
+    size = float(reach.max(initial=0.0)) or 1.0
+    return np.where(turns, 1.0, size)
+
+
+def describe_gap(model: Model, e: np.ndarray) -> str:
+    """Which loop is open most, and by how much."""
+    first, stop = model.loop_row_start[:-1], model.loop_row_start[1:]
+    worst = max(range(len(first)), key=lambda k: np.abs(e[first[k] : stop[k]]).max())
+    rows = slice(first[worst], stop[worst])
+    turns = (model.row_direction[rows, 3:] == 0.0).all(axis=1)
+    parts = []
+    for chosen, unit in ((~turns, "m"), (turns, "rad")):
+        if chosen.any():
+            parts.append(f"{np.linalg.norm(e[rows][chosen]):.3g} {unit}")
+    return f"loop {model.loop_names[worst]!r} stays open by {' and '.join(parts)}"
+
+
+def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A start (nq,), (nv,) on the loops: q closed to rounding, v on A v = 0 by the least change in kinetic energy.
+
+    Raises:
+        ModelError: q leaves a loop open, with its name.
+    """
+    if not model.n_rows:
+        return q, v
+    warn_of_redundancy(model, q)
+    e, _ = _residual(model, q)
+    if np.abs(e).max() > _OPEN:
+        raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
+    q = _closed(model, q, np.ones(model.nv, dtype=bool))
+    w, _ = run_constraints(model, q, v)
+    A, rate = row_results(model, w, "A"), w.host["rate"][0].copy()
+    kept = independent_rows(model, A)
+    M = mass_matrix(model, q)
+    held = model.motion_dof
+    A[:, held] = M[held] = M[:, held] = 0.0
+    M[held, held] = 1.0
+    along = np.linalg.solve(M, A[kept].T)
+    return q, v - along @ np.linalg.solve(A[kept] @ along, rate[kept])
+
+
+def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States (n, nq), (n, nv) that an adaptive method left within its tolerance of the loops, moved onto them by steps
+    as in (1) without damping."""
+    if not model.n_rows:
+        return q, v
+    weights = _weights(model, np.ones(model.nv, dtype=bool))
+    w, _ = run_constraints(model, q[0])
+    kept = independent_rows(model, row_results(model, w, "A"))
+
+    def least(rows: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        rows = rows[:, kept] * weights
+        across = np.swapaxes(rows, -1, -2)
+        return -weights * (across @ np.linalg.solve(rows @ across, missing[:, kept, None]))[..., 0]
+
+    for _ in range(_OUTPUT_STEPS):
+        w, _ = run_constraints(model, q)
+        gap = w.host["gap"].copy()
+        if np.abs(gap).max() <= _CLOSED_ENOUGH:
+            break
+        q = integrate(model, q, least(row_results(model, w, "A_q", (len(q),)), gap))
+    w, _ = run_constraints(model, q, v)
+    return q, v + least(row_results(model, w, "A", (len(q),)), w.host["rate"].copy())

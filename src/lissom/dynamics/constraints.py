@@ -1,0 +1,247 @@
+"""Constraints as arrays: residuals of loops, the constraint Jacobian and its derivatives, and the wrenches in loops.
+
+    M a + c + g + K q + D v = B u + F + Aᵀ λ,   A v = prescribed velocities, then 0 for loops              (1)
+
+Rows and λ stand in one order: prescribed motions, then loops, as added. Where rows depend on each other λ is not
+unique; the one of least norm lies in the range of A, λ = Q Qᵀ λ with Q an orthonormal basis of that range.
+Source: Mathew 2025 §5.2, (47), (D68)-(D83).
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import columns, sweeps
+from lissom.dynamics.bordered import LoopRows, own_rows, with_loops
+from lissom.dynamics.column_tables import Columns, Matrix, column_tables
+from lissom.dynamics.independent_rows import independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import (
+    derivative_workspace,
+    row_results,
+    run_residual_derivatives,
+    square_results,
+)
+from lissom.dynamics.loops import loop_rates, loop_residuals
+from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, stack
+from lissom.errors import RedundancyWarning
+from lissom.lie.types import kernel_options, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+_NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
+
+
+@wp.kernel
+def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopRows, q: Matrix, v: Matrix, first: int):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, v)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_dynamic):
+        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        columns.motion_columns(t, s, x, i, k, S)
+    loop_residuals(t, s, i, origin, loops.gap)
+    loop_rates(t, s, i, vec6(), origin, loops.rate, loops.turn)
+    own_rows(t, s, x, i, S, origin, 0, loops.A)
+    own_rows(t, s, x, i, S, origin, 1, loops.A_q)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,)})
+    x = column_tables(model)
+    S = wp.zeros((batch, 6 * model.n_dynamic * x.width), dtype=wp.float64, device=model.device)
+    loops = with_loops(w, model, batch)
+    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"]])
+    return w
+
+
+def run_constraints(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
+    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`; the leading axes."""
+    w, lead = filled(model, "constraints", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    w.run()
+    w.raise_for_status()
+    return w, lead
+
+
+def loop_residual(model: Model, q: Any) -> np.ndarray:
+    """By how much each loop is open.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        e, shape (..., n_rows), loop by loop: of each, the rotation that is left, then the displacement [rad, m], in the
+        axes of its frame B and without the directions in which its joint is free.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Source: Mathew 2025 (47c).
+    """
+    w, lead = run_constraints(model, q)
+    return w.result("gap", lead, model.n_rows)
+
+
+def constraint_jacobian(model: Model, q: Any) -> np.ndarray:
+    """A(q) of (1): unit rows of prescribed coordinates, then the rows of the loops.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        shape (..., n_multipliers, nv) [rad, m per unit of the coordinate]. Where the loops are closed it is the
+        derivative of loop_residual along the tangent space of `integrate`.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Source: Mathew 2025 (47a).
+    """
+    w, lead = run_constraints(model, q)
+    return _with_motions(model, row_results(model, w, "A", lead), 1.0)
+
+
+def constraint_jacobian_derivative(model: Model, q: Any, v: Any) -> np.ndarray:
+    """Ȧ along v: A a + Ȧ v is the rate of A v.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+    Returns:
+        shape (..., n_multipliers, nv) [rad/s, m/s per unit of the coordinate].
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Source: Mathew 2025 (47b).
+    """
+    w, lead = _derivatives(model, q, v, np.zeros(model.nv))
+    return _with_motions(model, row_results(model, w, "A_dot", lead), 0.0)
+
+
+@final
+@dataclass(frozen=True)
+class ConstraintDerivatives:
+    """Derivatives of what loops ask, with respect to q in the tangent space of `integrate`, and v.
+
+    Fields, each (..., n_rows, nv) [rad, m, and per second and second squared, per unit of the coordinate]:
+        residual_q: of loop_residual. velocity_q: of A v. acceleration_q, acceleration_v: of A a + Ȧ v.
+    """
+
+    residual_q: np.ndarray
+    velocity_q: np.ndarray
+    acceleration_q: np.ndarray
+    acceleration_v: np.ndarray
+
+
+def constraint_derivatives(model: Model, q: Any, v: Any, a: Any) -> ConstraintDerivatives:
+    """Exact derivatives of loop residuals, of A v and of A a + Ȧ v, with v and a held fixed.
+
+    Args:
+        q: configuration, shape (..., nq). v, a: velocity and acceleration, shape (..., nv).
+    Returns:
+        ConstraintDerivatives [rad, m, per second and second squared, per unit of the coordinate].
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact derivatives of the discrete model, to rounding, open loops included.
+    Source: Mathew 2025 (D70)-(D83).
+    """
+    w, lead = _derivatives(model, q, v, a)
+    return ConstraintDerivatives(*(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "turn_q", "turn_v")))
+
+
+def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.ndarray:
+    """∂(Aᵀ λ)/∂q at fixed λ.
+
+    Args:
+        q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N].
+    Returns:
+        shape (..., nv, nv) [N·m, N per unit of the coordinate], along the tangent space of `integrate`.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact derivative of the discrete model. Source: Mathew 2025 (D68)-(D69).
+    """
+    force = stack("multipliers", multipliers, model.n_multipliers)[..., model.n_motions :]
+    q = stack("q", q, model.nq)
+    lead = leading(q=q, multipliers=force)
+    force = np.broadcast_to(force, (*lead, model.n_rows)).reshape(batch_of(lead), model.n_rows)
+    still = np.zeros(model.nv)
+    w, _ = derivative_workspace(model, q=np.broadcast_to(q, (*lead, model.nq)), v=still, a=still, u=np.zeros(model.nu))
+    run_residual_derivatives(model, w, 0.0, gravity=False, elastic=False, loads=False, force=force)
+    w.raise_for_status()
+    return -square_results(model, w, lead)[0]
+
+
+def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
+    """The wrench that each loop exerts on its link a, at frame B and in its axes; on link b acts the opposite.
+
+    Args:
+        q: configuration, shape (..., nq). multipliers: λ, shape (..., n_multipliers) [N·m, N], of a Trajectory or an
+            Equilibrium.
+    Returns:
+        (moment; force), shape (..., n_loops, 6) [N·m, N].
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Source: Mathew 2025 §5.2.
+    """
+    from lissom.dynamics.kinematics import forward_kinematics
+
+    force = stack("multipliers", multipliers, model.n_multipliers)[..., model.n_motions :]
+    poses = forward_kinematics(model, q)
+    lead = leading(q=poses[..., 0, 0, :] if model.n_nodes else np.zeros(0), multipliers=force)
+    world = np.broadcast_to(np.eye(4), (*poses.shape[:-3], 1, 4, 4))
+    frames = np.concatenate([poses, world], axis=-3)[..., model.loop_node, :, :] @ model.loop_placement
+    R = np.swapaxes(frames[..., 1, :3, :3], -1, -2) @ frames[..., 0, :3, :3]
+    out = np.zeros((*lead, len(model.loop_names), 6))
+    for loop, (first, stop) in enumerate(zip(model.loop_row_start, model.loop_row_start[1:])):
+        for row in range(first, stop):
+            P = model.row_direction[row]
+            if model.row_is_hinge[row]:
+                turn = np.cross(R[..., loop, :, :] @ model.loop_hinge[loop, 1], model.loop_hinge[loop, 0])
+                P = np.concatenate([turn, np.zeros_like(turn)], axis=-1)
+            out[..., loop, :] += force[..., row, None] * P
+    return out
+
+
+def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """The forces λ (n, n_rows) of least norm that act as the given ones do at the configurations q (n, nq)."""
+    if not force.size:
+        return force
+    w, lead = run_constraints(model, q[0])
+    if len(independent_rows(model, row_results(model, w, "A", lead))) == model.n_rows:
+        return force
+    w, _ = run_constraints(model, q)
+    A = row_results(model, w, "A", (len(q),)) * model.dof_scale
+    A[..., model.motion_dof] = 0.0
+    size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
+    Q = Q * (size > _NOTHING * size[:, -1:])[:, None, :]
+    return np.einsum("nij,nkj,nk->ni", Q, Q, force)
+
+
+def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
+    """Say once for each model that rows of its loops depend on each other at q (nq,)."""
+    if model.n_rows and "redundancy" not in model.cache:
+        w, _ = run_constraints(model, q)
+        rank = len(independent_rows(model, row_results(model, w, "A")))
+        model.cache["redundancy"] = rank
+        if rank < model.n_rows:
+            warnings.warn(
+                f"robot {model.name!r}: of the {model.n_rows} rows of its loops {rank} are independent; these are "
+                "kept, and the forces in the loops are those of least norm", RedundancyWarning, stacklevel=3
+            )  # fmt: skip
+
+
+def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple[int, ...]]:
+    """The workspace of the derivatives after a run without external forces."""
+    w, lead = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
+    run_residual_derivatives(model, w, 0.0, gravity=False, elastic=False, loads=False)
+    w.raise_for_status()
+    return w, lead
+
+
+def _with_motions(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
+    """Rows of loops behind the rows of prescribed coordinates."""
+    held = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
+    held[..., np.arange(model.n_motions), model.motion_dof] = unit
+    return np.concatenate([held, rows], axis=-2)

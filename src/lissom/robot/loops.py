@@ -1,0 +1,163 @@
+"""Loops: joints that close a chain of links.
+
+A loop asks that g_BA = g_B⁻¹ g_A be a motion h of its joint. What is left when the nearest h is taken away,
+
+    g_BA = exp(ε) h,   e = Φ⊥ᵀ ε = 0                                                                      (1)
+
+is the residual: the logarithm of Mathew 2025 (47c) for a fixed joint, and its continuation for all others, which knows
+no jump where the joint itself has turned by π. Φ⊥ complements the joint's motion subspace, seen from B. A universal
+joint is no group of motions: its turn has the residual a₁ᵀR a₂ − a₁ᵀa₂ instead, the axes fixed in B and in A.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.joints import Joint, JointFixed, MotionKind
+
+_SMALL = 1e-9
+
+
+class Closure(NamedTuple):
+    """What (1) needs of a joint.
+
+    Fields:
+        rows: Φ⊥ᵀ, shape (m, 6); a universal joint's turn has a row of zeros, marked by is_hinge (m,).
+        turns: 0 without a turn, 1 about `axis`, 3 about any. slide: projector on the directions it slides along (3, 3).
+        pitch: advance along the axis [m/rad]. hinge: a₁ and a₂ / |a₁ × a₂|, shape (2, 3); zero but for a universal.
+    """
+
+    rows: np.ndarray
+    is_hinge: np.ndarray
+    turns: int
+    axis: np.ndarray
+    slide: np.ndarray
+    pitch: float
+    hinge: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class Loop:
+    """A joint from a frame B to a frame A of two links, or of a link and the world, that are placed already.
+
+    Args:
+        name: unique among the loops.
+        link_a: link that carries frame A. link_b: link that carries frame B; None is the world.
+        s_a, s_b: abscissae on rods.
+        placement_a, placement_b: 4x4 of the frames in their links' frames at s, or in the world; None is the identity.
+        joint: any but JointFree, without spring and damper; its axes are those of B, and of A where the joint is at its
+            neutral configuration.
+    """
+
+    name: str
+    link_a: str
+    link_b: str | None = None
+    s_a: float = 1.0
+    s_b: float = 1.0
+    placement_a: Any = None
+    placement_b: Any = None
+    joint: Joint = field(default_factory=JointFixed)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        for side in ("a", "b"):
+            checks.abscissa(getattr(self, f"s_{side}"), f"{where}: s_{side}")
+            checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
+        checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
+        self.joint.check(f"{where} > joint")
+        for name in ("stiffness", "damping"):
+            value = getattr(self.joint, name)
+            rule = "must be zero: put the spring on a joint of the tree and close the chain elsewhere"
+            checks.require(not np.any(value), f"{where} > joint: {name}", rule, value)
+        self.closure(where)
+
+    def closure(self, where: str) -> Closure:
+        """The constraint that the joint makes."""
+        motions = self.joint.motions(f"{where} > joint")
+        kinds = [motion.kind for motion in motions]
+        rule = "must hold something: a free joint closes no loop"
+        checks.require(MotionKind.FREE not in kinds, f"{where} > joint", rule, self.joint)
+        Phi = np.hstack([np.zeros((6, 0)), *(motion.Phi for motion in motions)])
+        turning = np.linalg.norm(Phi[:3], axis=0) > _SMALL
+        slide = _projector(Phi[3:, ~turning])
+        rank = int(np.linalg.matrix_rank(Phi[:3], tol=_SMALL))
+        if MotionKind.SPHERICAL in kinds or rank == 3:
+            return _ball(slide, rank, where)
+        if rank == 2:
+            return _hinge(Phi, slide, where)
+        return _axial(Phi[:, turning], slide, where)
+
+
+def _projector(directions: np.ndarray) -> np.ndarray:
+    """Projector on the span of the columns (3, n)."""
+    if directions.shape[1] == 0:
+        return np.zeros((3, 3))
+    U, size, _ = np.linalg.svd(directions)
+    U = U[:, : int((size > _SMALL).sum())]
+    return U @ U.T
+
+
+def _complement(taken: np.ndarray) -> np.ndarray:
+    """Orthonormal rows (n, 3) normal to the span of a projector, along the frame's axes where these are."""
+    rows: list[np.ndarray] = []
+    for axis in np.eye(3):
+        left = axis - taken @ axis - sum((row * (row @ axis) for row in rows), np.zeros(3))
+        size = float(np.linalg.norm(left))
+        if size > 0.5:
+            rows.append(left / size)
+    if len(rows) < round(3 - np.trace(taken)):  # no axis is near what is left
+        return np.linalg.svd(np.eye(3) - taken)[2][: round(3 - np.trace(taken))]
+    return np.array(rows).reshape(-1, 3)
+
+
+def _wide(turn: np.ndarray, push: np.ndarray) -> np.ndarray:
+    """Rows on rotations (n, 3), then rows on translations (m, 3), as rows (n + m, 6)."""
+    return np.vstack([np.hstack([turn, np.zeros_like(turn)]), np.hstack([np.zeros_like(push), push])])
+
+
+def _ball(slide: np.ndarray, rank: int, where: str) -> Closure:
+    """A joint that turns about any axis."""
+    if slide.any():
+        raise ModelError(f"{where} > joint: must not slide, if it turns about any axis (got {rank} turns and a slide)")
+    rows = _wide(np.zeros((0, 3)), np.eye(3))
+    return Closure(rows, np.zeros(3, dtype=bool), 3, np.zeros(3), slide, 0.0, np.zeros((2, 3)))
+
+
+def _hinge(Phi: np.ndarray, slide: np.ndarray, where: str) -> Closure:
+    """A joint of two turns, the second carried along by the first."""
+    if Phi.shape[1] != 2 or np.abs(Phi[3:]).max() > _SMALL:
+        raise ModelError(f"{where} > joint: must be two turns alone, if it turns about two axes (got {Phi.T.tolist()})")
+    rows = _wide(np.zeros((1, 3)), np.eye(3))
+    first, second = Phi[:3].T
+    hinge = np.array([first, second / np.linalg.norm(np.cross(first, second))])
+    return Closure(rows, np.array([True, False, False, False]), 3, np.zeros(3), slide, 0.0, hinge)
+
+
+def _axial(turning: np.ndarray, slide: np.ndarray, where: str) -> Closure:
+    """A joint that turns about one axis through its origin or none, slides, or does both at a pitch."""
+    none = np.zeros((2, 3))
+    if turning.shape[1] == 0:
+        rows = _wide(np.eye(3), _complement(slide))
+        return Closure(rows, np.zeros(len(rows), dtype=bool), 0, np.zeros(3), slide, 0.0, none)
+    size = float(np.linalg.norm(turning[:3, 0]))
+    axis, push = turning[:3, 0] / size, turning[3:, 0] / size
+    push = push - slide @ push
+    pitch = float(axis @ push)
+    if turning.shape[1] > 1 or np.linalg.norm(push - pitch * axis) > _SMALL:
+        raise ModelError(f"{where} > joint: its turns must be about one axis through its origin "
+                         f"(got {turning.T.tolist()})")  # fmt: skip
+    along = np.outer(axis, axis)
+    across = slide - along @ slide
+    if not (np.abs(slide @ along - along @ slide).max() < _SMALL and round(float(np.trace(across))) in (0, 2)):
+        raise ModelError(f"{where} > joint: what it slides along must turn into itself (got {slide.tolist()})")
+    rows = _wide(_complement(along), _complement(slide))
+    if pitch != 0.0:
+        screw = np.concatenate([-pitch * axis, axis])
+        rows = np.vstack([_wide(_complement(along), _complement(slide + along)), screw])
+    return Closure(rows, np.zeros(len(rows), dtype=bool), 1, axis, slide, pitch, none)
