@@ -34,6 +34,7 @@ bench: $(BENCH)/.made
 	@mkdir -p out
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/timing.py
+	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py

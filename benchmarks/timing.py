@@ -70,8 +70,8 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     """Inside the time loop [µs]: a step with a new matrix, a step with a kept one, and a full Newton iteration."""
     f = StateDerivative(model, lambda t, q, v: u, feedback=False)
     scheme = ls.generalized_alpha()
-    start = ImplicitSteps(model, f, scheme, 1e-6, 1e-8).start(model.neutral(), np.zeros(model.nv))
-    fused = FusedSteps(model, f, scheme, 1e-6, 1e-8)
+    start = ImplicitSteps(model, f, scheme, 1e-6, 1e-8, True).start(model.neutral(), np.zeros(model.nv), None)
+    fused = FusedSteps(model, f, scheme, 1e-6, 1e-8, False)
     _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
     ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)
     fused.run(here, ends)

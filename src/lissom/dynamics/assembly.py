@@ -25,10 +25,12 @@ from lissom.robot import checks
 
 _CLOSED = 1e-13  # [rad, m], where rounding allows
 _CLOSED_ENOUGH = 1e-10
+_STILL_ENOUGH = 1e-8  # [rad/s, m/s]
 _MOST_STEPS = 200
 _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS = 3
+_ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
 
@@ -101,15 +103,31 @@ def _weights(model: Model, free: np.ndarray) -> np.ndarray:
 
 
 def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
-    """Marquardt's iteration from q on the free coordinates."""
+    """The nearest closed configuration that Marquardt's iteration finds on the free coordinates; where it gets stuck,
+    as between bars in one line, from starts that are moved a little."""
     if not model.n_rows:
         return q
-    weights, damping = _weights(model, free), 1e-6
-    units = _row_units(model, q)
+    weights, rng = _weights(model, free), np.random.default_rng(0)
+    ends = [_nearest(model, q, weights)]
+    for size in _ASIDE:
+        if np.abs(ends[-1][1]).max() <= _CLOSED_ENOUGH:
+            return ends[-1][0]
+        aside = size * weights * rng.uniform(-1.0, 1.0, model.nv)
+        ends.append(_nearest(model, integrate(model, q, aside), weights))
+    best, e = min(ends, key=lambda end: float(np.abs(end[1]).max()))
+    if np.abs(e).max() <= _CLOSED_ENOUGH:
+        return best
+    raise ConvergenceError(f"assemble: {describe_gap(model, e)}; move q0 nearer, free more coordinates, or check the "
+                           "placements of the loop", best)  # fmt: skip
+
+
+def _nearest(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Where the iteration of (1) ends, and the residual there."""
+    units, damping = _row_units(model, q), 1e-6
     e, J = _residual(model, q)
     for _ in range(_MOST_STEPS):
         if np.abs(e).max() <= _CLOSED:
-            return q
+            break
         U, size, V = np.linalg.svd(J * weights / units[:, None], full_matrices=False)
         along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
         step = -weights * (V.T @ (along * (U.T @ (e / units))))
@@ -119,15 +137,12 @@ def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
         if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
             q, e, J, damping = trial, e_trial, J_trial, max(0.1 * damping, 1e-24)
         elif np.abs(e).max() <= _CLOSED_ENOUGH:
-            return q
+            break
         else:
             damping = max(10.0 * damping, 1e-12)
             if damping > _GIVEN_UP:
                 break
-    if np.abs(e).max() <= _CLOSED_ENOUGH:
-        return q
-    raise ConvergenceError(f"assemble: {describe_gap(model, e)}; move q0 nearer, free more coordinates, or check the "
-                           "placements of the loop", q)  # fmt: skip
+    return q, e
 
 
 def _residual(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -170,6 +185,12 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
     if np.abs(e).max() > _OPEN:
         raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
     q = _closed(model, q, np.ones(model.nv, dtype=bool))
+    return q, consistent_velocity(model, q, v)
+
+
+def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """v (nv,) moved onto A v = 0 by the least change in kinetic energy, prescribed coordinates standing:
+    v − M⁻¹ Aᵀ (A M⁻¹ Aᵀ)⁻¹ A v with independent rows."""
     w, _ = run_constraints(model, q, v)
     A, rate = row_results(model, w, "A"), w.host["rate"][0].copy()
     kept = independent_rows(model, A)
@@ -178,7 +199,7 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
     A[:, held] = M[held] = M[:, held] = 0.0
     M[held, held] = 1.0
     along = np.linalg.solve(M, A[kept].T)
-    return q, v - along @ np.linalg.solve(A[kept] @ along, rate[kept])
+    return v - along @ np.linalg.solve(A[kept] @ along, rate[kept])
 
 
 def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -198,8 +219,11 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
     for _ in range(_OUTPUT_STEPS):
         w, _ = run_constraints(model, q)
         gap = w.host["gap"].copy()
-        if np.abs(gap).max() <= _CLOSED_ENOUGH:
+        if np.abs(gap).max(initial=0.0) <= _CLOSED_ENOUGH:
             break
         q = integrate(model, q, least(row_results(model, w, "A_q", (len(q),)), gap))
     w, _ = run_constraints(model, q, v)
-    return q, v + least(row_results(model, w, "A", (len(q),)), w.host["rate"].copy())
+    rate = w.host["rate"].copy()
+    if np.abs(rate).max(initial=0.0) <= _STILL_ENOUGH:
+        return q, v
+    return q, v + least(row_results(model, w, "A", (len(q),)), rate)

@@ -233,12 +233,12 @@ def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRow
 
 
 @wp.func
-def ask_closed(nv: int, i: int, loops: LoopRows, missing: Matrix):
-    """Put σ times what the kept rows miss on the right side of (1)."""
+def ask_closed(nv: int, i: int, loops: LoopRows, factor: wp.float64, missing: Matrix):
+    """Put σ times a factor of what the kept rows miss on the right side of (1)."""
     for row in range(missing.shape[1]):
         at = loops.slot[i, row]
         if at >= 0:
-            loops.unknown[i, nv + at] = loops.sigma[i] * missing[i, row]
+            loops.unknown[i, nv + at] = factor * loops.sigma[i] * missing[i, row]
 
 
 @wp.func

@@ -51,7 +51,7 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
     force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)
-    force[:, model.motion_dof] += trajectory.multipliers
+    force[:, model.motion_dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
     if model.load_wrench:
         force = force + np.array([external_force(model, row, gravity=False, t=time) for row, time in zip(q, t)])
     work = _integral(t, np.einsum("ti,ti->t", force, v))

@@ -1,6 +1,6 @@
 """Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
 
-The steps and the Newton iteration are those of implicit_steps, equations (1) and (2) there, with the matrix made in one
+The steps and the Newton iteration are those of implicit_steps, equations (1)-(3) there, with the matrix made in one
 pass (newton_matrix) and factored in the kernel. A run that goes on where the last one ended keeps its matrix. A step
 whose iteration fails ends the run; the caller cuts it.
 """
@@ -16,18 +16,27 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.bordered import LoopRows, ask_closed, shown, take_forces
+from lissom.dynamics.bordered import shown, take_forces
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
-from lissom.dynamics.loops import loop_rates, loop_residuals
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, workspace
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.step_rows import (
+    SchemeNumbers,
+    StepRows,
+    ask_loops,
+    close_loops,
+    correct,
+    follow_motions,
+    predict,
+    settle_acceleration,
+    still_open,
+)
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -40,62 +49,46 @@ LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short en
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))
 SLOW = wp.constant(wp.float64(0.3))
+DOUBT = wp.constant(9)  # steps that begin with a new matrix after two in a row whose kept one was of no use
 MOST_ITERATIONS = wp.constant(12)
-CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
-AT_REST = wp.constant(wp.float64(1e-10))  # its rate [rad/s, m/s]
+ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
 SAME_SIZE = wp.constant(wp.float64(1e-6))
 DIVERGED = wp.constant(wp.float64(2.0))
 
 
-@wp.struct
-class StepRows:
-    """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme."""
-
-    start: Rows
-    q: Rows
-    v: Rows
-    a: Rows
-    ahead: Rows
-    move: Rows
-    u: Rows
-    extra: Rows
-    channel: Rows
-    inverse_scale: wp.array(dtype=wp.float64)
-
-
-@wp.struct
-class SchemeNumbers:
-    """The numbers of a scheme, and the tolerances."""
-
-    alpha_m: wp.float64
-    alpha_f: wp.float64
-    b0: wp.float64
-    b1: wp.float64
-    g0: wp.float64
-    g1: wp.float64
-    rtol: wp.float64
-    atol: wp.float64
-    project: wp.float64
+@wp.func
+def factored(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    i: int,
+    c0: wp.float64,
+    c1: wp.float64,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    counts: wp.array2d(dtype=wp.int32),
+) -> int:
+    """Make and factor the matrix (2), bordered by loops; its size, or −1 where it is singular."""
+    n = make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
+    counts[i, 2] = counts[i, 2] + 1
+    counts[i, 3] = 1
+    hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
+    if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
+        return -1
+    return n
 
 
 @wp.func
-def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, ratio: wp.float64):
-    """Δ, v, a and â from which the iteration starts: the acceleration stays; â first moves to the step size."""
-    for j in range(t.nv):
-        ahead = x.a[i, j] + ratio * (x.ahead[i, j] - x.a[i, j])
-        next_ahead = (x.a[i, j] - c.alpha_m * ahead) / (so3.ONE - c.alpha_m)
-        x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
-        x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
-        x.ahead[i, j] = next_ahead
-
-
-@wp.func
-def correct(x: StepRows, i: int, j: int, step: wp.float64, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
-    """Move coordinate j by `step`, with its velocity, acceleration and â."""
-    x.move[i, j] = x.move[i, j] + step
-    x.a[i, j] = x.a[i, j] + c0 * step
-    x.v[i, j] = x.v[i, j] + c1 * step
-    x.ahead[i, j] = x.ahead[i, j] + to_ahead * step
+def contraction(size: wp.float64, last: wp.float64):
+    """By how much the last step of an iteration is shorter than the one before, and how far it is to the end."""
+    rate = so3.ZERO
+    left = size
+    if last > so3.ZERO:
+        rate = size / last
+        if rate < so3.ONE:
+            left = size * rate / (so3.ONE - rate)
+    return rate, left
 
 
 @wp.func
@@ -118,14 +111,12 @@ def implicit_step(
     to_ahead = so3.ONE / (c.b1 * h * h)
     rate = wp.float64(1.0)
     last = wp.float64(-1.0)
-    n_held = t.motion_dof.shape[0]
-    for e in range(n_held):
-        k = t.motion_dof[e]
-        x.move[i, k] = held[e] - x.start[i, t.dof_q[k]]
-        x.v[i, k] = held[n_held + e]
-        x.a[i, k] = held[2 * n_held + e]
-        x.ahead[i, k] = x.a[i, k]
+    follow_motions(t, x, i, held)
     n = t.nv + b.loops.kept[i]
+    if counts[i, 4] > 1:
+        counts[i, 3] = 0
+        counts[i, 4] = counts[i, 4] - 1
+    on_trial = counts[i, 3]
     iteration = wp.int32(0)
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
@@ -134,17 +125,18 @@ def implicit_step(
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
-        for e in range(n_held):
+        for e in range(t.motion_dof.shape[0]):
             b.loops.unknown[i, t.motion_dof[e]] = so3.ZERO
         fresh = counts[i, 3] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)
+        fresh = fresh or iteration == 5 or iteration == 9
         if fresh:
-            n = make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
-            counts[i, 2] = counts[i, 2] + 1
-            hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
-            if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
+            n = factored(t, s, b, x, i, c0, c1, gravity, load, counts)
+            if n < 0:
                 return 0
-            counts[i, 3] = 1
-        ask_closed(t.nv, i, b.loops, b.loops.gap)
+            if on_trial == 1:
+                counts[i, 4] = wp.where(counts[i, 4] == 0, 1, DOUBT)
+                on_trial = wp.int32(0)
+        ask_loops(t, s, x, c, i, c1, gravity, b.loops)
         lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
         size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
         if not (size < wp.float64(1e300)):
@@ -152,66 +144,25 @@ def implicit_step(
         for j in range(t.nv):
             correct(x, i, j, -b.loops.unknown[i, j], c0, c1, to_ahead)
         take_forces(t.nv, i, b.loops)
-        rate = so3.ZERO
-        left = size
-        if last > so3.ZERO:
-            rate = size / last
-            if rate < so3.ONE:
-                left = size * rate / (so3.ONE - rate)
+        if c.project != so3.ZERO:
+            close_loops(t, x, i, n, c1, b.loops)
+        rate, left = contraction(size, last)
         wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(t.nv, i, x.inverse_scale, x.move))
-        if wp.min(size, left) <= wanted:
+        stalled = size < ROUNDING and rate > SLOW and fresh
+        if wp.min(size, left) <= wanted or stalled:
             move_configuration(t, i, x.start, x.move, x.q)
-            kept_open, left_open = still_open(t, s, i, x.q, b.loops)
-            if wp.max(kept_open, left_open) <= CLOSED:
+            kept_open, left_open = still_open(t, s, x, c, i, b.loops)
+            if wp.max(kept_open, left_open) <= so3.ONE:
+                if on_trial == 1:
+                    counts[i, 4] = 0
+                if c.settle != so3.ZERO:
+                    settle_acceleration(t, x, i, n, c0, b.loops)
                 return 1
-            if kept_open <= CLOSED:
+            if kept_open <= so3.ONE:
                 counts[i, 3] = 0  # other rows than those chosen are independent by now
         if rate > DIVERGED and fresh and last >= so3.ZERO and size > wanted:
             return 0
         last = size
-        iteration += 1
-    return 0
-
-
-@wp.func
-def still_open(t: Tables, s: Scratch, i: int, q: Rows, loops: LoopRows):
-    """Largest residual of the rows that are kept, and of the others, at q."""
-    kept = wp.float64(0.0)
-    others = wp.float64(0.0)
-    if t.loop_node.shape[0] > 0:
-        origin = sweeps.base_origin(t, q, i)
-        for k in range(t.n_dynamic):
-            sweeps.outward_pose(t, s, i, k, q, origin)
-        loop_residuals(t, s, i, origin, loops.gap)
-        for row in range(loops.gap.shape[1]):
-            if loops.slot[i, row] >= 0:
-                kept = wp.max(kept, wp.abs(loops.gap[i, row]))
-            else:
-                others = wp.max(others, wp.abs(loops.gap[i, row]))
-    return kept, others
-
-
-@wp.func
-def project_velocity(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> int:
-    """Move v onto A v = 0 by the least change in the metric of the step's matrix; 1 where it got there."""
-    origin = sweeps.base_origin(t, x.q, i)
-    iteration = wp.int32(0)
-    while iteration < MOST_ITERATIONS:
-        for k in range(t.n_dynamic):
-            sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, origin, vec6())
-        loop_rates(t, s, i, vec6(), origin, b.loops.rate, b.loops.turn)
-        size = wp.float64(0.0)
-        for row in range(b.loops.rate.shape[1]):
-            size = wp.max(size, wp.abs(b.loops.rate[i, row]))
-        if size <= AT_REST:
-            return 1
-        for j in range(t.nv):
-            b.loops.unknown[i, j] = so3.ZERO
-        ask_closed(t.nv, i, b.loops, b.loops.rate)
-        n = t.nv + b.loops.kept[i]
-        lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
-        for j in range(t.nv):
-            x.v[i, j] = x.v[i, j] - b.loops.unknown[i, j]
         iteration += 1
     return 0
 
@@ -244,6 +195,7 @@ def implicit_steps_kernel(
     c.rtol = numbers[6]
     c.atol = numbers[7]
     c.project = numbers[8]
+    c.settle = numbers[9]
     nq = x.q.shape[1]
     m = b.loops.force.shape[1]
     row = nq + 3 * t.nv + m
@@ -257,12 +209,10 @@ def implicit_steps_kernel(
             ratio = wp.float64(1.0)
             if h[k] > so3.ZERO:
                 ratio = h[k + 1] / h[k]
-            if wp.abs(ratio - so3.ONE) > SAME_SIZE:
-                counts[i, 3] = 0
+            if wp.abs(ratio - so3.ONE) > SAME_SIZE or c.settle != so3.ZERO:
+                counts[i, 3] = 0  # (4) needs a matrix of this step
             predict(t, x, c, i, h[k + 1], ratio)
             going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], held[k], counts)
-            if going == 1 and m > 0 and c.project != so3.ZERO:
-                going = project_velocity(t, s, b, x, i)
             if going == 1:
                 for j in range(nq):
                     out[i, k * row + j] = x.q[i, j]
@@ -286,7 +236,7 @@ def _make(model: Model, batch: int) -> Workspace:
         setattr(x, name, w.on_device[name])
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
-        w.buffer("numbers", (9,)),
+        w.buffer("numbers", (10,)),
         w.buffer("steps", (1,), wp.int32),
         w.buffer("h", (n + 1,)),
         w.buffer("inputs", (n, model.nu)),
@@ -295,7 +245,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("held", (n, 3 * model.n_motions)),
     ]
     w.host["gravity"][0] = model.gravity
-    out, counts = w.on_device["out"], w.buffer("counts", (batch, 4), wp.int32)
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, 5), wp.int32)
     b = newton_buffers(model, batch)
     shown(w, b.loops)
     w.record(implicit_steps_kernel, [w.tables, w.scratch, b, x, *shared, out, counts])
@@ -309,10 +259,13 @@ class FusedSteps:
     def __init__(
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
-        self.model, self.f = model, f
+        self.model, self.f, self.project = model, f, project
         self.last: StepState | None = None
+        self.doubt = 0
         c = scheme
-        self.numbers = np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project])
+        self.numbers = np.array(
+            [c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, project and c.is_undamped]
+        )
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
@@ -323,8 +276,8 @@ class FusedSteps:
         """Steps to the times `ends`, at most LONGEST_RUN of them.
 
         Returns:
-            rows (q, v, a, λ) and inputs at those of the times that were reached, and the last state; fewer rows than
-            times mean that the step after the last of them failed.
+            rows (q, v, a, λ), or (q, v) where a and λ follow from these, and inputs at those of the times that were
+            reached, and the last state; fewer rows than times mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
         w = workspace(model, "implicit_steps", 1, _make)
@@ -342,17 +295,17 @@ class FusedSteps:
             host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
         if model.n_motions:
             host["held"][:n] = [model.motion_numbers(t) for t in times]
-        host["counts"][0] = 0, 0, 0, w.user is self and self.last is here  # then its matrix is still there
+        host["counts"][0] = 0, 0, 0, w.user is self and self.last is here, self.doubt  # then its matrix is there
         w.run()
-        done, evaluations, matrices, _ = host["counts"][0].tolist()
+        done, evaluations, matrices, _, self.doubt = host["counts"][0].tolist()
         self.f.evaluations += evaluations
         self.f.jacobians += matrices
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
             w.user = None
-            return rows, inputs[:0], here
+            return rows[:, : model.nq + model.nv], inputs[:0], here
         nq, nv = model.nq, model.nv
         q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
         end = (x[-1].copy() for x in (q, v, a, ahead))
         w.user, self.last = self, StepState(times[done - 1], *end, float(h[done - 1]), force[-1].copy())
-        return np.hstack([q, v, a, force]), inputs[:done], self.last
+        return np.hstack([q, v] if self.project else [q, v, a, force]), inputs[:done], self.last

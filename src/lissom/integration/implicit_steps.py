@@ -6,16 +6,24 @@ singular, however far the robot turns.
     r(Δ) = ID(q ⊕ Δ, vₙ₊₁, aₙ₊₁) − B u = Aᵀ λ,    v and a from (1), (2) of schemes                         (1)
     ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ),    c₀ = (1 − α_m) / ((1 − α_f) b₁ h²),  c₁ = g₁ / (b₁ h)       (2)
 
+Loops add the rows e(q ⊕ Δ) = 0 (index 3). With a projection of velocities λ keeps A v = 0 at the end of the step
+instead, and a second multiplier closes the loops in q alone (Gear, Gupta and Leimkuhler), both of second order:
+
+    q ⊕ (Δ + δ),   δ along the matrix⁻¹ Aᵀ η,   e = 0 by η,   A v = 0 by λ                                 (3)
+
+Schemes that damp nothing would carry the rounding of A a + Ȧ v = 0 on for ever, with changing sign; it is taken off:
+
+    a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)
+
 Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step; what is left
 of r in their rows is the force λ of the motion. Mathew 2025 (45) gives the position alone and leaves the acceleration
 to the scheme: after a change of step it then is of first order, and with Newmark's ¼ and ½ its error grows with t and
 does not fall with h. Newton's matrix is kept from step to step while the size stays and it contracts.
-Source: Mathew 2025 §4, eqs. (10)-(12), and §5.1; Boyer 2023 §VI.
+Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O. Brüls, A. Cardona, Numer. Math. 129, 2015.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -23,14 +31,12 @@ import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.actuation import actuation_matrix
-from lissom.dynamics.configuration import groups, integrate, unit_quaternions
+from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.errors import ConvergenceError
 from lissom.integration.bdf import StateDerivative, on_motion
-from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.schemes import Scheme, StepState
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
@@ -38,13 +44,11 @@ from lissom.model.model import Model
 _NEWTON_SHARE = 1e-2  # of the tolerance, so that Newton's error hides below the scheme's
 _SLOW = 0.3  # contraction above which the matrix is made anew
 _MOST_ITERATIONS = 12
-_FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
+_DOUBT = 9  # steps that begin with a new matrix after two in a row whose kept one was of no use
 _SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
-_LEAST_STEP = 1e-10  # of the duration
-_SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
-_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 _CLOSED = 1e-11  # residual of a loop [rad, m]
-_AT_REST = 1e-10  # its rate [rad/s, m/s]
+_AT_REST = 1e-9  # its rate [rad/s, m/s]
+_ROUNDING = 1e-13  # size below which it may keep a step from shrinking
 _RESOLVED = 0.25
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -74,10 +78,11 @@ class ImplicitSteps:
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
         self.model, self.f, self.scheme = model, f, scheme
-        self.rtol, self.atol, self.project = rtol, atol, project
+        self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.held = model.motion_dof
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.factors: tuple[float, StepMatrix] | None = None
+        self.doubt = 0  # of the kept matrix: 1 after a step that had no use for it, more after two in a row
 
     def start(self, q: np.ndarray, v: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
@@ -118,12 +123,15 @@ class ImplicitSteps:
         move = h * s.v + h * h * (c.b0 * s.ahead + c.b1 * ahead)
         v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
         c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
-        kept, self.factors = self.factors, None
+        kept, self.factors = None if self.project and c.is_undamped else self.factors, None
         if len(self.held):
             a = a.copy()
             end, v[self.held], a[self.held] = model.motions(s.t + h)
             move[self.held], ahead[self.held] = end - s.q[model.dof_q[self.held]], a[self.held]
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
+        if self.doubt > 1:
+            matrix, self.doubt = None, self.doubt - 1
+        on_trial = matrix is not None
         force, last, rate = s.force, np.inf, 1.0
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
@@ -131,55 +139,66 @@ class ImplicitSteps:
             if r is None:
                 return None
             fresh = matrix is None or (iteration > 2 and rate > _SLOW) or (iteration > 0 and rate > 1.0)
+            fresh = fresh or iteration in (5, 9)
+            if fresh and on_trial:
+                self.doubt, on_trial = (_DOUBT if self.doubt else 1), False
             if fresh:
                 matrix = self._factored(s.t + h, q, v, a, force, move, c0, c1)
             if matrix is None:
                 return None
-            change, push = matrix.step(model, *r)
+            asked = r[2] / c1 if self.project else r[1]
+            change, push = matrix.step(model, r[0], asked)
             force = force + push
             size = float(np.max(np.abs(change) / model.dof_scale, initial=0.0))
             if not np.isfinite(size):
                 return None
             move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
+            if self.project:
+                move = move + matrix.step(model, np.zeros(model.nv), r[1] - r[2] / c1)[0]
             rate = size / last if last > 0.0 else 0.0
             far = float(np.max(np.abs(move) / model.dof_scale, initial=0.0))
             wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
             left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
-            if min(size, left) <= wanted:
+            if min(size, left) <= wanted or (size < _ROUNDING and rate > _SLOW and fresh):
                 q = integrate(model, s.q, move)
-                gap = np.abs(run_constraints(model, q)[0].host["gap"][0]) if model.n_rows else np.zeros(0)
-                if gap.max(initial=0.0) <= _CLOSED:
+                missing = self._still_open(q, v)
+                if missing.max(initial=0.0) <= 1.0:
+                    self.doubt = 0 if on_trial else self.doubt
                     self.factors = h, matrix
-                    return self._projected(StepState(s.t + h, q, v, a, ahead, h, force), matrix)
-                if gap[matrix.kept].max(initial=0.0) <= _CLOSED:
+                    end = StepState(s.t + h, q, v, a, ahead, h, force)
+                    return self._settled(end, matrix, c0) if self.project and c.is_undamped else end
+                if missing[matrix.kept].max(initial=0.0) <= 1.0:
                     matrix = None  # other rows than those chosen are independent by now
             elif rate > 2.0 and fresh and np.isfinite(last):
                 return None
             last = size
         return None
 
-    def _projected(self, s: StepState, matrix: StepMatrix) -> StepState | None:
-        """The state with a velocity that keeps the loops closed, by the least change in the metric of the matrix."""
-        model, v = self.model, s.v
-        if not (self.project and model.n_rows):
-            return s
-        for _ in range(_MOST_ITERATIONS):
-            rate = run_constraints(model, s.q, v)[0].host["rate"][0]
-            if np.abs(rate).max() <= _AT_REST:
-                return replace(s, v=v)
-            v = v + matrix.step(model, np.zeros(model.nv), rate)[0]
-        return None
+    def _settled(self, s: StepState, matrix: StepMatrix, c0: float) -> StepState:
+        """The state without what its acceleration and forces have left of (4)."""
+        *_, w = residual_derivatives(self.model, s.q, s.v, s.a, self.f.inputs(s.t, s.q, s.v), s.t)
+        change, push = matrix.step(self.model, np.zeros(self.model.nv), w.host["turn"][0].copy())
+        return replace(s, a=s.a + change, ahead=s.ahead + change, force=s.force + push / c0)
+
+    def _still_open(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """What each row of the loops misses, in units of what it may."""
+        if not self.model.n_rows:
+            return np.zeros(0)
+        host = run_constraints(self.model, q, v)[0].host
+        return np.maximum(np.abs(host["gap"][0]) / _CLOSED, self.project * np.abs(host["rate"][0]) / _AT_REST)
 
     def _residual(
         self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, force: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray] | None:
-        """r of (1) with zeros for prescribed coordinates, and the residuals of loops."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """r of (1) with zeros for prescribed coordinates, and the residuals and rates of loops."""
         self.f.evaluations += 1
         u = self.f.inputs(t, q, v)
         w = run_residual(self.model, q[None], v[None], a[None], u[None], t, 1.0, force)
         r, gap = w.host["tau"][0].copy(), w.host["gap"][0].copy()
         r[self.held] = 0.0
-        return (r, gap) if w.status[0] == 0 and np.isfinite(r).all() else None
+        if w.status[0] != 0 or not np.isfinite(r).all():
+            return None
+        return r, gap, run_constraints(self.model, q, v)[0].host["rate"][0].copy() if self.project else gap
 
     def _factored(
         self,
@@ -232,155 +251,3 @@ class ImplicitSteps:
         size[plain] = np.abs(new.q[model.dof_q[plain]]) / model.dof_scale[plain]
         weight = model.dof_scale * (self.atol + self.rtol * size)
         return float(np.sqrt(np.mean((estimate / weight)[self.free] ** 2))) if len(self.free) else 0.0
-
-
-def integrate_implicit(
-    model: Model,
-    f: StateDerivative,
-    x0: np.ndarray,
-    times: np.ndarray | None,
-    duration: float,
-    period: float,
-    rtol: float,
-    atol: float,
-    dt: float | None,
-    project: bool = True,
-    *,
-    scheme: Scheme,
-) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
-
-    x is (q, v, a, λ of loops); t, x and u may have a leading axis and then hold several points. Steps are of size dt,
-    or, where dt is None, as the error estimate asks; they end on the wanted times.
-    Raises:
-        ConvergenceError: at which time it stopped and what to try, without a partial result.
-    """
-    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project)
-    q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
-    f.held = f.law(0.0, q, v) if np.isfinite(period) else None
-    here = stepper.start(q, v, dt)
-    yield _point(f, here, 0)
-    if dt is None:
-        yield from _adaptive_steps(stepper, here, times, duration, period)
-    else:
-        yield from _fixed_steps(stepper, here, times, duration, period, dt)
-
-
-def _point(f: StateDerivative, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
-    """A point to hand out, with its acceleration."""
-    return s.t, np.concatenate([s.q, s.v, s.a, s.force]), f.inputs(s.t, s.q, s.v), steps
-
-
-def _fixed_steps(
-    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float, dt: float
-) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
-    f, model = stepper.f, stepper.model
-    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
-    ends = times[1:] if times is not None else np.array([duration])
-    samples = _snapped(samples, ends, _SAME_TIME * duration)
-    stops = np.union1d(samples, ends)
-    ends = _step_ends(stops, dt)
-    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
-    is_sample = np.isin(ends, samples)
-    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
-    k, steps, length = 0, 0, _FIRST_RUN
-    while k < len(ends):
-        if FusedSteps.can_run(model, f):
-            next_sample = np.flatnonzero(is_sample[k:])[:1]
-            run = min(length, len(ends) - k, *(next_sample + 1).tolist())
-            rows, inputs, here = fused.run(here, ends[k : k + run])
-            at = np.flatnonzero(wanted[k : k + len(rows)])
-            if len(at) > 0:
-                yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
-            steps, k = steps + len(rows), k + len(rows)
-            failed = len(rows) < run
-            length = _FIRST_RUN if failed else min(2 * length, LONGEST_RUN)
-        else:
-            failed = True
-        if failed:
-            here, taken = _cut_step(stepper, here, float(ends[k]), duration, steps)
-            steps += taken
-            if wanted[k]:
-                yield _point(f, here, steps)
-            k += 1
-        if is_sample[k - 1]:
-            here = stepper.sampled(here)
-
-
-def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
-    """The samples, on the nearest of the ends where that is no further than the tolerance."""
-    if len(samples) == 0 or len(ends) == 0:
-        return samples
-    after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
-    near = [ends[after], ends[np.maximum(after - 1, 0)]]
-    return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
-
-
-def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
-    """Where steps of dt end that meet every stop, the last before a stop being shorter."""
-    ends, start = [], 0.0
-    for stop in stops.tolist():
-        whole = int(np.ceil((stop - start) / dt * (1.0 - 1e-9)))
-        ends += [start + dt * np.arange(1, whole), [stop]]
-        start = stop
-    return np.concatenate(ends)
-
-
-def _cut_step(
-    stepper: ImplicitSteps, here: StepState, end: float, duration: float, steps: int
-) -> tuple[StepState, int]:
-    """From `here` to `end` in one step, or in as many as Newton's method needs; how many there were."""
-    h, taken = end - here.t, 0
-    while True:
-        left = end - here.t
-        size = left if h >= left * (1.0 - 1e-9) else h
-        new = stepper.step(here, size)
-        if new is None:
-            h = 0.25 * size
-            if h < _LEAST_STEP * duration:
-                raise _failure(stepper.scheme, here.t, steps + taken, "Newton's method finds no step")
-            continue
-        taken += 1
-        if size == left:
-            return replace(new, t=end), taken
-        here, h = new, 2.0 * size
-
-
-def _adaptive_steps(
-    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
-) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
-    f, scheme = stepper.f, stepper.scheme
-    power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)
-    h, steps, sample = _FIRST_STEP * duration, 0, 1
-    for target in times[1:].tolist() if times is not None else [duration]:
-        while here.t < target:
-            due = sample * period
-            due = target if abs(due - target) <= _SAME_TIME * duration else due
-            stop = min(target, due)
-            left = stop - here.t
-            size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
-            new = stepper.step(here, size)
-            error = stepper.error(here, new) if new is not None else np.inf
-            if new is None or error > 1.0:
-                h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
-                if h < _LEAST_STEP * duration:
-                    raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
-                                   "no step is accurate enough")  # fmt: skip
-                continue
-            steps += 1
-            here = new if size != left else replace(new, t=stop)
-            if size == h or error > 0.1:
-                h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
-            if here.t >= due:
-                here, sample = stepper.sampled(here), sample + 1
-            if times is None:
-                yield _point(f, here, steps)
-        if times is not None:
-            yield _point(f, here, steps)
-
-
-def _failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
-                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

@@ -41,6 +41,11 @@ class Scheme:
         return self.alpha_m - self.alpha_f
 
     @property
+    def is_undamped(self) -> bool:
+        """Whether a step leaves all of an infinitely fast vibration."""
+        return self.alpha_m == self.alpha_f and self.g1 == 0.5
+
+    @property
     def second_order_error(self) -> float:
         """Factor of h² a in the error that one step makes in q; zero for schemes of second order."""
         return self.b0 + self.b1 - 0.5

@@ -18,10 +18,10 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
-from lissom.integration.implicit_steps import integrate_implicit
 from lissom.integration.inputs import control_law
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
+from lissom.integration.step_control import integrate_implicit
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
 

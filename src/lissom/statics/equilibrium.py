@@ -19,7 +19,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, integrate, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
-from lissom.dynamics.forward_dynamics import input_rows, run_residual
+from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ConvergenceError, ShapeError
@@ -121,12 +121,11 @@ def solve_statics(
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
-    found = []
-    for k, (row, direct) in enumerate(
-        zip(rows[1], _newton(model, rows[0], rows[1], t, 1.0, tolerance, max_iterations))
-    ):
+    force, found = _forces_at_rest(model, rows[0], rows[1], t), []
+    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, max_iterations)
+    for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
-            found.append(_load_steps(model, row, t, tolerance, max_iterations, direct) if direct.remedy else direct)
+            found.append(_load_steps(model, begin, row, t, tolerance, max_iterations, end) if end.remedy else end)
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
@@ -164,9 +163,18 @@ class _Iterate:
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations))
 
 
+def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
+    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq): near an equilibrium those of that."""
+    if not model.n_rows or not len(q):
+        return np.zeros((len(q), model.n_rows))
+    w = run_forward_dynamics(model, q, np.zeros((len(q), model.nv)), u, t)
+    return np.where((w.status == 0)[:, None], w.host["force"], 0.0)
+
+
 def _newton(
     model: Model,
     q: np.ndarray,
+    force: np.ndarray,
     u: np.ndarray,
     t: float,
     factor: float,
@@ -174,23 +182,31 @@ def _newton(
     limit: int,
     opened: np.ndarray | None = None,
 ) -> list[_Iterate]:
-    """Damped Newton iterations from the rows of q (n, nq) with inputs u (n, nu); sizes of steps are in dof_scale."""
+    """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu); sizes of steps are
+    in dof_scale."""
     opened = np.zeros(model.n_rows) if opened is None else opened
     if len(q) and not model.custom_actuators:
-        ended = newton_in_kernel(model, q, u, t, factor, opened, tol, limit)
+        ended = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit)
     else:
-        rows = [_newton_in_python(model, start, row, t, factor, opened, tol, limit) for start, row in zip(q, u)]
+        rows = [_newton_in_python(model, *row, t, factor, opened, tol, limit) for row in zip(q, force, u)]
         ended = zip(*rows) if rows else ((), (), (), ())
     return [_Iterate(unit_quaternions(model, end), force, int(count), _REMEDIES[why].format(limit=limit))
             for end, force, count, why in zip(*ended)]  # fmt: skip
 
 
 def _newton_in_python(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, opened: np.ndarray, tol: float, limit: int
+    model: Model,
+    q: np.ndarray,
+    force: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float,
+    opened: np.ndarray,
+    tol: float,
+    limit: int,
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
     """The same iteration as that of newton_kernel, for users' own actuators: last iterate, forces of loops, iterations,
     why it ended."""
-    force = np.zeros(model.n_rows)
     r = static_residual(model, q, u, t, factor, force)
     if r is None:
         return q, force, 0, WOUND_UP
@@ -249,10 +265,13 @@ def _newton_map(
     return SINGULAR if singular else step_to
 
 
-def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate) -> _Iterate:
-    """Raise loads, inputs and gravity from zero in adaptive steps."""
-    start = moved_to(model, model.neutral()[None], t)
-    (here,) = _newton(model, closed_start(model, start), u[None], t, 0.0, tol, limit)
+def _load_steps(
+    model: Model, closed: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate
+) -> _Iterate:
+    """Raise loads, inputs and gravity from zero in adaptive steps: from the neutral configuration, or from a closed one
+    if there are loops."""
+    start, slack = moved_to(model, model.neutral()[None], t), np.zeros((1, model.n_rows))
+    (here,) = _newton(model, closed[None] if model.n_rows else start, slack, u[None], t, 0.0, tol, limit)
     here.iterations += direct.iterations
     if here.remedy and model.n_rows:
         here = _mounted(model, start, u, t, tol, limit, here)
@@ -260,8 +279,8 @@ def _load_steps(model: Model, u: np.ndarray, t: float, tol: float, limit: int, d
         raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
 
-    def loaded_by(q: np.ndarray, part: float) -> _Iterate:
-        return _newton(model, q, u[None], t, part, tol, limit)[0]
+    def loaded_by(here: _Iterate, part: float) -> _Iterate:
+        return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
 
     here, reached, remedy = _raised(here, loaded_by)
     if reached < 1.0:
@@ -279,10 +298,10 @@ def _mounted(
     """The unloaded robot in equilibrium while its loops close in adaptive steps, or what failed before."""
     gap = loop_residual(model, start[0])
 
-    def closed_by(q: np.ndarray, part: float) -> _Iterate:
-        return _newton(model, q, u[None], t, 0.0, tol, limit, (1.0 - part) * gap)[0]
+    def closed_by(here: _Iterate, part: float) -> _Iterate:
+        return _newton(model, here.q[None], here.force[None], u[None], t, 0.0, tol, limit, (1.0 - part) * gap)[0]
 
-    here = closed_by(start, 0.0)
+    here = closed_by(_Iterate(start[0], np.zeros(model.n_rows), 0, ""), 0.0)
     if here.remedy:
         return failed
     here.iterations += failed.iterations
@@ -290,12 +309,12 @@ def _mounted(
     return here if reached == 1.0 else failed
 
 
-def _raised(here: _Iterate, solve: Callable[[np.ndarray, float], _Iterate]) -> tuple[_Iterate, float, str]:
+def _raised(here: _Iterate, solve: Callable[[_Iterate, float], _Iterate]) -> tuple[_Iterate, float, str]:
     """Follow equilibria from part 0 to part 1 of something; the last one, how far it got, and what stopped it."""
     reached, step, remedy = 0.0, 0.25, ""
     while reached < 1.0:
         goal = min(1.0, reached + step)
-        trial = solve(here.q[None], goal)
+        trial = solve(here, goal)
         trial.iterations += here.iterations
         if not trial.remedy:
             here, reached, step = trial, goal, 1.5 * step

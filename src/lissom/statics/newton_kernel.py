@@ -96,8 +96,6 @@ def iterate_equilibrium(
     nq = x.q.shape[1]
     for j in range(nq):
         x.trial[i, j] = x.q[i, j]
-    for row in range(b.loops.force.shape[1]):
-        b.loops.force[i, row] = so3.ZERO
     if force_at_trial(t, s, x, b.loops, i, gravity, load) != so3.ZERO:
         return _WOUND_UP
     last = wp.float64(1e300)
@@ -157,7 +155,7 @@ def iterate_equilibrium(
 @wp.func
 def newton_step(nv: int, n: int, i: int, loops: LoopRows):
     """Solve for the step that the residual in loops.unknown asks for, in place."""
-    ask_closed(nv, i, loops, loops.gap)
+    ask_closed(nv, i, loops, so3.ONE, loops.gap)
     lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
 
 
@@ -215,6 +213,7 @@ def _make(model: Model, batch: int) -> Workspace:
 def newton_in_kernel(
     model: Model,
     q: np.ndarray,
+    force: np.ndarray,
     u: np.ndarray,
     t: float,
     factor: float,
@@ -222,10 +221,10 @@ def newton_in_kernel(
     tolerance: float,
     limit: int,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Newton iterations of a batch, from q (n, nq) with inputs u (n, nu), to loops with residuals `opened` (n_rows,):
-    last iterates, forces of loops there, iterations, why each ended."""
+    """Newton iterations of a batch, from q (n, nq) and forces of loops (n, n_rows) with inputs u (n, nu), to loops with
+    residuals `opened` (n_rows,): last iterates, forces of loops there, iterations, why each ended."""
     w = workspace(model, "equilibrium", len(q), _make)
-    w.host["q"][:], w.host["u"][:] = q, factor * u
+    w.host["q"][:], w.host["force"][:], w.host["u"][:] = q, force, factor * u
     w.host["tolerance"][0], w.host["limit"][0] = tolerance, limit
     w.host["gravity"][0], w.host["opened"][:] = factor * model.gravity, opened
     if model.load_wrench:

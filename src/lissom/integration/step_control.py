@@ -1,0 +1,177 @@
+"""How long the implicit steps are, and where they end: fixed steps, cut where Newton's method fails, or adaptive ones.
+
+Fixed steps run in one kernel wherever nothing between two of them needs Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from lissom.dynamics.configuration import unit_quaternions
+from lissom.errors import ConvergenceError
+from lissom.integration.bdf import StateDerivative
+from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
+from lissom.integration.implicit_steps import ImplicitSteps
+from lissom.integration.schemes import Scheme, StepState
+from lissom.model.model import Model
+
+_FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
+_LEAST_STEP = 1e-10  # of the duration
+_SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
+_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+
+
+def integrate_implicit(
+    model: Model,
+    f: StateDerivative,
+    x0: np.ndarray,
+    times: np.ndarray | None,
+    duration: float,
+    period: float,
+    rtol: float,
+    atol: float,
+    dt: float | None,
+    project: bool = True,
+    *,
+    scheme: Scheme,
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
+    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+
+    x is (q, v, a, λ of loops) or (q, v); t, x and u may have a leading axis and then hold several points. Steps are of
+    size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
+    Raises:
+        ConvergenceError: at which time it stopped and what to try, without a partial result.
+    """
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project)
+    q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
+    f.held = f.law(0.0, q, v) if np.isfinite(period) else None
+    here = stepper.start(q, v, dt)
+    yield _point(stepper, here, 0)
+    if dt is None:
+        yield from _adaptive_steps(stepper, here, times, duration, period)
+    else:
+        yield from _fixed_steps(stepper, here, times, duration, period, dt)
+
+
+def _point(stepper: ImplicitSteps, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
+    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v by (46)."""
+    parts = [s.q, s.v] if stepper.project else [s.q, s.v, s.a, s.force]
+    return s.t, np.concatenate(parts), stepper.f.inputs(s.t, s.q, s.v), steps
+
+
+def _fixed_steps(
+    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float, dt: float
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
+    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
+    f, model = stepper.f, stepper.model
+    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
+    ends = times[1:] if times is not None else np.array([duration])
+    samples = _snapped(samples, ends, _SAME_TIME * duration)
+    stops = np.union1d(samples, ends)
+    ends = _step_ends(stops, dt)
+    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
+    is_sample = np.isin(ends, samples)
+    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
+    k, steps, length = 0, 0, _FIRST_RUN
+    while k < len(ends):
+        if FusedSteps.can_run(model, f):
+            next_sample = np.flatnonzero(is_sample[k:])[:1]
+            run = min(length, len(ends) - k, *(next_sample + 1).tolist())
+            rows, inputs, here = fused.run(here, ends[k : k + run])
+            at = np.flatnonzero(wanted[k : k + len(rows)])
+            if len(at) > 0:
+                yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
+            steps, k = steps + len(rows), k + len(rows)
+            failed = len(rows) < run
+            length = _FIRST_RUN if failed else min(2 * length, LONGEST_RUN)
+        else:
+            failed = True
+        if failed:
+            here, taken = _cut_step(stepper, here, float(ends[k]), duration, steps)
+            steps += taken
+            if wanted[k]:
+                yield _point(stepper, here, steps)
+            k += 1
+        if is_sample[k - 1]:
+            here = stepper.sampled(here)
+
+
+def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
+    """The samples, on the nearest of the ends where that is no further than the tolerance."""
+    if len(samples) == 0 or len(ends) == 0:
+        return samples
+    after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
+    near = [ends[after], ends[np.maximum(after - 1, 0)]]
+    return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
+
+
+def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
+    """Where steps of dt end that meet every stop, the last before a stop being shorter."""
+    ends, start = [], 0.0
+    for stop in stops.tolist():
+        whole = int(np.ceil((stop - start) / dt * (1.0 - 1e-9)))
+        ends += [start + dt * np.arange(1, whole), [stop]]
+        start = stop
+    return np.concatenate(ends)
+
+
+def _cut_step(
+    stepper: ImplicitSteps, here: StepState, end: float, duration: float, steps: int
+) -> tuple[StepState, int]:
+    """From `here` to `end` in one step, or in as many as Newton's method needs; how many there were."""
+    h, taken = end - here.t, 0
+    while True:
+        left = end - here.t
+        size = left if h >= left * (1.0 - 1e-9) else h
+        new = stepper.step(here, size)
+        if new is None:
+            h = 0.25 * size
+            if h < _LEAST_STEP * duration:
+                raise _failure(stepper.scheme, here.t, steps + taken, "Newton's method finds no step")
+            continue
+        taken += 1
+        if size == left:
+            return replace(new, t=end), taken
+        here, h = new, 2.0 * size
+
+
+def _adaptive_steps(
+    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
+    """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
+    scheme = stepper.scheme
+    power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)
+    h, steps, sample = _FIRST_STEP * duration, 0, 1
+    for target in times[1:].tolist() if times is not None else [duration]:
+        while here.t < target:
+            due = sample * period
+            due = target if abs(due - target) <= _SAME_TIME * duration else due
+            stop = min(target, due)
+            left = stop - here.t
+            size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
+            new = stepper.step(here, size)
+            error = stepper.error(here, new) if new is not None else np.inf
+            if new is None or error > 1.0:
+                h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
+                if h < _LEAST_STEP * duration:
+                    raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
+                                   "no step is accurate enough")  # fmt: skip
+                continue
+            steps += 1
+            here = new if size != left else replace(new, t=stop)
+            if size == h or error > 0.1:
+                h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
+            if here.t >= due:
+                here, sample = stepper.sampled(here), sample + 1
+            if times is None:
+                yield _point(stepper, here, steps)
+        if times is not None:
+            yield _point(stepper, here, steps)
+
+
+def _failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
+                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

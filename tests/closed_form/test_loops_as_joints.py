@@ -1,0 +1,109 @@
+"""A loop does what the joint it stands for does: a body on a hinge and a top, as trees and as floating bodies.
+
+Both are compared with their own equations (mechanisms.py), the loop also for the wrench that holds the body. Steps of
+h leave about (|ω| h)² |ω| t/12 in the attitude: 1e-7 for the hinge, 7e-6 for the top; and some (|ω| h)², which is 6e-6
+for the top, of the wrench.
+"""
+
+import numpy as np
+from closed_form.mechanisms import HeldBody, rotation
+
+import lissom as ls
+
+AXIS = np.array([2.0, 1.0, 2.0]) / 3.0
+FLAG = HeldBody(1.4, (0.11, -0.07, 0.05), (0.02, 0.03, 0.025), (0.0, 0.0, -9.81))
+TOP = HeldBody(0.9, (0.0, 0.0, 0.08), (4e-3, 4e-3, 2.5e-3), (0.0, 0.0, -9.81))
+
+
+def shift(place):
+    """Pose of a frame moved without a turn."""
+    g = np.eye(4)
+    g[:3, 3] = place
+    return g
+
+
+def frame_b():
+    """A turned frame at the origin for the loop's joint."""
+    g = np.eye(4)
+    g[:3, :3] = rotation(np.array([0.4, -0.8, 0.3]))
+    return g
+
+
+def held(body, joint, *, loop):
+    """The body at the end of a joint, or floating and held by a loop of that joint in the axes of frame_b."""
+    robot = ls.Robot("held", gravity=body.gravity)
+    if not loop:
+        robot.add_link("body", ls.RigidBody(body.mass, body.com, body.inertia), joint(np.eye(3)))
+        return robot.build()
+    robot.add_link("body", ls.RigidBody(body.mass, inertia=body.inertia), ls.JointFree())
+    B = frame_b()
+    at = shift(-np.array(body.com))
+    robot.add_loop("held", "body", placement_a=at @ B, placement_b=B, joint=joint(B[:3, :3]))
+    return robot.build()
+
+
+def hinge(R):
+    """A hinge about AXIS in the axes R."""
+    return ls.JointRevolute(tuple(R.T @ AXIS))
+
+
+def ball(R):
+    """A ball joint, the same in all axes."""
+    return ls.JointSpherical()
+
+
+def quaternion(R):
+    """(w, x, y, z) of a rotation that turns by less than a half turn."""
+    w = 0.5 * np.sqrt(1.0 + np.trace(R))
+    return np.array([w, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]) / np.array([1, *[4 * w] * 3])
+
+
+def floating(body, R, omega):
+    """q and v of the floating body, whose frame is at its centre of mass."""
+    c = np.array(body.com)
+    return np.concatenate([quaternion(R), R @ c]), np.concatenate([omega, np.cross(omega, c)])
+
+
+def reaction(model, motion):
+    """Wrench on the floating body at the origin, in world axes, (n, 6)."""
+    local = ls.loop_wrenches(model, motion.q, motion.multipliers)[:, 0].reshape(-1, 2, 3)
+    return (local @ frame_b()[:3, :3].T).reshape(-1, 6)
+
+
+def test_hinge_as_tree_and_as_loop():
+    """A body on a slanted hinge moves and pulls alike as a joint, as a loop of a floating body and by its equations."""
+    times = np.linspace(0.0, 0.6, 7)
+    (angle, speed, _), wrench = FLAG.on_hinge(AXIS, 0.7, 3.0, times)
+    R0 = rotation(0.7 * AXIS)
+    q0, v0 = floating(FLAG, R0, 3.0 * AXIS)
+    tree, loop = (held(FLAG, hinge, loop=x) for x in (False, True))
+    options = {"t_eval": times, "method": ls.generalized_alpha(0.9), "dt": 2e-4, "rtol": 1e-10, "atol": 1e-12}
+    swing = ls.simulate(tree, 0.6, [0.7], [3.0], **options)
+    flight = ls.simulate(loop, 0.6, q0, v0, **options)
+    np.testing.assert_allclose(swing.q[:, 0], angle, rtol=0, atol=1e-6)
+    exact = [rotation(x * AXIS) for x in angle]
+    pose = ls.frame_pose(loop, flight.q, "body")
+    np.testing.assert_allclose(pose[:, :3, :3], exact, rtol=0, atol=1e-6)
+    np.testing.assert_allclose(pose[:, :3, 3], exact @ np.array(FLAG.com), rtol=0, atol=1e-6)
+    np.testing.assert_allclose(flight.v[:, :3], np.outer(speed, AXIS), rtol=0, atol=1e-5)
+    np.testing.assert_allclose(reaction(loop, flight), wrench, rtol=0, atol=2e-5 * np.abs(wrench).max())
+    by_hand = [FLAG.wrench(rotation(x * AXIS), v * AXIS, a * AXIS)
+               for x, v, a in zip(swing.q[:, 0], swing.v[:, 0], swing.a[:, 0])]  # fmt: skip
+    np.testing.assert_allclose(reaction(loop, flight), by_hand, rtol=0, atol=2e-5 * np.abs(wrench).max())
+
+
+def test_top_as_tree_and_as_loop():
+    """A spinning top on a point: ball joint, ball loop of a floating body and Euler's equations agree."""
+    times = np.linspace(0.0, 0.5, 6)
+    R0, omega0 = rotation(np.array([0.5, 0.0, 0.0])), np.array([0.3, -0.5, 12.0])
+    attitudes, spins, wrench = TOP.on_point(R0, omega0, times)
+    q0, v0 = floating(TOP, R0, omega0)
+    tree, loop = (held(TOP, ball, loop=x) for x in (False, True))
+    options = {"t_eval": times, "method": ls.generalized_alpha(0.9), "dt": 2e-4, "rtol": 1e-10, "atol": 1e-12}
+    turning = ls.simulate(tree, 0.5, q0[:4], v0[:3], **options)
+    flight = ls.simulate(loop, 0.5, q0, v0, **options)
+    for model, motion in ((tree, turning), (loop, flight)):
+        R = ls.frame_pose(model, motion.q, "body")[:, :3, :3]
+        np.testing.assert_allclose(R, attitudes, rtol=0, atol=1e-5)
+        np.testing.assert_allclose(motion.v[:, :3], spins, rtol=0, atol=3e-5)
+    np.testing.assert_allclose(reaction(loop, flight)[:, 3:], wrench[:, 3:], rtol=0, atol=2e-5 * np.abs(wrench).max())
