@@ -19,6 +19,7 @@ from lissom.dynamics.constraints import loop_residual, run_constraints, warn_of_
 from lissom.dynamics.independent_rows import independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.dynamics.workspace import parts
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -207,6 +208,14 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
     as in (1) without damping."""
     if not model.n_rows:
         return q, v
+    q, v = q.copy(), v.copy()
+    for part in parts(len(q)):
+        q[part], v[part] = _moved_onto(model, q[part], v[part])
+    return q, v
+
+
+def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for a few states."""
     weights = _weights(model, np.ones(model.nv, dtype=bool))
     w, _ = run_constraints(model, q[0])
     kept = independent_rows(model, row_results(model, w, "A"))

@@ -1,6 +1,7 @@
 """Systems bordered by the rows of loops, inside kernels.
 
     [K, −σ Aᵀ; σ A_q, 0] (δq; δλ/σ) = (r; σ e)                                                            (1)
+    D [M, −Aᵀ; A, 0] D (a; λ)/D = D (f; −γ),   D the units that make M and rows of size one               (2)
 
 σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned however small a time step makes them
 (C. L. Bottasso, O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Only independent rows enter: those that pivoted
@@ -32,8 +33,8 @@ from lissom.model.tables import EXP, Tables
 class LoopRows:
     """By instance and row: forces λ, residuals e, rates P y and P ẏ + Ṗ y, rows of A and of A_q, an orthonormal basis
     of the chosen ones, and which unknown of (1) each is, −1 for those left out; the right side, then the unknowns of
-    (1), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the matrix of (1) in rows
-    of `width`, with its factors and the rows that were swapped."""
+    (1) or (2), D of (2), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the
+    matrix in rows of `width`, with its factors and the rows that were swapped."""
 
     width: wp.int32
     force: Matrix
@@ -42,6 +43,7 @@ class LoopRows:
     turn: Matrix
     work: Matrix
     unknown: Matrix
+    units: Matrix
     A: Matrix
     A_q: Matrix
     basis: Matrix
@@ -78,7 +80,9 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRows:
     size = (model.nv + m) * loops.width if m or square is not None else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
     loops.matrix = bordered if m or square is None else square
-    loops.unknown = wp.zeros((batch, model.nv + m), dtype=wp.float64, device=model.device)
+    loops.unknown, loops.units = (
+        wp.zeros((batch, model.nv + m), dtype=wp.float64, device=model.device) for _ in range(2)
+    )
     loops.pivots = wp.zeros((batch, model.nv + m), dtype=wp.int32, device=model.device)
     return loops
 
@@ -208,6 +212,56 @@ def put_border(
     matrix: Matrix,
 ) -> wp.float64:
     """The matrix of (1), K having rows of `narrow`; its σ."""
+    ...
+
+
+CONSTRAINED = """
+    const double* from = (const double*)((const char*)M.data + size_t(i) * M.strides[0]);
+    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
+    double* out = (double*)((char*)matrix.data + size_t(i) * matrix.strides[0]);
+    double* d = (double*)((char*)units.data + size_t(i) * units.strides[0]);
+    const int* to = (const int*)((const char*)slot.data + size_t(i) * slot.strides[0]);
+    for (int j = 0; j < nv; ++j) {
+        const double own = from[j * narrow + j];
+        d[j] = own > 0.0 ? 1.0 / sqrt(own) : 1.0;
+    }
+    for (int row = 0; row < nv; ++row) {
+        for (int j = 0; j < nv; ++j)
+            out[row * width + j] = d[row] * d[j] * from[row * narrow + j];
+        for (int j = nv; j < width; ++j)
+            out[row * width + j] = 0.0;
+    }
+    for (int row = 0; row < m; ++row)
+        if (to[row] >= 0) {
+            const int at = nv + to[row];
+            double size = 0.0;
+            for (int j = 0; j < nv; ++j) {
+                const double here = rows[row * narrow + j] * d[j];
+                size += here * here;
+            }
+            d[at] = 1.0 / sqrt(size);
+            for (int j = 0; j < width; ++j)
+                out[at * width + j] = j < nv ? d[at] * rows[row * narrow + j] * d[j] : 0.0;
+            for (int j = 0; j < nv; ++j)
+                out[j * width + at] = -d[at] * rows[row * narrow + j] * d[j];
+        }
+"""
+
+
+@wp.func_native(CONSTRAINED)
+def put_constrained(
+    nv: int,
+    m: int,
+    narrow: int,
+    width: int,
+    i: int,
+    M: Matrix,
+    A: Matrix,
+    slot: wp.array2d(dtype=wp.int32),
+    units: Matrix,
+    matrix: Matrix,
+):
+    """The matrix of (2), M having rows of `narrow`, and the units."""
     ...
 
 

@@ -31,7 +31,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.dynamics.loops import loop_rates, loop_residuals
 from lissom.dynamics.sweeps import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, stack
+from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.errors import RedundancyWarning
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
@@ -211,12 +211,15 @@ def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
     w, lead = run_constraints(model, q[0])
     if len(independent_rows(model, row_results(model, w, "A", lead))) == model.n_rows:
         return force
-    w, _ = run_constraints(model, q)
-    A = row_results(model, w, "A", (len(q),)) * model.dof_scale
-    A[..., model.motion_dof] = 0.0
-    size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
-    Q = Q * (size > _NOTHING * size[:, -1:])[:, None, :]
-    return np.einsum("nij,nkj,nk->ni", Q, Q, force)
+    least = np.zeros_like(force)
+    for part in parts(len(q)):
+        w, lead = run_constraints(model, q[part])
+        A = row_results(model, w, "A", lead) * model.dof_scale
+        A[..., model.motion_dof] = 0.0
+        size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
+        Q = Q * (size > _NOTHING * size[:, -1:])[:, None, :]
+        least[part] = np.einsum("nij,nkj,nk->ni", Q, Q, force[part])
+    return least
 
 
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:

@@ -28,7 +28,7 @@ from lissom.dynamics.actuation import (
     custom_actuation,
     warn_of_pushing,
 )
-from lissom.dynamics.bordered import LoopRows, border, own_rows, with_loops
+from lissom.dynamics.bordered import LoopRows, choose_rows, own_rows, put_constrained, with_loops
 from lissom.dynamics.column_tables import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
@@ -107,14 +107,14 @@ def residual_kernel(
     extra: Rows,
     channel: Rows,
     gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
+    load: wp.array2d(dtype=vec6),
     loops: LoopRows,
     tau: Rows,
     first: int,
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load, loops, tau)
+    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load[i], loops, tau)
 
 
 @wp.func
@@ -134,24 +134,30 @@ def solve_constrained(
     t: Tables, x: Columns, i: int, still: Rows, pull: wp.float64, M: Rows, loops: LoopRows, a: Rows
 ) -> int:
     """a and λ of (2), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
-    n = border(t, x, i, M, loops.A, loops)
+    m = loops.force.shape[1]
+    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
+    n = t.nv + kept
+    loops.kept[i] = kept
+    put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
     for j in range(t.nv):
-        loops.unknown[i, j] = a[i, j]
-    for row in range(loops.force.shape[1]):
+        loops.unknown[i, j] = loops.units[i, j] * a[i, j]
+    for e in range(t.motion_dof.shape[0]):
+        loops.units[i, t.motion_dof[e]] = so3.ONE  # what is held has its own unit
+    for row in range(m):
         at = loops.slot[i, row]
         if at >= 0:
             missing = loops.turn[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
-            loops.unknown[i, t.nv + at] = -loops.sigma[i] * missing
+            loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
     hold_prescribed(t, n, loops.width, i, still, loops.matrix, loops.unknown)
     pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
     if pivot == 0:
         lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
         for j in range(t.nv):
-            a[i, j] = loops.unknown[i, j]
-        for row in range(loops.force.shape[1]):
+            a[i, j] = loops.units[i, j] * loops.unknown[i, j]
+        for row in range(m):
             at = loops.slot[i, row]
             if at >= 0:
-                loops.force[i, row] = loops.sigma[i] * loops.unknown[i, t.nv + at]
+                loops.force[i, row] = loops.units[i, t.nv + at] * loops.unknown[i, t.nv + at]
     return pivot
 
 
@@ -168,7 +174,7 @@ def forward_dynamics_kernel(
     extra: Rows,
     channel: Rows,
     gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
+    load: wp.array2d(dtype=vec6),
     loops: LoopRows,
     pull: wp.array(dtype=wp.float64),
     M: Rows,
@@ -181,7 +187,7 @@ def forward_dynamics_kernel(
     put_configuration_rate(t, i, q, v, q_dot)
     for row in range(loops.force.shape[1]):
         loops.force[i, row] = so3.ZERO
-    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load, loops, a)
+    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load[i], loops, a)
     for j in range(t.nv):
         a[i, j] = -a[i, j]
     mass_matrix_sweep(t, s, x, b, i, M)
@@ -203,7 +209,7 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channel_names),)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.buffer("gravity", (1,), vec3)
-    w.buffer("load", (len(model.load_wrench),), vec6)
+    w.buffer("load", (batch, len(model.load_wrench)), vec6)
     return w
 
 
@@ -229,28 +235,33 @@ def _make_residual(model: Model, batch: int) -> Workspace:
     return w
 
 
-def _fill(w: Workspace, model: Model, t: float, factor: float, **values: np.ndarray) -> None:
+Times = float | np.ndarray  # one for all instances, or one for each
+
+
+def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndarray) -> None:
     for name, value in values.items():
         w.host[name][:] = value
     if factor != 1.0:
         w.host["u"][:] *= factor
     w.host["gravity"][0] = factor * model.gravity
     if model.load_wrench:
-        w.host["load"][:] = factor * load_wrenches(model, t)
+        times = np.atleast_1d(t).tolist() if model.load_varies else [0.0]
+        w.host["load"][:] = factor * np.array([load_wrenches(model, x) for x in times])
     if model.custom_actuators:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u
 
 
 def run_forward_dynamics(
-    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, pull: float = 0.0
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float = 0.0
 ) -> Workspace:
     """Accelerations of a batch (n, ...), or of one state, left in `a`, dq/dt in `q_dot`, forces of loops in `force`,
     with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if model.n_motions:
-        w.host["still"][:, model.motion_dof] = model.motions(t)[2]
+        held = [model.motions(x)[2] for x in np.asarray(t)] if np.ndim(t) else model.motions(t)[2]
+        w.host["still"][:, model.motion_dof] = held
     w.host["pull"][0] = pull
     w.run()
     return w
@@ -262,7 +273,7 @@ def run_residual(
     v: np.ndarray,
     a: np.ndarray,
     u: np.ndarray,
-    t: float,
+    t: Times,
     factor: float = 1.0,
     force: Any = 0.0,
 ) -> Workspace:

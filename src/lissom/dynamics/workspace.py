@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import lru_cache
 from itertools import pairwise
@@ -28,6 +28,7 @@ from lissom.model.model import Model
 from lissom.model.tables import device_tables
 
 _LEAST_PER_THREAD = 16
+_PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
     1: "must be finite, got NaN or infinity",
     2: "a quaternion must have unit length to 1e-6",
@@ -149,6 +150,13 @@ class Workspace:
         subject = " and ".join(names if status == 1 else given if status == 4 else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}"
+
+
+def parts(count: int) -> Iterator[slice]:
+    """Slices of at most _PART rows that cover `count` rows; the last may cover rows again, so that few sizes occur."""
+    for first in range(0, count, _PART):
+        start = max(0, min(first, count - _PART))
+        yield slice(start, min(start + _PART, count))
 
 
 def _call(command: Callable[[], None]) -> None:

@@ -15,7 +15,7 @@ from lissom.dynamics.assembly import consistent_start, onto_loops
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.dynamics.constraints import minimum_norm
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
-from lissom.dynamics.workspace import batch_of, leading, stack
+from lissom.dynamics.workspace import batch_of, leading, parts, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
 from lissom.integration.inputs import control_law
@@ -179,13 +179,10 @@ def _accelerations(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations and forces of loops."""
-    if not model.load_varies and not model.n_motions:
-        w = run_forward_dynamics(model, q, v, u, 0.0)
-        return w.host["a"].copy(), w.host["force"].copy()
     a, force = np.zeros((len(t), model.nv)), np.zeros((len(t), model.n_rows))
-    for k, state in enumerate(zip(q[:, None], v[:, None], u[:, None], t)):
-        w = run_forward_dynamics(model, *state)
-        a[k], force[k] = w.host["a"][0], w.host["force"][0]
+    for part in parts(len(t)):
+        w = run_forward_dynamics(model, q[part], v[part], u[part], t[part])
+        a[part], force[part] = w.host["a"], w.host["force"]
     return a, force
 
 
@@ -196,11 +193,10 @@ def _multipliers(
     loops = minimum_norm(model, q, force)
     if not model.n_motions:
         return loops
-    if not model.load_varies:
-        left = run_residual(model, q, v, a, u, 0.0, 1.0, force).host["tau"]
-    else:
-        states = zip(q[:, None], v[:, None], a[:, None], u[:, None], t, np.ones(len(t)), force)
-        left = np.array([run_residual(model, *state).host["tau"][0].copy() for state in states])
+    left = np.zeros((len(t), model.nv))
+    for part in parts(len(t)):
+        w = run_residual(model, *(x[part] for x in (q, v, a, u, t)), 1.0, force[part])
+        left[part] = w.host["tau"]
     return np.hstack([left[:, model.motion_dof], loops])
 
 
