@@ -252,7 +252,7 @@ def test_motion_of_the_finger(finger):
     numbers = finger.dynamics_study(0.5, 1e-2, rate=20.0)
     assert numbers["tip travel"] > 2e-3
     assert numbers["tip distance short steps"] < numbers["tip distance long steps"] < 1e-7
-    assert max(numbers[f"open by {word}"] for word in ("bdf", "long steps", "short steps")) < 1e-8
+    assert max(numbers[f"open by {word}"] for word in ("radau", "long steps", "short steps")) < 1e-8
     assert numbers["mismatch of d/dq"] < 1e-6
     assert numbers["mismatch of d/dv"] < 1e-6
 
