@@ -8,9 +8,10 @@ are 17·4 + 5 + 1 = 74 coordinates. Five hinges and a weld in space close the lo
 the plane can violate only 13; the multipliers found are those of least norm. With the slide prescribed, 60 degrees of
 freedom are left.
 
-The motion is computed adaptively by Radau's method and by generalised-α with steps of 10 ms and of a quarter of that; along it
-the exact derivatives of the constrained acceleration are compared with central differences. The slide is also moved so
-slowly that the finger is at rest everywhere; the force it needs is then the slope of the energy over the displacement.
+The motion is computed adaptively by Radau's method and by generalised-α with steps of 10 ms and of a quarter of that;
+along it the exact derivatives of the constrained acceleration are compared with central differences. The slide is also
+moved so slowly that the finger is at rest everywhere; the force it needs is then the slope of the energy over the
+displacement.
 
 The paper gives the rods: 1 mm thick, of ABS with E = 2 GPa and ν = 0.35, walls 25 mm wide in pieces of 30 mm, ribs
 10 mm wide. Ours are: walls 60 mm apart at the base, so that the ribs are 50, 40, ... 10 mm long and everything closes
