@@ -5,6 +5,8 @@ import pytest
 
 import lissom as ls
 
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")  # a ball closes a chain in a plane
+
 
 def chain():
     """Two bars on revolute joints in the x-z plane, and a rod hanging from nothing else."""

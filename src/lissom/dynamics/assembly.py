@@ -44,7 +44,8 @@ def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t
             coordinates. Prescribed coordinates are put where they are at time t and stay there.
         t: time of prescribed motions [s].
     Returns:
-        q, shape (nq,). Soft coordinates move rather than stiff ones, and joints rather than rods.
+        q, shape (nq,). Soft coordinates move rather than stiff ones, and joints rather than rods. A RedundancyWarning
+        says once for each model how many rows of its loops are independent there, if not all are.
     Raises:
         ConvergenceError: which loop stays open and by how much; carries the last configuration.
         ModelError: an unknown name or index in fixed. ShapeError: the argument, the expected and the received shape.
@@ -56,7 +57,9 @@ def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t
     checks.number(t, "t")
     free = np.ones(model.nv, dtype=bool)
     free[_fixed_coordinates(model, fixed)] = False
-    return _closed(model, moved_to(model, q, t), free)
+    q = _closed(model, moved_to(model, q, t), free)
+    warn_of_redundancy(model, q)
+    return q
 
 
 def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
