@@ -260,8 +260,7 @@ def run_forward_dynamics(
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if model.n_motions:
-        held = [model.motions(x)[2] for x in np.asarray(t)] if np.ndim(t) else model.motions(t)[2]
-        w.host["still"][:, model.motion_dof] = held
+        w.host["still"][:, model.motion_dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
     w.host["pull"][0] = pull
     w.run()
     return w

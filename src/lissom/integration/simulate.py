@@ -195,7 +195,7 @@ def _multipliers(
         return loops
     left = np.zeros((len(t), model.nv))
     for part in parts(len(t)):
-        w = run_residual(model, *(x[part] for x in (q, v, a, u, t)), 1.0, force[part])
+        w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
         left[part] = w.host["tau"]
     return np.hstack([left[:, model.motion_dof], loops])
 
