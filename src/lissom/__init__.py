@@ -46,6 +46,8 @@ _PUBLIC = {
         "JointUniversal",
     ),
     "robot.actuators": ("PathPoint", "PathRod"),
+    "robot.fluid": ("Hydrodynamics",),
+    "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
     "model.model": ("Model",),
     "dynamics.configuration": ("difference", "integrate"),
     "dynamics.kinematics": (

@@ -21,10 +21,10 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
-from lissom.dynamics.spatial import rate_of_momentum
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
+from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables

@@ -15,10 +15,11 @@ from lissom.dynamics import columns, sweeps
 from lissom.dynamics.actuation_derivatives import segment_coupling
 from lissom.dynamics.column_products import add_cross_product, add_local_block, add_newton_products
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
+from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import loop_coupling
-from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import magnus, se3, so3
+from lissom.lie.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
@@ -211,6 +212,7 @@ def derivative_outward(
     v: Matrix,
     a: Matrix,
     acc_base: vec6,
+    origin: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,
 ):
@@ -221,6 +223,7 @@ def derivative_outward(
         b.H[i, k] = mat6()
     if has_loads != 0:
         load_stiffness(t, s, i, load, b.H)
+    respond_to_surroundings(t, s, i, origin, -se3.linear(acc_base), load, has_loads, b.H)
 
 
 @wp.func
@@ -243,7 +246,7 @@ def derivative_inward(
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
-        N = rate_of_momentum(M, s.node[i, k].eta)
+        N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
         add_newton_products(b.x, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
             coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
@@ -251,6 +254,9 @@ def derivative_inward(
         for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], force, origin)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
+        couple_touching(s, b.x, i, k, 0, b.J, b.W_q)
+        couple_touching(s, b.x, i, k, 1, b.J_R, b.W_q)
+        couple_touching(s, b.x, i, k, 1, b.J, b.W_v)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
         columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_a, da)

@@ -58,9 +58,7 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
             p = s.node[i, k].p
             eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
             kinetic += so3.HALF * wp.dot(eta_B, sweeps.inertia_apply(t, k, eta_B))
-            C = t.node[k].C
-            first_moment = vec3(C[2, 1], C[0, 2], C[1, 0])
-            gravitational -= wp.dot(gravity[0], R * first_moment + t.node[k].m[0, 0] * (p + origin))
+            gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + origin))
     out[i, 0] = kinetic
     out[i, 1] = gravitational
     out[i, 2] = elastic_energy(t, i, q)

@@ -31,8 +31,9 @@ from lissom.dynamics.actuation import (
 from lissom.dynamics.bordered import LoopRows, choose_rows, own_rows, put_constrained, with_loops
 from lissom.dynamics.column_tables import Columns, column_tables, column_width
 from lissom.dynamics.elasticity import elastic_force
-from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
+from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
 from lissom.dynamics.linear_solve import ldl_solve, lu_factor, lu_solve
+from lissom.dynamics.loads import Times, put_loads
 from lissom.dynamics.loops import add_loop_wrenches, loop_rates
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
 from lissom.dynamics.moves import put_configuration_rate
@@ -209,7 +210,7 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channel_names),)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.buffer("gravity", (1,), vec3)
-    w.buffer("load", (batch, len(model.load_wrench)), vec6)
+    w.buffer("load", (batch, model.n_load_rows), vec6)
     return w
 
 
@@ -235,18 +236,13 @@ def _make_residual(model: Model, batch: int) -> Workspace:
     return w
 
 
-Times = float | np.ndarray  # one for all instances, or one for each
-
-
 def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndarray) -> None:
     for name, value in values.items():
         w.host[name][:] = value
     if factor != 1.0:
         w.host["u"][:] *= factor
     w.host["gravity"][0] = factor * model.gravity
-    if model.load_wrench:
-        times = np.atleast_1d(t).tolist() if model.load_varies else [0.0]
-        w.host["load"][:] = factor * np.array([load_wrenches(model, x) for x in times])
+    put_loads(model, w, t, factor)
     if model.custom_actuators:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u

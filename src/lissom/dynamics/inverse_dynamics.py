@@ -13,6 +13,8 @@ import warp as wp
 
 from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_force
+from lissom.dynamics.hooks import add_surroundings
+from lissom.dynamics.loads import put_loads
 from lissom.dynamics.sweeps import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
@@ -43,6 +45,7 @@ def recursive_newton_euler(
         sweeps.newton_euler(t, s, i, k)
     if has_loads != 0:
         sweeps.apply_loads(t, s, i, load)
+    add_surroundings(t, s, i, origin, gravity, load, has_loads)
 
 
 @wp.func
@@ -62,14 +65,14 @@ def inverse_dynamics_kernel(
     v: wp.array2d(dtype=wp.float64),
     a: wp.array2d(dtype=wp.float64),
     gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
+    load: wp.array2d(dtype=vec6),
     terms: wp.array(dtype=wp.int32),
     tau: wp.array2d(dtype=wp.float64),
     first: int,
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load, terms[1])
+    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
     project(t, s, i, tau)
     if terms[0] != 0:
         elastic_force(t, i, q, v, tau)
@@ -79,16 +82,11 @@ def inverse_dynamics_kernel(
 def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
     gravity = w.buffer("gravity", (1,), vec3)
-    load = w.buffer("load", (len(model.load_wrench),), vec6)
+    load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (2,), wp.int32)
     d = w.on_device
     w.record(inverse_dynamics_kernel, [w.tables, w.scratch, d["q"], d["v"], d["a"], gravity, load, terms, d["tau"]])
     return w
-
-
-def load_wrenches(model: Model, t: float) -> np.ndarray:
-    """Wrenches of the point loads at time t, shape (n_loads, 6) [N·m, N]."""
-    return np.array([wrench(t) for wrench in model.load_wrench]).reshape(-1, 6)
 
 
 def run_inverse_dynamics(
@@ -100,8 +98,8 @@ def run_inverse_dynamics(
         w.options = (gravity, elastic, loads)
         w.host["gravity"][0] = model.gravity if gravity else 0.0
         w.host["terms"][:] = elastic, loads
-    if loads and model.load_wrench:
-        w.host["load"][:] = load_wrenches(model, t)
+    if loads:
+        put_loads(model, w, t)
     w.run()
     return w, lead
 

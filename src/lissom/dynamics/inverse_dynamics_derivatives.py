@@ -43,7 +43,8 @@ from lissom.dynamics.derivative_sweeps import (
     derivative_outward,
 )
 from lissom.dynamics.elasticity import add_elastic_derivatives
-from lissom.dynamics.inverse_dynamics import load_wrenches, project, recursive_newton_euler
+from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
+from lissom.dynamics.loads import called_response, put_loads
 from lissom.dynamics.loop_derivatives import LoopDerivatives, add_loop_derivatives
 from lissom.dynamics.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.dynamics.sweeps import Scratch
@@ -69,7 +70,7 @@ def residual_derivatives_kernel(
     u: Matrix,
     channel: Matrix,
     gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
+    load: wp.array2d(dtype=vec6),
     terms: wp.array(dtype=wp.int32),
     loops: LoopRows,
     rates: LoopDerivatives,
@@ -84,13 +85,13 @@ def residual_derivatives_kernel(
     G = gravity[0]
     origin = sweeps.base_origin(t, q, i)
     channel_forces(t, i, u, channel)
-    recursive_newton_euler(t, s, i, q, v, a, G, load, terms[1])
+    recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[1])
     add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
     add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
     columns.clear_rows(t.nv, b.x.width, i, dq)
     columns.clear_rows(t.nv, b.x.width, i, dv)
     columns.clear_rows(t.nv, b.x.width, i, da)
-    derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load, terms[1])
+    derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), origin, load[i], terms[1])
     add_segment_stiffness(t, s, i, channel, origin, b.H)
     add_loop_stiffness(t, s, i, loops.force, origin, b.H)
     acc_base = se3.join(vec3(), -G)
@@ -109,7 +110,7 @@ def _make(model: Model, batch: int) -> Workspace:
     shapes |= {"channel": (len(model.channel_names),), "dq": square, "dv": square, "da": square}
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
-    w.buffer("load", (len(model.load_wrench),), vec6)
+    w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (2,), wp.int32)
     names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
@@ -137,8 +138,8 @@ def run_residual_derivatives(
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
     w.host["terms"][:] = elastic, loads
-    if model.load_wrench and loads:
-        w.host["load"][:] = factor * load_wrenches(model, t)
+    if loads:
+        put_loads(model, w, t, factor)
     w.run()
 
 
@@ -162,6 +163,9 @@ def residual_derivatives(
     dq, dv, da = square_results(model, w, lead)
     if model.custom_actuators:
         dq -= custom_actuation_derivative(model, q, factor * u)
+    if model.surroundings.called:
+        by_q, by_v = called_response(model, q, v, t)
+        dq, dv = dq + factor * by_q, dv + factor * by_v
     for k in model.motion_dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
             matrix[k], matrix[:, k], matrix[k, k] = 0.0, 0.0, diagonal
@@ -221,4 +225,9 @@ def inverse_dynamics_derivatives(
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
     run_residual_derivatives(model, w, t, gravity=gravity, elastic=elastic, loads=loads)
     w.raise_for_status()
-    return square_results(model, w, lead)
+    dq, dv, da = square_results(model, w, lead)
+    if loads and model.surroundings.called:
+        found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
+        by_q, by_v = (np.array(x).reshape(dq.shape) for x in zip(*found))
+        dq, dv = dq + by_q, dv + by_v
+    return dq, dv, da

@@ -37,8 +37,10 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.column_tables import Matrix
 from lissom.dynamics.elasticity import elastic_rows, group_spring_stiffness
-from lissom.dynamics.inverse_dynamics import load_wrenches, recursive_newton_euler
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.hooks import change_by_surroundings
+from lissom.dynamics.inverse_dynamics import recursive_newton_euler
+from lissom.dynamics.loads import called_response, put_loads
+from lissom.dynamics.sweeps import NodeChange, Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ShapeError
 from lissom.lie import magnus, se3, so3
@@ -47,20 +49,6 @@ from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
 wp.set_module_options(kernel_options())
-
-
-@wp.struct
-class NodeChange:
-    """What a direction leaves at a node: x, w, z of (2), own e, δΩ, δξ₁, δξ₂, and the change of its wrench."""
-
-    x: vec6
-    w: vec6
-    z: vec6
-    e: vec6
-    Omega: vec6
-    xi1: vec6
-    xi2: vec6
-    F: vec6
 
 
 @wp.struct
@@ -248,7 +236,7 @@ def inverse_dynamics_tangent_kernel(
     v: Matrix,
     a: Matrix,
     gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
+    load: wp.array2d(dtype=vec6),
     terms: wp.array(dtype=wp.int32),
     own_dof: wp.array(dtype=wp.int32),
     no_rest: wp.array(dtype=wp.float64),
@@ -261,12 +249,13 @@ def inverse_dynamics_tangent_kernel(
     sweeps.inspect(t, s, i, q, v, a)
     if s.status[i] == 0:
         s.status[i] = refused
-    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load, terms[1])
+    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
     for k in range(t.n_dynamic):
         outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
         newton_euler_change(t, s, d, i, k)
     if terms[1] != 0:
-        change_loads(t, s, d, i, load)
+        change_loads(t, s, d, i, load[i])
+    change_by_surroundings(t, s, d.node, i, sweeps.base_origin(t, q, i), gravity[0], load[i], terms[1])
     for j in range(t.nv):
         tau[i, j] = so3.ZERO
     for step in range(t.n_dynamic):
@@ -288,7 +277,7 @@ def _make(model: Model, batch: int) -> Workspace:
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]
     d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
     gravity = w.buffer("gravity", (1,), vec3)
-    load = w.buffer("load", (len(model.load_wrench),), vec6)
+    load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (2,), wp.int32)
     own_dof = wp.array(np.arange(model.nv), dtype=wp.int32, device=model.device)
     no_rest = wp.zeros(model.nv, dtype=wp.float64, device=model.device)
@@ -335,12 +324,17 @@ def inverse_dynamics_tangent(
     w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
     w.host["gravity"][0] = model.gravity if gravity else 0.0
     w.host["terms"][:] = elastic, loads
-    if loads and model.load_wrench:
-        w.host["load"][:] = load_wrenches(model, t)
+    if loads:
+        put_loads(model, w, t)
     w.run()
     if w.status.any():
         for name in given:
             if not np.isfinite(w.host[name]).all():
                 raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         w.raise_for_status()
-    return w.result("tau", lead, model.nv)
+    tau = w.result("tau", lead, model.nv)
+    if loads and model.surroundings.called:
+        found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
+        moved = [by_q @ dq + by_v @ dv for (by_q, by_v), dq, dv in zip(found, w.host["dq"], w.host["dv"])]
+        tau = tau + np.array(moved).reshape(tau.shape)
+    return tau

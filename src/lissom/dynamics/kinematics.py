@@ -137,6 +137,14 @@ def _node_poses(model: Model, q: Any) -> np.ndarray:
     return g
 
 
+def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Poses (..., n_nodes, 4, 4) and body twists (..., n_nodes, 6) of all nodes."""
+    lead, w = _run_motion(model, q, v)
+    g = w.result("pose", lead, model.n_nodes, 4, 4)
+    g[..., 3, 3] = 1.0
+    return g, w.result("twist", lead, model.n_nodes, 6)
+
+
 def forward_kinematics(model: Model, q: Any) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 

@@ -28,10 +28,11 @@ from lissom.dynamics.column_products import add_cross_product, add_weighted_prod
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_stiffness, local_term
 from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
+from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import add_loop_stiffness, loop_coupling
-from lissom.dynamics.spatial import adbar_matrix, rate_of_momentum
 from lissom.dynamics.sweeps import Scratch
 from lissom.lie import se3, so3
+from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
@@ -159,12 +160,13 @@ def make_newton_matrix(
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
+    respond_to_surroundings(t, s, i, origin, gravity, load, 1, b.H)
     add_segment_stiffness(t, s, i, channel, origin, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, origin, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
-        N = rate_of_momentum(M, s.node[i, k].eta)
+        N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
         add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
             coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
@@ -172,6 +174,8 @@ def make_newton_matrix(
         for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force, origin)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
+        couple_touching(s, b.x, i, k, 0, b.J, b.W)
+        couple_touching(s, b.x, i, k, 1, b.J_R, b.W)
         first = t.node[k].v_start
         stop = t.node[k].v_stop
         columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W, b.matrix)

@@ -22,7 +22,8 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.sweeps import NodeState, Scratch
+from lissom.dynamics.sweeps import Near, NodeState, Scratch
+from lissom.dynamics.variants import variant
 from lissom.errors import ShapeError
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
@@ -34,6 +35,7 @@ _STATUS_TEXT = {
     2: "a quaternion must have unit length to 1e-6",
     3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
     4: "the result is not finite; the arguments are too large",
+    5: "more pairs are in reach of each other than contacts have room for",
 }
 
 
@@ -116,6 +118,7 @@ class Workspace:
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             with _compiling:
+                kernel = variant(kernel, self.model)
                 self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
             self.alone = self.launches[0]
@@ -190,6 +193,15 @@ def _scratch(model: Model, batch: int) -> Scratch:
     s = Scratch()
     s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    world, count = model.surroundings, batch if model.surroundings.exists else 0
+    sizes = dict.fromkeys(("pair", "a", "b", "K", "D", "bar"), world.capacity)
+    sizes |= {"seen": len(world.ball_node), "H": model.n_dynamic, "N": model.n_dynamic}
+    near = Near()
+    for name, size in sizes.items():
+        setattr(near, name, wp.zeros((count, size), dtype=Near.vars[name].type.dtype, device=model.device))
+    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
+    near.touching = wp.zeros(count, dtype=wp.int32, device=model.device)
+    s.near = near
     return s
 
 

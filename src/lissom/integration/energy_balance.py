@@ -52,8 +52,9 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
     E = energy(model, q, v)
     force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)
     force[:, model.motion_dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
-    if model.load_wrench:
-        force = force + np.array([external_force(model, row, gravity=False, t=time) for row, time in zip(q, t)])
+    if model.n_load_rows:
+        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
+        force = force + np.array(pushes)
     work = _integral(t, np.einsum("ti,ti->t", force, v))
     dissipated = _integral(t, np.einsum("ti,ij,tj->t", v, model.damping, v))
     error = E.total - E.total[0] - work + dissipated

@@ -18,8 +18,8 @@ import warp as wp
 
 from lissom.dynamics.bordered import shown, take_forces
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
-from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
+from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.sweeps import Scratch
@@ -241,7 +241,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("h", (n + 1,)),
         w.buffer("inputs", (n, model.nu)),
         w.buffer("gravity", (1,), vec3),
-        w.buffer("load", (n, len(model.load_wrench)), vec6),
+        w.buffer("load", (n, model.n_load_rows), vec6),
         w.buffer("held", (n, 3 * model.n_motions)),
     ]
     w.host["gravity"][0] = model.gravity
@@ -270,7 +270,7 @@ class FusedSteps:
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
         """Whether nothing but the inputs of given times comes from Python."""
-        return not model.custom_actuators and (not f.feedback or f.held is not None)
+        return not model.calls_python and (not f.feedback or f.held is not None)
 
     def run(self, here: StepState, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepState]:
         """Steps to the times `ends`, at most LONGEST_RUN of them.
@@ -290,9 +290,9 @@ class FusedSteps:
         times = ends.tolist()
         inputs = np.array([self.f.inputs(t, here.q, here.v) for t in times]).reshape(n, model.nu)
         host["inputs"][:n] = inputs
-        if model.load_wrench:
+        if model.n_load_rows:
             varying = model.load_varies
-            host["load"][:n] = [load_wrenches(model, t) for t in times] if varying else load_wrenches(model, 0.0)
+            host["load"][:n] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
         if model.n_motions:
             host["held"][:n] = [model.motion_numbers(t) for t in times]
         host["counts"][0] = 0, 0, 0, w.user is self and self.last is here, self.doubt  # then its matrix is there

@@ -115,7 +115,8 @@ _rod_kinds = {
     "reference_strain": FunctionOfS,
     "gauss_points": int,
 }
-_rigid_kinds = {"mass": float, "com": Constant, "inertia": Constant, "outline": Constant}
+_rigid_kinds: dict[str, Any] = dict.fromkeys(("com", "inertia", "outline", "balls"), Constant)
+_rigid_kinds |= {"mass": float, "form": str}
 
 
 def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:

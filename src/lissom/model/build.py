@@ -10,6 +10,7 @@ from lissom.model.actuation import actuation_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
 from lissom.model.quadrature import gauss_rule, warn_inexact
+from lissom.model.surroundings import SurroundingsBuilder, Wet, displaced
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.joints import MotionKind
@@ -43,11 +44,14 @@ class _Assembly:
         self._number()
         self.mass = np.zeros(len(self.names))
         self.groups: list[tuple[int, np.ndarray, np.ndarray]] = []
+        self.wet: list[tuple[int, Wet]] = []
+        self.tails: list[tuple[int, np.ndarray]] = []
         for name in self._ordered():
             self._add_link(robot.links[name])
         anchors = [(load, *self.anchor(load.link, load.s)) for load in robot.loads.values()]
         self.loads = [(load, node, G) for load, node, G in anchors if node >= 0]  # what holds the world moves nothing
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
+        self.world = SurroundingsBuilder(robot, self.rods, self.anchor)
 
     def _number(self) -> None:
         """Number the coordinates: links in the order added, in each the joint's, then the body's."""
@@ -83,7 +87,7 @@ class _Assembly:
         if isinstance(link.body, Rod):
             self._add_rod(link, link.body, k, here)
         elif isinstance(link.body, RigidBody):
-            here = self._add_rigid_body(link.body, k, here, moved=link.joint.nv > 0)
+            here = self._add_rigid_body(link, link.body, k, here)
         self.frames.setdefault(link.name, here)
 
     def _add_joint(self, link: Link, k: int, here: Frame) -> Frame:
@@ -114,14 +118,32 @@ class _Assembly:
             wide[:n, :n] = K
             self.groups.append((len(self.nodes) - 1, _pose_of(rest), wide))
 
-    def _add_rigid_body(self, body: RigidBody, k: int, here: Frame, *, moved: bool) -> Frame:
+    def _add_rigid_body(self, link: Link, body: RigidBody, k: int, here: Frame) -> Frame:
         inertia = body.spatial_inertia("body")
         self.mass[k] = inertia[3, 3]
-        if not moved:
+        if link.joint.nv == 0:
             self.nodes.append(Node(*here, k, 0.0, self.v_start[k], self.q_start[k] - self.v_start[k]))
             here = (len(self.nodes) - 1, np.eye(4))
-        self.nodes[here[0]].inertia = inertia
+        self._put_inertia(here[0], inertia)
+        fluid = self.robot.fluid
+        feels = None if fluid is None else fluid.felt_by(link.name)
+        if fluid is not None and feels is not None:
+            immersion = feels.of_body(body, fluid.density, f"fluid > {link.name}")
+            centre = np.zeros(3) if body.form is not None else np.asarray(body.com, dtype=np.float64)
+            self._put_in_fluid(here[0], displaced(immersion, 1.0, fluid.density, centre))
         return here
+
+    def _put_inertia(self, node: int, inertia: np.ndarray) -> None:
+        """Give a node its mass, which gravity pulls."""
+        C = inertia[:3, 3:]
+        self.nodes[node].inertia = inertia
+        self.nodes[node].heavy = np.array([C[2, 1], C[0, 2], C[1, 0], inertia[3, 3]])
+
+    def _put_in_fluid(self, node: int, wet: Wet) -> None:
+        """Let a node drive the fluid around it, which carries a part of its weight."""
+        self.nodes[node].inertia = self.nodes[node].inertia + wet.added
+        self.nodes[node].heavy = self.nodes[node].heavy - wet.carried
+        self.wet.append((node, wet))
 
     def _add_rod(self, link: Link, rod: Rod, k: int, base: Frame) -> None:
         where = f"link {link.name!r} > body"
@@ -131,20 +153,26 @@ class _Assembly:
         self.dof_q[v : v + n] = np.arange(v, v + n) + shift
         empty = np.zeros(0)
         reference = rod.strain_reference(where)
-        table = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, empty, empty)
+        table = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, empty, empty, empty)
         K, D = np.zeros((n, n)), np.zeros((n, n))
-        node, node_s = [], []
+        node, node_s, node_weight = [], [], []
         here, s0 = base, 0.0
+        fluid = self.robot.fluid
+        feels = None if fluid is None else fluid.felt_by(link.name)
         for _, stop, points, weights in gauss_rule(rod, where):
             for s, weight in [*zip(points, weights * rod.length), (stop, 0.0)]:
                 self.nodes.append(rod_interval(table, k, here, s0, float(s)))
                 here, s0 = (len(self.nodes) - 1, np.eye(4)), float(s)
                 node.append(here[0])
                 node_s.append(s0)
+                node_weight.append(float(weight))
                 if weight > 0.0:
                     section = rod.section.constitution(s0, rod.material, f"{where} > section")
                     Phi = rod.basis.evaluate(s0)
-                    self.nodes[-1].inertia = weight * section.inertia
+                    self._put_inertia(here[0], weight * section.inertia)
+                    if fluid is not None and feels is not None:
+                        immersion = feels.of_rod(rod.section, s0, fluid.density, f"fluid > {link.name}")
+                        self._put_in_fluid(here[0], displaced(immersion, weight, fluid.density, np.zeros(3)))
                     self.mass[k] += weight * section.inertia[3, 3]
                     K += weight * Phi.T @ section.stiffness @ Phi
                     D += weight * Phi.T @ section.damping @ Phi
@@ -156,7 +184,10 @@ class _Assembly:
         self.D[block, block] = D
         warn_inexact(rod, K, where)
         self.rods[link.name] = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, np.array(node),
-                                        np.array(node_s))  # fmt: skip
+                                        np.array(node_s), np.array(node_weight))  # fmt: skip
+        if fluid is not None and feels is not None and feels.tail:
+            added = feels.of_rod(rod.section, 1.0, fluid.density, f"fluid > {link.name}").added
+            self.tails.append((here[0], np.diag([0.0, added[4, 4], added[5, 5]])))
         self.frames[link.name] = here
 
     def anchor(self, link: str, s: float) -> Frame:
@@ -185,6 +216,7 @@ class _Assembly:
         frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
         pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
         pulled += [node for ends in self.ends for node, _ in ends]
+        pulled += self.world.pulled() + [node for node, _ in (*self.wet, *self.tails)]
         order, rank, dynamic = _order(self.nodes, pulled)
         nodes = [self.nodes[old] for old in order]
         for node in nodes:
@@ -195,6 +227,7 @@ class _Assembly:
 
         actuation["segment_node"] = rank[actuation["segment_node"]].astype(np.int32)
         parents = [robot.links[name].parent for name in self.names]
+        called = self.world.called
         return Model(
             name=robot.name,
             gravity=np.array(robot.gravity, dtype=np.float64),
@@ -222,13 +255,16 @@ class _Assembly:
             group_node=np.array([rank[g[0]] for g in self.groups], dtype=np.int32),
             group_rest=np.array([g[1] for g in self.groups]).reshape(-1, 4, 4),
             group_stiffness=np.array([g[2] for g in self.groups]).reshape(-1, 6, 6),
-            load_node=np.array([rank[node] for _, node, _ in self.loads], dtype=np.int32),
-            load_placement=np.array([_at(G, load.position) for load, _, G in self.loads]).reshape(-1, 4, 4),
-            load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads], dtype=np.int32),
+            load_node=np.array([rank[node] for node in [x[1] for x in self.loads] + [x[2] for x in called]], np.int32),
+            load_placement=np.array(
+                [_at(G, load.position) for load, _, G in self.loads] + [G for _, _, _, G, _ in called]
+            ).reshape(-1, 4, 4),
+            load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads] + [True] * len(called), np.int32),
             load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
             **self._motions(),
             **self._loops(rank),
-            load_varies=any(load.varies for load, _, _ in self.loads),
+            load_varies=any(load.varies for load, _, _ in self.loads) or self.world.varies,
+            surroundings=self.world.tables(rank, self.wet, self.tails),
             **actuation,
         )
 
@@ -295,7 +331,7 @@ def _pose_of(rest: np.ndarray) -> np.ndarray:
 def _renumbered(rod: RodTable, rank: np.ndarray) -> RodTable:
     base = (int(rank[rod.base[0]]), rod.base[1])
     return RodTable(rod.length, rod.strain_basis, rod.strain_reference, rod.v_start, rod.q_shift, base,
-                    rank[rod.node], rod.node_s)  # fmt: skip
+                    rank[rod.node], rod.node_s, rod.weight)  # fmt: skip
 
 
 def _order(nodes: list[Node], pulled: list[int]) -> tuple[list[int], np.ndarray, int]:

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.model.nodes import RodTable
+from lissom.model.surroundings import Surroundings
 
 _KEPT = 128
 
@@ -24,14 +25,17 @@ class Model:
         link_*: names, index of the parent (-1 world), start in q and v, mass [kg], frame at the tip (node, placement).
         frame_*: named frames: (node, placement 4x4).
         node_*: parent, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in v, shift from
-        v to q, inertia (n, 6, 6), and the runs of its strain basis: for each of the six
+        v to q, inertia (n, 6, 6) with that of the fluid around, first moment and mass of what gravity pulls less what
+        the fluid carries (n, 4), and the runs of its strain basis: for each of the six
         strains, where its values start and the index in v of the first.
         run_*: values of the strain bases at the two points of a node, strain by strain.
         dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack,
         and its natural size: 1/length for a rod's curvatures and twist, 1 otherwise.
         elastic_*: K and D in compressed rows.
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
-        load_*: node, frame in the node (4, 4), whether in its axes; load_wrench functions of t.
+        load_*: node, frame in the node (4, 4), whether in its axes, of point loads, then of users' Python forces;
+        load_wrench: functions of t of the former.
+        surroundings: contacts, the fluid and users' forces.
         motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
         acceleration.
         loop_*: names, the two nodes and frames in them (a, then b), range of its rows; turns, axis, slide, pitch and
@@ -75,6 +79,7 @@ class Model:
     node_v_stop: np.ndarray
     node_q_shift: np.ndarray
     node_inertia: np.ndarray
+    node_heavy: np.ndarray
     node_run_start: np.ndarray
     node_run_v: np.ndarray
     run_phi1: np.ndarray
@@ -93,6 +98,7 @@ class Model:
     load_is_body: np.ndarray
     load_wrench: tuple[Any, ...]
     load_varies: bool
+    surroundings: Surroundings
     motion_names: tuple[str, ...]
     motion_dof: np.ndarray
     motion_functions: tuple[Any, ...]
@@ -157,6 +163,16 @@ class Model:
         """Number of directions that loops hold, dependent ones included."""
         return len(self.row_direction)
 
+    @property
+    def n_load_rows(self) -> int:
+        """Rows that kernels read: wrenches of point loads and of Python forces, then current and time."""
+        return len(self.load_node) + (2 if self.surroundings.exists else 0)
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether forces come from Python functions of the state, which kernels cannot call."""
+        return bool(self.custom_actuators or self.surroundings.called)
+
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""
         known = self.cache.get("motions")
@@ -198,3 +214,6 @@ def _freeze(value: Any) -> None:
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
             _freeze(part)
+    elif isinstance(value, Surroundings):
+        for item in fields(value):
+            _freeze(getattr(value, item.name))

@@ -36,6 +36,8 @@ class NodeRow:
     J: mat3
     C: mat3
     m: mat3
+    heavy: wp.float64
+    heavy_c: vec3
     run_start: vec7i
     run_v: vec6i
     parent: wp.int32
@@ -48,6 +50,36 @@ class NodeRow:
 
 
 @wp.struct
+class World:
+    """What kernels read of the surroundings; the names and meanings are those of Surroundings."""
+
+    ball_node: wp.array(dtype=wp.int32)
+    ball_position: wp.array(dtype=vec3)
+    ball_radius: wp.array(dtype=wp.float64)
+    obstacle_kind: wp.array(dtype=wp.int32)
+    obstacle_node: wp.array(dtype=wp.int32)
+    obstacle_roams: wp.array(dtype=wp.int32)
+    obstacle_R: wp.array(dtype=mat3)
+    obstacle_p: wp.array(dtype=vec3)
+    obstacle_size: wp.array(dtype=vec3)
+    pair: wp.array2d(dtype=wp.int32)
+    law: wp.array2d(dtype=wp.float64)
+    margin: wp.float64
+    has_current: wp.int32
+    fluid_node: wp.array(dtype=wp.int32)
+    fluid_added: wp.array(dtype=mat6)
+    fluid_drag: wp.array(dtype=mat6)
+    fluid_lift: wp.array(dtype=mat6)
+    fluid_displaced: wp.array(dtype=mat6)
+    tail_node: wp.array(dtype=wp.int32)
+    tail_mass: wp.array(dtype=mat3)
+    force_node: wp.array(dtype=wp.int32)
+    force_which: wp.array(dtype=wp.int32)
+    force_weight: wp.array(dtype=wp.float64)
+    force_s: wp.array(dtype=wp.float64)
+
+
+@wp.struct
 class Tables:
     """What kernels read; the names and meanings are those of Model."""
 
@@ -56,6 +88,7 @@ class Tables:
     n_dynamic: wp.int32
     origin_node: wp.int32
     node: wp.array(dtype=NodeRow)
+    world: World
     run_phi1: wp.array(dtype=wp.float64)
     run_phi2: wp.array(dtype=wp.float64)
     dof_q: wp.array(dtype=wp.int32)
@@ -123,11 +156,23 @@ def _make(model: Model) -> Tables:
         "loop_R": model.loop_placement[:, :, :3, :3],
         "loop_p": model.loop_placement[:, :, :3, 3],
     }
+    t.world = _world(model)
     for name, variable in Tables.vars.items():
         if isinstance(variable.type, wp.array):
             value = special[name] if name in special else getattr(model, name)
             setattr(t, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
     return t
+
+
+def _world(model: Model) -> World:
+    x, world = model.surroundings, World()
+    world.margin, world.has_current = x.margin, x.current is not None
+    special = {"obstacle_R": x.obstacle_placement[:, :3, :3], "obstacle_p": x.obstacle_placement[:, :3, 3]}
+    for name, variable in World.vars.items():
+        if isinstance(variable.type, wp.array):
+            value = special[name] if name in special else getattr(x, name)
+            setattr(world, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
+    return world
 
 
 def _node_rows(model: Model) -> np.ndarray:
@@ -136,6 +181,7 @@ def _node_rows(model: Model) -> np.ndarray:
     g, inertia = model.node_placement, model.node_inertia
     rows["R"], rows["p"] = g[:, :3, :3], g[:, :3, 3]
     rows["J"], rows["C"], rows["m"] = inertia[:, :3, :3], inertia[:, :3, 3:], inertia[:, 3:, 3:]
+    rows["heavy"], rows["heavy_c"] = model.node_heavy[:, 3], model.node_heavy[:, :3]
     rows["is_placed"] = (g != np.eye(4)).any(axis=(1, 2))
     rows["has_inertia"] = inertia.any(axis=(1, 2))
     for name in ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "kind", "v_start", "v_stop", "q_shift"):

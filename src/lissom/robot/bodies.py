@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from math import pi
 from typing import Any, final
 
@@ -86,30 +87,44 @@ class RigidBody(Body):
         com: centre of mass in the body frame, shape (3,) [m].
         inertia: about the centre of mass in body axes, 3x3 or three principal moments [kg·m²].
         outline: half-sizes of the box that is drawn for it, shape (3,) [m]; None draws the box of equal inertia.
+        form: "box", "cylinder" (along x) or "sphere" of that outline, for the fluid around it; None is none of them.
+        balls: that touch other things, rows (x, y, z, radius), shape (n, 4) [m]; None: it has none.
     """
 
     mass: float
     com: Any = (0.0, 0.0, 0.0)
     inertia: Any = (0.0, 0.0, 0.0)
     outline: Any = None
+    form: str | None = None
+    balls: Any = None
 
     @classmethod
     def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
-        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]."""
+        """Homogeneous box with its frame at the centre; sizes [m], density [kg/m³]. It touches with its corners."""
         for name, value in (("size_x", size_x), ("size_y", size_y), ("size_z", size_z), ("density", density)):
             checks.number(value, f"RigidBody.box > {name}", above=0.0)
         m = density * size_x * size_y * size_z
         moments = m / 12 * np.array([size_y**2 + size_z**2, size_x**2 + size_z**2, size_x**2 + size_y**2])
-        return cls(m, inertia=tuple(moments), outline=(size_x / 2, size_y / 2, size_z / 2))
+        half = (size_x / 2, size_y / 2, size_z / 2)
+        corners = tuple((x, y, z, 0.0) for x, y, z in product(*((-h, h) for h in half)))
+        return cls(m, inertia=tuple(moments), outline=half, form="box", balls=corners)
 
     @classmethod
     def cylinder(cls, length: float, radius: float, *, density: float) -> RigidBody:
-        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³]."""
+        """Homogeneous cylinder along x with its frame at the centre; sizes [m], density [kg/m³].
+
+        It touches with balls along its axis, or with its rims where it is shorter than wide."""
         for name, value in (("length", length), ("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.cylinder > {name}", above=0.0)
         m = density * pi * radius**2 * length
         across = m * (3 * radius**2 + length**2) / 12
-        return cls(m, inertia=(m * radius**2 / 2, across, across), outline=(length / 2, radius, radius))
+        half, count = length / 2, int(np.ceil(length / radius))
+        balls = [(x, 0.0, 0.0, radius) for x in np.linspace(radius - half, half - radius, count).tolist()]
+        if length < 2 * radius:
+            turns = np.linspace(0.0, 2 * pi, 16, endpoint=False)
+            balls = [(x, radius * np.cos(a), radius * np.sin(a), 0.0) for x in (-half, half) for a in turns.tolist()]
+        moments = (m * radius**2 / 2, across, across)
+        return cls(m, inertia=moments, outline=(half, radius, radius), form="cylinder", balls=tuple(balls))
 
     @classmethod
     def sphere(cls, radius: float, *, density: float) -> RigidBody:
@@ -117,7 +132,23 @@ class RigidBody(Body):
         for name, value in (("radius", radius), ("density", density)):
             checks.number(value, f"RigidBody.sphere > {name}", above=0.0)
         m = density * 4 / 3 * pi * radius**3
-        return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius, radius, radius))
+        ball = ((0.0, 0.0, 0.0, radius),)
+        return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", balls=ball)
+
+    @property
+    def volume(self) -> float | None:
+        """Of the box, cylinder or sphere [m³]."""
+        if self.form is None:
+            return None
+        parts = {"box": 8.0, "cylinder": 2 * pi, "sphere": 4 / 3 * pi}
+        return parts[self.form] * float(np.prod(self.outline))
+
+    @property
+    def areas(self) -> np.ndarray:
+        """Of the shadows of the box, cylinder or sphere along x, y and z, shape (3,) [m²]."""
+        x, y, z = np.asarray(self.outline, dtype=np.float64)
+        ends, sides = {"box": (4.0, 4.0), "cylinder": (pi, 4.0), "sphere": (pi, pi)}[self.form or "box"]
+        return np.array([ends * y * z, sides * x * z, sides * x * y])
 
     def spatial_inertia(self, where: str) -> np.ndarray:
         """6x6 inertia at the body frame, angular first [kg·m², kg·m, kg]."""
@@ -137,3 +168,10 @@ class RigidBody(Body):
         if self.outline is not None:
             size = checks.array(self.outline, (3,), f"{where}: outline", "must be a finite 3-vector")
             checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)
+        forms = (None, "box", "cylinder", "sphere")
+        checks.require(self.form in forms, f"{where}: form", f"must be one of {forms}", self.form)
+        checks.require(self.form is None or self.outline is not None, f"{where}: outline", "is what form needs", None)
+        if self.balls is not None:
+            rule = "must be rows (x, y, z, radius)"
+            balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
+            checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)

@@ -20,10 +20,14 @@ from lissom.robot.actuators import (
     Tendon,
 )
 from lissom.robot.bodies import Body, RigidBody, Rod
+from lissom.robot.contacts import Contact
+from lissom.robot.fluid import Fluid, Hydrodynamics
+from lissom.robot.forces import Force
 from lissom.robot.joints import Joint, JointFixed
 from lissom.robot.loads import Frame, PointLoad
 from lissom.robot.loops import Loop
 from lissom.robot.motions import JointMotion
+from lissom.robot.shapes import Shape
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
@@ -84,6 +88,9 @@ class Robot:
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
         self.loops: dict[str, Loop] = {}
+        self.contacts: dict[str, Contact] = {}
+        self.forces: dict[str, Force] = {}
+        self.fluid: Fluid | None = None
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
@@ -201,6 +208,38 @@ class Robot:
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
         return self.loops[name]
 
+    def add_contact(
+        self,
+        name: str,
+        links: str | Sequence[str],
+        shape: Shape | None = None,
+        *,
+        others: str | Sequence[str] | None = None,
+        **options: Any,
+    ) -> Contact:
+        """Let links touch a shape, or the balls of other links; see Contact for the options."""
+        self._new_name(name, "contact", self.contacts)
+        self.contacts[name] = Contact(name, links, shape, others=others, **options)
+        return self.contacts[name]
+
+    def add_force(self, name: str, link: str, function: Any, *, s: float | None = None) -> Force:
+        """Add a force of your own, that follows the pose and the twist of a link; see Force."""
+        self._new_name(name, "force", self.forces)
+        self.forces[name] = Force(name, link, function, s)
+        return self.forces[name]
+
+    def set_fluid(
+        self,
+        density: float,
+        *,
+        current: Any = None,
+        default: Hydrodynamics | None = Hydrodynamics(),  # noqa: B008
+        links: Mapping[str, Hydrodynamics | None] | None = None,
+    ) -> Fluid:
+        """Put the robot into a fluid; see Fluid."""
+        self.fluid = Fluid(density, current, default, dict(links or {}))
+        return self.fluid
+
     def build(self) -> Model:
         """Check the description and freeze it into a Model.
 
@@ -236,8 +275,28 @@ class Robot:
             self._check_link(loop.link_a, f"{where}: link_a")
             if loop.link_b is not None:
                 self._check_link(loop.link_b, f"{where}: link_b")
+        self._check_surroundings()
         self._check_couplings()
         self._check_motions()
+
+    def _check_surroundings(self) -> None:
+        for name, contact in self.contacts.items():
+            where = f"contact {name!r}"
+            contact.check(where)
+            for link in (*contact.carriers(), *contact.touched()):
+                body = self._check_link(link, f"{where}: links").body
+                rule = "must carry a Rod, or a RigidBody with balls"
+                touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
+                checks.require(touches, f"{where}: links", rule, link)
+            if contact.on is not None:
+                self._check_link(contact.on, f"{where}: on")
+        for name, force in self.forces.items():
+            force.check(f"force {name!r}")
+            self._check_link(force.link, f"force {name!r}: link")
+        if self.fluid is not None:
+            self.fluid.check("fluid")
+            for link in self.fluid.links:
+                self._check_link(link, "fluid: links")
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
         self._new_name(actuator.name, kind, self.actuators, self.couplings)

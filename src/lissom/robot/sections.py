@@ -53,6 +53,10 @@ class Section(ABC):
         """Largest distance of the outline from the centreline [m]."""
         return float(np.linalg.norm(self.outline(s, 64), axis=1).max())
 
+    def inner_radius(self, s: float) -> float:
+        """Smallest distance of the outline from the centreline [m]."""
+        return float(np.linalg.norm(self.outline(s, 64), axis=1).min())
+
 
 def from_geometry(g: Geometry, material: Material | None, where: str) -> Constitution:
     """Σ = diag(GJx, EJy, EJz, EA, GA, GA), inertia ρ diag(Jx, Jy, Jz, A, A, A), damping as Material says.

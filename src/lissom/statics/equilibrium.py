@@ -185,7 +185,7 @@ def _newton(
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu); sizes of steps are
     in dof_scale."""
     opened = np.zeros(model.n_rows) if opened is None else opened
-    if len(q) and not model.custom_actuators:
+    if len(q) and not model.calls_python:
         ended = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit)
     else:
         rows = [_newton_in_python(model, *row, t, factor, opened, tol, limit) for row in zip(q, force, u)]
@@ -205,7 +205,7 @@ def _newton_in_python(
     tol: float,
     limit: int,
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """The same iteration as that of newton_kernel, for users' own actuators: last iterate, forces of loops, iterations,
+    """The same iteration as that of newton_kernel, for what calls Python: last iterate, forces of loops, iterations,
     why it ended."""
     r = static_residual(model, q, u, t, factor, force)
     if r is None:

@@ -14,8 +14,8 @@ import warp as wp
 
 from lissom.dynamics.bordered import LoopRows, ask_closed, shown
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
-from lissom.dynamics.inverse_dynamics import load_wrenches
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
+from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.sweeps import Scratch
@@ -200,7 +200,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("tolerance", (1,)),
         w.buffer("limit", (1,), wp.int32),
         w.buffer("gravity", (1,), vec3),
-        w.buffer("load", (len(model.load_wrench),), vec6),
+        w.buffer("load", (model.n_load_rows,), vec6),
         w.buffer("iterations", (batch,), wp.int32),
         w.buffer("ended", (batch,), wp.int32),
     ]
@@ -227,8 +227,8 @@ def newton_in_kernel(
     w.host["q"][:], w.host["force"][:], w.host["u"][:] = q, force, factor * u
     w.host["tolerance"][0], w.host["limit"][0] = tolerance, limit
     w.host["gravity"][0], w.host["opened"][:] = factor * model.gravity, opened
-    if model.load_wrench:
-        w.host["load"][:] = factor * load_wrenches(model, t)
+    if model.n_load_rows:
+        w.host["load"][:] = load_rows(model, t, factor)
     w.run()
     q, force, iterations, ended = (w.host[name].copy() for name in ("q", "force", "iterations", "ended"))
     return q, force, iterations, ended

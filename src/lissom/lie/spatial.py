@@ -8,7 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6
 
 
 @wp.func
@@ -33,6 +33,19 @@ def rate_of_momentum(M: mat6, eta: vec6) -> mat6:
 
 
 @wp.func
+def in_base(R: mat3, p: vec3, X: mat6) -> mat6:
+    """Ad⁻ᵀ X Ad⁻¹: a matrix from twists to wrenches of the frame at (R, p), in the frame where that pose is given."""
+    Rt = wp.transpose(R)
+    A = R * top_left(X) * Rt
+    B = R * top_right(X) * Rt
+    C = R * bottom_left(X) * Rt
+    D = R * bottom_right(X) * Rt
+    B_p = B + so3.cross_columns(p, D)
+    P = so3.hat(p)
+    return se3.block(A + so3.cross_columns(p, C) - B_p * P, B_p, C - D * P, D)
+
+
+@wp.func
 def top_left(M: mat6) -> mat3:
     """M₁₁ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
     return mat3(M[0, 0], M[0, 1], M[0, 2], M[1, 0], M[1, 1], M[1, 2], M[2, 0], M[2, 1], M[2, 2])
@@ -42,3 +55,15 @@ def top_left(M: mat6) -> mat3:
 def top_right(M: mat6) -> mat3:
     """M₁₂ of the same."""
     return mat3(M[0, 3], M[0, 4], M[0, 5], M[1, 3], M[1, 4], M[1, 5], M[2, 3], M[2, 4], M[2, 5])
+
+
+@wp.func
+def bottom_left(M: mat6) -> mat3:
+    """M₂₁ of the same."""
+    return mat3(M[3, 0], M[3, 1], M[3, 2], M[4, 0], M[4, 1], M[4, 2], M[5, 0], M[5, 1], M[5, 2])
+
+
+@wp.func
+def bottom_right(M: mat6) -> mat3:
+    """M₂₂ of the same."""
+    return mat3(M[3, 3], M[3, 4], M[3, 5], M[4, 3], M[4, 4], M[4, 5], M[5, 3], M[5, 4], M[5, 5])

@@ -1,0 +1,79 @@
+"""What kernels read of the loads: wrenches of point loads and of Python forces, then the current and the time."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lissom.dynamics.configuration import integrate
+from lissom.dynamics.kinematics import node_motion
+from lissom.dynamics.workspace import Workspace
+from lissom.errors import ShapeError
+from lissom.model.model import Model
+
+Times = float | np.ndarray  # one for all instances, or one for each
+_DIFFERENCE_STEP = 6e-6
+
+
+def load_rows(model: Model, t: float, factor: float = 1.0) -> np.ndarray:
+    """What kernels read for time t, with forces times a factor, shape (n_load_rows, 6) [N·m, N]; zeros where a Python
+    force stands."""
+    rows = np.zeros((model.n_load_rows, 6))
+    for k, wrench in enumerate(model.load_wrench):
+        rows[k] = wrench(t)
+    rows *= factor
+    if model.surroundings.exists:
+        rows[-2:] = model.surroundings.rows(t)
+    return rows
+
+
+def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None:
+    """Fill the `load` buffer (batch, n_load_rows, 6) of a workspace, whose q and v are in it, for time t or a time for
+    each instance."""
+    if not model.n_load_rows:
+        return
+    times = np.atleast_1d(t).tolist() if model.load_varies else [0.0]
+    w.host["load"][:] = [load_rows(model, x, factor) for x in times]
+    if model.surroundings.called:
+        v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
+        first, wrenches = len(model.load_wrench), called_wrenches(model, w.host["q"], v, t)
+        w.host["load"][:, first : first + len(model.surroundings.called)] = factor * wrenches
+
+
+def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.ndarray:
+    """Wrenches of the users' Python forces in the body's axes at states (n, ...), shape (n, n_called, 6).
+
+    Raises:
+        ShapeError: the force, the expected and the received shape.
+    """
+    called = model.surroundings.called
+    poses, twists = node_motion(model, q, v)
+    times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
+    out = np.zeros((len(q), len(called), 6))
+    for k, (name, function, node, G, weight) in enumerate(called):
+        for n, time in enumerate(times):
+            value = np.asarray(function(time, poses[n, node] @ G, _carried(G, twists[n, node])), dtype=np.float64)
+            if value.shape != (6,) or not np.isfinite(value).all():
+                raise ShapeError(f"force {name!r} at t={time:g}: expected a finite wrench of shape (6,), got {value!r}")
+            out[n, k] = weight * value
+    return out
+
+
+def _carried(G: np.ndarray, twist: np.ndarray) -> np.ndarray:
+    """A body twist seen in a frame G of the body."""
+    w = twist[:3]
+    return np.concatenate([G[:3, :3].T @ w, G[:3, :3].T @ (twist[3:] + np.cross(w, G[:3, 3]))])
+
+
+def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """What Python forces add to the derivatives of inverse dynamics at one state by changing, −Σ Jᵀ ∂F/∂q in the
+    tangent space and −Σ Jᵀ ∂F/∂v, by central differences; each (nv, nv)."""
+    n = model.nv
+    moves, rest = _DIFFERENCE_STEP * np.diag(model.dof_scale), np.zeros((2 * n, n))
+    ends = np.vstack([moves, -moves])
+    by_pose = called_wrenches(model, integrate(model, q, np.vstack([ends, rest])), v + np.vstack([rest, ends]), t)
+    slopes = by_pose.reshape(2, 2, n, -1, 6)[:, 0] - by_pose.reshape(2, 2, n, -1, 6)[:, 1]
+    slopes /= 2.0 * np.diag(moves)[:, None, None]
+    _, twists = node_motion(model, np.broadcast_to(q, (n, model.nq)), np.eye(n))  # linear in v: the columns of J
+    J = np.array([[_carried(G, row[node]) for _, _, node, G, _ in model.surroundings.called] for row in twists])
+    by_q, by_v = -np.einsum("ikc,xjkc->xij", J, slopes)
+    return by_q, by_v

@@ -1,0 +1,301 @@
+"""What the world does to a robot, as tables: balls and what they may touch, the fluid at the nodes, users' forces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise, product
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.model.nodes import RodTable
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.contacts import Contact
+from lissom.robot.fluid import Fluid, Immersion
+from lissom.robot.forces import is_compiled
+from lissom.robot.functions import profile
+from lissom.robot.robot import Robot
+from lissom.robot.shapes import ShapeKind
+
+_MOST_NEAR = 1024  # pairs within reach of each other that a robot may have at once
+_RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
+_NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
+Anchor = Callable[[str, float], tuple[int, np.ndarray]]
+
+
+class Wet(NamedTuple):
+    """What the fluid does at a node: added inertia and drag matrix, what of both inertias gravity does not pull, each
+    (6, 6), and first moment and mass of the fluid displaced (4,)."""
+
+    added: np.ndarray
+    drag: np.ndarray
+    lift: np.ndarray
+    carried: np.ndarray
+
+
+def displaced(immersion: Immersion, weight: float, density: float, centre: np.ndarray) -> Wet:
+    """What a body, or a length `weight` of a rod, feels of a fluid, its volume being around a centre."""
+    mass = weight * density * immersion.volume
+    x, y, z = centre
+    C = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    fluid = mass * np.block([[-C @ C, C], [-C, np.eye(3)]])
+    added = weight * immersion.added
+    return Wet(added, weight * immersion.drag, added + fluid, np.array([*(mass * centre), mass]))
+
+
+class Ball(NamedTuple):
+    """One ball: name of its link, abscissa, node, position in it, radius [m]."""
+
+    link: str
+    s: float
+    node: int
+    position: np.ndarray
+    radius: float
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Surroundings:
+    """Tables of what the world does to a robot.
+
+    Fields:
+        ball_*: link, s, node, position in it (n, 3) and radius [m].
+        obstacle_*: what balls may touch: kind of ShapeKind, node (-1 world), frame in it (n, 4, 4), sizes (n, 3),
+        and whether it moves and is no ball.
+        pair (n, 3): ball, obstacle and row of `law` (n, 5): k, p, c, μ, v_s of robot.contacts.Contact.
+        capacity: pairs that may be near each other at once; margin: what is near [m].
+        fluid_*: nodes in the fluid, their added inertia, drag matrix and what gravity does not pull (6, 6).
+        fluid_displaced: of the lift, what is the inertia of the fluid displaced (6, 6).
+        tail_*: nodes with the force of a wake, and the added mass across them (3, 3).
+        current: velocity and rate of the fluid at time t, (6,), or a Warp function.
+        force_*: nodes of the users' compiled forces, which function, weight and abscissa; compiled: those functions;
+        called: (name, function, node, placement, weight) of forces that stay in Python.
+    """
+
+    ball_link: tuple[str, ...]
+    ball_s: np.ndarray
+    ball_node: np.ndarray
+    ball_position: np.ndarray
+    ball_radius: np.ndarray
+    contact_names: tuple[str, ...]
+    obstacle_kind: np.ndarray
+    obstacle_node: np.ndarray
+    obstacle_placement: np.ndarray
+    obstacle_size: np.ndarray
+    obstacle_roams: np.ndarray
+    pair: np.ndarray
+    law: np.ndarray
+    capacity: int
+    margin: float
+    fluid_node: np.ndarray
+    fluid_added: np.ndarray
+    fluid_drag: np.ndarray
+    fluid_lift: np.ndarray
+    fluid_displaced: np.ndarray
+    tail_node: np.ndarray
+    tail_mass: np.ndarray
+    current: Any
+    force_node: np.ndarray
+    force_which: np.ndarray
+    force_weight: np.ndarray
+    force_s: np.ndarray
+    compiled: tuple[Any, ...]
+    called: tuple[Any, ...]
+
+    @property
+    def exists(self) -> bool:
+        """Whether kernels must look at any of it."""
+        return len(self.pair) + len(self.fluid_node) + len(self.tail_node) + len(self.force_node) > 0
+
+    def rows(self, t: float) -> np.ndarray:
+        """Velocity and rate of the current, then the time, as kernels read them, shape (2, 6)."""
+        out = np.zeros((2, 6))
+        out[1, 0] = t
+        if self.current is not None and not is_compiled(self.current):
+            out[0] = self.current(t)
+        return out
+
+
+@final
+class SurroundingsBuilder:
+    """Collects the tables while a robot is built; nodes are numbered as they are made until `renumbered`."""
+
+    def __init__(self, robot: Robot, rods: dict[str, RodTable], anchor: Anchor) -> None:
+        self.robot, self.rods, self.anchor = robot, rods, anchor
+        self.names: list[str] = []
+        self.balls: list[Ball] = []
+        self.obstacles: list[tuple[ShapeKind, int, np.ndarray, tuple[float, float, float], bool]] = []
+        self.pairs: list[np.ndarray] = []
+        self.laws: list[tuple[float, ...]] = []
+        self.forces: list[tuple[int, int, float, float]] = []
+        self.compiled: list[Any] = []
+        self.called: list[tuple[str, Any, int, np.ndarray, float]] = []
+        for contact in robot.contacts.values():
+            self._add_contact(contact)
+        for force in robot.forces.values():
+            self._add_force(force)
+
+    @property
+    def varies(self) -> bool:
+        """Whether time enters."""
+        fluid = self.robot.fluid
+        return bool(self.forces) or (fluid is not None and callable(fluid.current))
+
+    def pulled(self) -> list[int]:
+        """Nodes that something acts on."""
+        touched = [ball.node for ball in self.balls] + [obstacle[1] for obstacle in self.obstacles]
+        return touched + [force[0] for force in self.forces] + [call[2] for call in self.called]
+
+    def _add_contact(self, contact: Contact) -> None:
+        where = f"contact {contact.name!r}"
+        row = len(self.laws)
+        self.names.append(contact.name)
+        self.laws.append((contact.stiffness, contact.exponent, contact.damping, contact.friction, contact.slip_speed))
+        ours = self._balls(contact.carriers(), contact, where)
+        if contact.shape is not None:
+            kind, size, rotation = contact.shape.surface(where)
+            node, G = (-1, np.eye(4)) if contact.on is None else self.anchor(contact.on, contact.s)
+            frame = np.eye(4)
+            frame[:3, :3] = rotation
+            self.obstacles.append((kind, node, G @ checks.pose(contact.placement, where) @ frame, size, node >= 0))
+            theirs = [(len(self.obstacles) - 1, None)]
+        else:
+            others = self._balls(contact.touched(), contact, where)
+            theirs = []
+            for k in others:
+                ball = self.balls[k]
+                frame = np.eye(4)
+                frame[:3, 3] = ball.position
+                self.obstacles.append((ShapeKind.SPHERE, ball.node, frame, (ball.radius, 0.0, 0.0), False))
+                theirs.append((len(self.obstacles) - 1, k))
+        twice = set(contact.carriers()) & set(contact.touched())
+        met = [
+            (k, obstacle) for k, (obstacle, other) in product(ours, theirs) if self._may_meet(k, obstacle, other, twice)
+        ]
+        pairs = [(k, obstacle, row) for k, obstacle in met]
+        self.pairs.append(np.array(pairs, dtype=np.int32).reshape(-1, 3))
+
+    def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> list[int]:
+        first = len(self.balls)
+        for link in links:
+            body = self.robot.links[link].body
+            if isinstance(body, RigidBody):
+                node, G = self.anchor(link, 1.0)
+                rows = checks.array(body.balls, (-1, 4), where, "must be rows (x, y, z, radius)")
+                self.balls += [Ball(link, 1.0, node, (G @ [*x, 1.0])[:3], float(r)) for *x, r in rows.tolist()]
+            elif isinstance(body, Rod):
+                for s in ball_places(self.rods[link].node_s, contact.per_interval):
+                    node, G = self.anchor(link, s)
+                    given = contact.radius
+                    radius = body.section.inner_radius(s) if given is None else profile(given, where)(s)
+                    self.balls.append(Ball(link, s, node, G[:3, 3], radius))
+        return list(range(first, len(self.balls)))
+
+    def _may_meet(self, k: int, obstacle: int, other: int | None, twice: set[str]) -> bool:
+        """Whether ball k and an obstacle, which may be another ball, are worth looking at."""
+        ball, node = self.balls[k], self.obstacles[obstacle][1]
+        if ball.node == node:
+            return False
+        if other is None:
+            return True
+        mate = self.balls[other]
+        if {ball.link, mate.link} <= twice and self._place(ball) >= self._place(mate):
+            return False  # the same two the other way round
+        return self._distance(ball, mate) > _NEIGHBOURS * (ball.radius + mate.radius)
+
+    def _place(self, ball: Ball) -> tuple[int, float]:
+        return list(self.robot.links).index(ball.link), ball.s
+
+    def _distance(self, a: Ball, b: Ball) -> float:
+        """How far apart two balls of a link, or of a link and its parent, are along these; infinite for others."""
+        for one, two in ((a, b), (b, a)):
+            if one.link == two.link:
+                return abs(one.s - two.s) * self._length(one.link)
+            link = self.robot.links[one.link]
+            if link.parent == two.link:
+                return abs(two.s - link.at) * self._length(two.link) + one.s * self._length(one.link)
+        return np.inf
+
+    def _length(self, link: str) -> float:
+        return self.rods[link].length if link in self.rods else 0.0
+
+    def _add_force(self, force: Any) -> None:
+        where = f"force {force.name!r}"
+        rod = self.rods.get(force.link)
+        if force.s is None and rod is not None:
+            weights = rod.weight
+            places = [(float(s), float(w)) for s, w in zip(rod.node_s, weights) if w > 0.0]
+        else:
+            places = [(1.0 if force.s is None else float(force.s), 1.0)]
+        for s, weight in places:
+            node, G = self.anchor(force.link, s)
+            if is_compiled(force.function):
+                checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
+                self.forces.append((node, len(self.compiled), weight, s))
+            else:
+                self.called.append((force.name, force.function, node, G, weight))
+        if is_compiled(force.function):
+            self.compiled.append(force.function)
+
+    def tables(self, rank: np.ndarray, wet: list[tuple[int, Any]], tails: list[tuple[int, np.ndarray]]) -> Surroundings:
+        """Freeze it with the final numbers of the nodes and what the fluid does at them."""
+        kinds, nodes, frames, sizes, roams = zip(*self.obstacles) if self.obstacles else ((), (), (), (), ())
+        pairs = np.vstack([np.zeros((0, 3), np.int32), *self.pairs])
+        radii = np.array([ball.radius for ball in self.balls])
+        return Surroundings(
+            ball_link=tuple(ball.link for ball in self.balls),
+            ball_s=np.array([ball.s for ball in self.balls]),
+            ball_node=np.array([rank[ball.node] for ball in self.balls], dtype=np.int32),
+            ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
+            ball_radius=radii,
+            contact_names=tuple(self.names),
+            obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
+            obstacle_node=np.array([rank[node] for node in nodes], dtype=np.int32),
+            obstacle_placement=np.array(frames).reshape(-1, 4, 4),
+            obstacle_roams=np.array(roams, dtype=np.int32),
+            obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
+            pair=pairs,
+            law=np.array(self.laws).reshape(-1, 5),
+            capacity=min(len(pairs), _MOST_NEAR),
+            margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
+            fluid_node=np.array([rank[node] for node, _ in wet], dtype=np.int32),
+            fluid_added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),
+            fluid_drag=np.array([x.drag for _, x in wet]).reshape(-1, 6, 6),
+            fluid_lift=np.array([x.lift for _, x in wet]).reshape(-1, 6, 6),
+            fluid_displaced=np.array([x.lift - x.added for _, x in wet]).reshape(-1, 6, 6),
+            tail_node=np.array([rank[node] for node, _ in tails], dtype=np.int32),
+            tail_mass=np.array([mass for _, mass in tails]).reshape(-1, 3, 3),
+            current=_current(self.robot.fluid),
+            force_node=np.array([rank[row[0]] for row in self.forces], dtype=np.int32),
+            force_which=np.array([row[1] for row in self.forces], dtype=np.int32),
+            force_weight=np.array([row[2] for row in self.forces]),
+            force_s=np.array([row[3] for row in self.forces]),
+            compiled=tuple(self.compiled),
+            called=tuple((name, f, int(rank[node]), G, weight) for name, f, node, G, weight in self.called),
+        )
+
+
+def ball_places(node_s: np.ndarray, per_interval: int) -> list[float]:
+    """Abscissas of a rod's balls: its ends, its Gauss points, and what stands evenly between them."""
+    ends = np.unique(np.concatenate([[0.0], node_s]))
+    inner = [np.linspace(a, b, per_interval, endpoint=False) for a, b in pairwise(ends)]
+    return [*np.concatenate(inner).tolist(), 1.0]
+
+
+def _current(fluid: Fluid | None) -> Any:
+    """The current as a function of t that returns its velocity and rate, or as a Warp function."""
+    if fluid is None or fluid.current is None or is_compiled(fluid.current):
+        return None if fluid is None else fluid.current
+    where = "fluid: current"
+    if not callable(fluid.current):
+        steady = np.concatenate([checks.array(fluid.current, (3,), where, "must be a finite 3-vector"), np.zeros(3)])
+        return lambda t: steady
+    given: Callable[[float], Any] = fluid.current
+
+    def moving(t: float) -> np.ndarray:
+        before, now, after = (checks.call(given, t + x, (3,), where) for x in (-_RATE_STEP, 0.0, _RATE_STEP))
+        return np.concatenate([now, (after - before) / (2.0 * _RATE_STEP)])
+
+    return moving

@@ -1,0 +1,90 @@
+"""Contacts: balls along links against shapes, or against the balls of other links.
+
+    normal    N = k δ^p (1 + c δ̇)₊                          δ the depth of a ball in a shape                   (1)
+    friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t the slip at the point of contact                (2)
+
+Source: Mathew 2025 (57), (58); c is that of Hunt and Crossley, v_s makes Coulomb's law smooth at rest.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+from lissom.robot import checks
+from lissom.robot.functions import profile
+from lissom.robot.shapes import Shape
+
+
+@final
+@dataclass(frozen=True)
+class Contact:
+    """What may touch what, and how hard it is.
+
+    Args:
+        name: unique among contacts.
+        links: names of the links that carry balls; a name alone is a list of one.
+        shape: what they touch; None where they touch the balls of `others`.
+        on: name of the link that the shape is fixed to; None is the world.
+        s: abscissa on it.
+        placement: 4x4 of the shape's frame in that link at s, or in the world; None is the identity.
+        others: names of the links whose balls they touch; may be the same links. Neighbours never touch.
+        stiffness: k of (1) [N/m^p].
+        exponent: p >= 1: 1.5 is Hertz's; with 1 the force has a kink at touch.
+        damping: c [s/m]; a ball that meets a wall at speed v bounces with a restitution of about 1 − 2cv/3.
+        friction: μ.
+        slip_speed: v_s, the speed at which friction has 0.7 of its full size [m/s]; what friction holds creeps at a
+            fraction of it.
+        radius: of the balls on rods [m]: a number, (base, tip), or a function of s; None is half the section's smallest
+            width.
+        per_interval: balls for each integration interval of a rod.
+    """
+
+    name: str
+    links: Any
+    shape: Shape | None = None
+    on: str | None = None
+    s: float = 1.0
+    placement: Any = None
+    others: Any = None
+    stiffness: float = 1e5
+    exponent: float = 1.5
+    damping: float = 0.0
+    friction: float = 0.0
+    slip_speed: float = 1e-3
+    radius: Any = None
+    per_interval: int = 1
+
+    def carriers(self) -> tuple[str, ...]:
+        """Names of the links that carry balls."""
+        return (self.links,) if isinstance(self.links, str) else tuple(self.links)
+
+    def touched(self) -> tuple[str, ...]:
+        """Names of the links whose balls they touch."""
+        if self.others is None:
+            return ()
+        return (self.others,) if isinstance(self.others, str) else tuple(self.others)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        for name, value in (("links", self.links), ("others", self.others)):
+            is_list = isinstance(value, str | list | tuple) or (name == "others" and value is None)
+            checks.require(is_list, f"{where}: {name}", "must be the name of a link or a list of names", value)
+        checks.require(bool(self.carriers()), f"{where}: links", "must name at least one link", self.links)
+        one = (self.shape is None) != (self.others is None)
+        checks.require(one, where, "needs a shape or other links, and not both", (self.shape, self.others))
+        if self.shape is not None:
+            checks.require(isinstance(self.shape, Shape), f"{where}: shape", "must be a Shape", self.shape)
+            self.shape.surface(f"{where} > shape")
+        checks.abscissa(self.s, f"{where}: s")
+        checks.pose(self.placement, f"{where}: placement")
+        checks.number(self.stiffness, f"{where}: stiffness", above=0.0)
+        checks.number(self.exponent, f"{where}: exponent", least=1.0)
+        checks.number(self.damping, f"{where}: damping", least=0.0)
+        checks.number(self.friction, f"{where}: friction", least=0.0)
+        checks.number(self.slip_speed, f"{where}: slip_speed", above=0.0)
+        checks.integer(self.per_interval, f"{where}: per_interval", least=1)
+        if self.radius is not None:
+            size = profile(self.radius, f"{where}: radius", least=0.0)
+            for s in (0.0, 0.5, 1.0):
+                size(s)

@@ -1,0 +1,169 @@
+"""The fluid around a robot, and how its links feel it.
+
+    added mass   ρ π (b_z², b_y²) across a rod with half-widths b_y, b_z; ρ π (b_y² − b_z²)²/8 about its axis      (1)
+    drag         D |v| η,  D = ½ ρ diag(C_t perimeter, C_n 2b_z, C_n 2b_y), and C_l 2b across the two in the lift    (2)
+    a body       Lamb's added masses of the ellipsoid of its proportions and volume; C_n times its areas             (3)
+
+Source: Mathew 2025 (62); Armanini et al. 2021 (drag and lift of flagella); Lamb, Hydrodynamics, §§114-115.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import pi
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from scipy.special import elliprd
+
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody
+from lissom.robot.sections import Section
+
+
+class Immersion(NamedTuple):
+    """What the fluid adds to a body, or to a unit length of a rod, in its axes: added inertia and drag matrix (6, 6),
+    and the volume it displaces [m³, m²]."""
+
+    added: np.ndarray
+    drag: np.ndarray
+    volume: float
+
+
+@final
+@dataclass(frozen=True)
+class Hydrodynamics:
+    """How a link feels the fluid.
+
+    Args:
+        drag_normal, drag_tangent, lift: the ratios C_n, C_t and C_l of (2). On a rigid body C_n counts for every
+            direction, with the area of its outline across it.
+        added_mass: ratio to the added masses (1) or (3); 0 leaves them out.
+        tail: whether the elongated-body force of the wake acts at the tip: V_x p − ½ (p·V) x with p = M_A V the
+            momentum of the fluid around the tip's section (Lighthill's large-amplitude theory). The added mass along
+            the rod is the rest of that theory.
+        added_matrix, drag_matrix: the 6x6 matrices instead of those coefficients, per metre of a rod, of the whole of a
+            rigid body; a matrix, its diagonal, or on a rod a function of s.
+        volume: displaced by a rigid body [m³]; None takes that of its box, cylinder or sphere.
+    """
+
+    drag_normal: float = 1.1
+    drag_tangent: float = 0.01
+    lift: float = 0.0
+    added_mass: float = 1.0
+    tail: bool = False
+    added_matrix: Any = None
+    drag_matrix: Any = None
+    volume: float | None = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        for name in ("drag_normal", "drag_tangent", "added_mass"):
+            checks.number(getattr(self, name), f"{where}: {name}", least=0.0)
+        checks.number(self.lift, f"{where}: lift")
+        if self.volume is not None:
+            checks.number(self.volume, f"{where}: volume", least=0.0)
+
+    def of_rod(self, section: Section, s: float, density: float, where: str) -> Immersion:
+        """What a metre of a rod feels at s."""
+        y, z = np.abs(section.outline(s, 64)).max(axis=0)
+        edge = section.outline(s, 512)
+        perimeter = float(np.linalg.norm(edge - np.roll(edge, 1, axis=0), axis=1).sum())
+        added = self.added_mass * density * pi * np.array([(y * y - z * z) ** 2 / 8, 0, 0, 0, z * z, y * y])
+        drag = np.zeros((6, 6))
+        along = [self.drag_tangent * perimeter, 2 * self.drag_normal * z, 2 * self.drag_normal * y]
+        drag[3:, 3:] = 0.5 * density * (np.diag(along) + 2 * self.lift * np.array([[0, 0, 0], [0, 0, -z], [0, y, 0]]))
+        return Immersion(
+            self._given("added_matrix", np.diag(added), s, where),
+            self._given("drag_matrix", drag, s, where),
+            _enclosed(section, s),
+        )
+
+    def of_body(self, body: RigidBody, density: float, where: str) -> Immersion:
+        """What a rigid body feels."""
+        rule = "is needed where the body is no box, cylinder or sphere of its own making"
+        volume = body.volume if self.volume is None else float(self.volume)
+        checks.require(volume is not None, f"{where}: volume", rule, self.volume)
+        added, drag = np.zeros((6, 6)), np.zeros((6, 6))
+        if body.form is None:
+            for name, unused in (("added_matrix", self.added_mass), ("drag_matrix", self.drag_normal)):
+                checks.require(getattr(self, name) is not None or unused == 0.0, f"{where}: {name}", rule, None)
+        else:
+            added = self.added_mass * density * _ellipsoid(body, volume)
+            drag[3:, 3:] = 0.5 * density * self.drag_normal * np.diag(body.areas)
+        return Immersion(
+            self._given("added_matrix", added, 0.0, where), self._given("drag_matrix", drag, 0.0, where), volume
+        )
+
+    def _given(self, name: str, otherwise: np.ndarray, s: float, where: str) -> np.ndarray:
+        value = getattr(self, name)
+        if value is None:
+            return otherwise
+        value = value(s) if callable(value) else value
+        if name == "added_matrix":
+            return checks.symmetric(value, 6, f"{where}: {name}")
+        rule = "must be a 6x6 matrix or its diagonal"
+        shape = (6, 6) if np.ndim(value) == 2 else (6,)
+        matrix = checks.array(value, shape, f"{where}: {name}", rule)
+        return matrix if matrix.ndim == 2 else np.diag(matrix)
+
+
+@final
+@dataclass(frozen=True)
+class Fluid:
+    """The fluid around a robot.
+
+    Args:
+        density: [kg/m³].
+        current: its velocity [m/s]: shape (3,); a function of t that returns one; or a Warp function (x, t) that
+            returns the velocity at the point x and its rate seen by a particle there, as a 6-vector; None is still.
+        default: how links feel it; None: only those in `links` do.
+        links: what is different, by name of the link; None for one that feels nothing.
+    """
+
+    density: float
+    current: Any = None
+    default: Hydrodynamics | None = field(default_factory=Hydrodynamics)
+    links: dict[str, Hydrodynamics | None] = field(default_factory=dict)
+
+    def felt_by(self, link: str) -> Hydrodynamics | None:
+        """How a link feels it, if it does."""
+        return self.links.get(link, self.default)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.number(self.density, f"{where}: density", above=0.0)
+        for name, value in [("default", self.default), *self.links.items()]:
+            here = f"{where} > {name}"
+            fits = value is None or isinstance(value, Hydrodynamics)
+            checks.require(fits, here, "must be a Hydrodynamics or None", value)
+            if value is not None:
+                value.check(here)
+        if self.current is not None and not callable(self.current):
+            checks.array(self.current, (3,), f"{where}: current", "must be a finite 3-vector or a function")
+
+
+def _enclosed(section: Section, s: float) -> float:
+    """Area inside the outline [m²]: that of polygons, extrapolated."""
+
+    def polygon(count: int) -> float:
+        y, z = section.outline(s, count).T
+        return 0.5 * abs(float(y @ np.roll(z, 1) - z @ np.roll(y, 1)))
+
+    return (4.0 * polygon(1024) - polygon(512)) / 3.0
+
+
+def _ellipsoid(body: RigidBody, volume: float) -> np.ndarray:
+    """Lamb's added inertia of the ellipsoid of a body's proportions and volume, in a fluid of density 1."""
+    a = np.asarray(body.outline, dtype=np.float64)
+    a = a * (volume / (4 / 3 * pi * a.prod())) ** (1 / 3)
+    square = a * a
+    alpha = 2 / 3 * a.prod() * np.array([elliprd(square[k - 2], square[k - 1], square[k]) for k in range(3)])
+    mass = alpha / (2.0 - alpha)
+    turning = np.zeros(3)
+    for k in range(3):
+        m, n = (k + 1) % 3, (k + 2) % 3
+        d, total, slope = square[m] - square[n], square[m] + square[n], alpha[n] - alpha[m]
+        if abs(d) > 1e-9 * total:
+            turning[k] = d * d * slope / (5.0 * (2.0 * d - total * slope))
+    return volume * np.diag(np.concatenate([turning, mass]))

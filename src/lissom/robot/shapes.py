@@ -1,0 +1,150 @@
+"""Shapes of what a robot may touch, each with its frame at the centre."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.robot import checks
+
+
+class ShapeKind(Enum):
+    """The signed distances that kernels know, axes along z."""
+
+    PLANE = 0
+    SPHERE = 1
+    BOX = 2
+    CYLINDER = 3
+    HOLLOW = 4
+    CAPSULE = 5
+
+
+class Surface(NamedTuple):
+    """What kernels take of a shape: kind, sizes (3,) [m], and the rotation (3, 3) of their frame in the shape's."""
+
+    kind: ShapeKind
+    size: tuple[float, float, float]
+    rotation: np.ndarray
+
+
+class Shape(ABC):
+    """A region that bodies are pushed out of.
+
+    Law: its signed distance, positive outside, has a gradient of unit length wherever it is differentiable.
+    """
+
+    @abstractmethod
+    def surface(self, where: str) -> Surface:
+        """The shape as kernels know it.
+
+        Raises:
+            ModelError: the entity, the rule and the value.
+        """
+
+
+def _along_z(axis: Any, where: str) -> np.ndarray:
+    """A rotation whose third column is the axis."""
+    z = checks.direction(axis, where)
+    x = np.eye(3)[np.argmin(np.abs(z))]
+    x = x - (x @ z) * z
+    x /= np.linalg.norm(x)
+    return np.column_stack([x, np.cross(z, x), z])
+
+
+@final
+@dataclass(frozen=True)
+class ShapePlane(Shape):
+    """Half-space below a plane through the frame's origin.
+
+    Args:
+        normal: towards the free side, shape (3,).
+    """
+
+    normal: Any = (0.0, 0.0, 1.0)
+
+    def surface(self, where: str) -> Surface:
+        return Surface(ShapeKind.PLANE, (0.0, 0.0, 0.0), _along_z(self.normal, f"{where}: normal"))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeSphere(Shape):
+    """Solid sphere.
+
+    Args:
+        radius: [m].
+    """
+
+    radius: float
+
+    def surface(self, where: str) -> Surface:
+        return Surface(ShapeKind.SPHERE, (checks.number(self.radius, f"{where}: radius", above=0.0), 0, 0), np.eye(3))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeBox(Shape):
+    """Solid box.
+
+    Args:
+        size_x, size_y, size_z: full sizes [m].
+    """
+
+    size_x: float
+    size_y: float
+    size_z: float
+
+    def surface(self, where: str) -> Surface:
+        names = ("size_x", "size_y", "size_z")
+        x, y, z = (0.5 * checks.number(getattr(self, name), f"{where}: {name}", above=0.0) for name in names)
+        return Surface(ShapeKind.BOX, (x, y, z), np.eye(3))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeCylinder(Shape):
+    """Solid cylinder, or the wall around a cylindrical hole.
+
+    Args:
+        radius: [m].
+        length: [m]; None is without end.
+        axis: shape (3,).
+        inside: bodies are kept in the hole, which has no end, instead of out of the cylinder.
+    """
+
+    radius: float
+    length: float | None = None
+    axis: Any = (1.0, 0.0, 0.0)
+    inside: bool = False
+
+    def surface(self, where: str) -> Surface:
+        radius = checks.number(self.radius, f"{where}: radius", above=0.0)
+        half = -1.0 if self.length is None else 0.5 * checks.number(self.length, f"{where}: length", above=0.0)
+        checks.require(not (self.inside and half > 0.0), f"{where}: length", "must be None for a hole", self.length)
+        kind = ShapeKind.HOLLOW if self.inside else ShapeKind.CYLINDER
+        return Surface(kind, (radius, half, 0.0), _along_z(self.axis, f"{where}: axis"))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeCapsule(Shape):
+    """Cylinder with half-spheres at its ends.
+
+    Args:
+        radius: [m].
+        length: of the cylinder, without the half-spheres [m].
+        axis: shape (3,).
+    """
+
+    radius: float
+    length: float
+    axis: Any = (1.0, 0.0, 0.0)
+
+    def surface(self, where: str) -> Surface:
+        radius = checks.number(self.radius, f"{where}: radius", above=0.0)
+        half = 0.5 * checks.number(self.length, f"{where}: length", above=0.0)
+        return Surface(ShapeKind.CAPSULE, (radius, half, 0.0), _along_z(self.axis, f"{where}: axis"))
