@@ -231,3 +231,26 @@ def test_negative_tensions_are_computed_with_one_warning():
         a = ls.forward_dynamics(model, q, v, [-1.0])
     change = ls.mass_matrix(model, q) @ (a - ls.forward_dynamics(model, q, v))
     np.testing.assert_allclose(change, -ls.actuation_matrix(model, q)[:, 0], atol=1e-9)
+
+
+def test_tendon_goes_on_into_a_fixed_rod():
+    """A rod of two welded halves is one rod to its tendon: the same length, and forces that add up to the same.
+
+    The constant strains of the one rod are those of both halves, so that its force is the sum of theirs.
+    """
+
+    def rod(parts):
+        robot = ls.Robot("seams", gravity=(0, 0, 0))
+        basis = ls.BasisLegendre(0, 0, 0, 0, 0, 0)
+        body = ls.Rod(0.4 / parts, ls.SectionCircle(0.02), basis, ls.Material(young=1e6, density=1e3), gauss_points=8)
+        for k in range(parts):
+            robot.add_link(f"rod {k}", body, parent=f"rod {k - 1}" if k else None)
+        robot.add_tendon("x", path=[ls.PathRod(f"rod {k}", (0.01, -0.015)) for k in range(parts)])
+        return robot.build()
+
+    one, two = rod(1), rod(2)
+    q = np.random.default_rng(5).uniform(-0.5, 0.5, (3, 6))
+    np.testing.assert_allclose(ls.path_lengths(two, np.tile(q, 2)), ls.path_lengths(one, q), rtol=1e-14)
+    B = ls.actuation_matrix(two, np.tile(q, 2)).reshape(3, 2, 6, 1).sum(axis=1)
+    np.testing.assert_allclose(B, ls.actuation_matrix(one, q), rtol=0, atol=1e-14)
+    assert np.abs(B).max() > 0.1

@@ -76,7 +76,10 @@ def _rod_rows(
 
 
 def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, Any]]:
-    """Straight pieces between consecutive items of a path, as pairs of (node, position)."""
+    """Straight pieces between consecutive items of a path, as pairs of (node, position).
+
+    Where a path goes on from a rod into another that is fixed to it, the piece has no length, direction or force.
+    """
 
     def end(item: Any, s: float) -> tuple[int, np.ndarray]:
         if isinstance(item, PathRod):
@@ -84,7 +87,9 @@ def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, A
         return point(item.link, item.s, item.position)
 
     for one, two in zip(tendon.path[:-1], tendon.path[1:]):
-        yield end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
+        a, b = end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
+        if a[0] != b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
+            yield a, b
 
 
 def _point_tables(rods: dict[str, RodTable], rows: dict[tuple[str, float], list[Any]]) -> dict[str, np.ndarray]:
