@@ -79,6 +79,7 @@ _PUBLIC = {
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
+    "dynamics.contacts": ("Contacts", "contact_forces"),
     "dynamics.assembly": ("assemble",),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.branch_events": ("BranchEvent",),

@@ -21,7 +21,7 @@ import warp as wp
 
 from lissom.dynamics import sweeps
 from lissom.dynamics.inverse_dynamics import project
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import AccuracyWarning, ShapeError
 from lissom.lie import se3, so3

@@ -21,7 +21,7 @@ import warp as wp
 from lissom.dynamics.actuation import path_tangent, segment_end, strain_at
 from lissom.dynamics.column_products import add_point_block
 from lissom.dynamics.column_tables import Columns, Matrix
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3
 from lissom.model.tables import Tables

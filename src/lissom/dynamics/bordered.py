@@ -21,7 +21,7 @@ import warp as wp
 
 from lissom.dynamics.column_tables import BLOCK, Columns, Matrix, column_width
 from lissom.dynamics.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace
 from lissom.lie import se3
 from lissom.lie.types import vec3, vec6

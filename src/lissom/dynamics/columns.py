@@ -16,7 +16,7 @@ import warp as wp
 
 from lissom.dynamics import sweeps
 from lissom.dynamics.column_tables import BLOCK, Columns, Matrix
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import EXP, Tables

@@ -30,7 +30,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     square_results,
 )
 from lissom.dynamics.loops import loop_rates, loop_residuals
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.errors import RedundancyWarning
 from lissom.lie.types import kernel_options, vec6

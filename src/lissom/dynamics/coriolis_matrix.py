@@ -21,7 +21,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import rate_of_momentum

@@ -17,7 +17,7 @@ from lissom.dynamics.column_products import add_cross_product, add_local_block, 
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import loop_coupling
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.lie.types import mat3, mat6, vec3, vec6

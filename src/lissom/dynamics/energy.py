@@ -13,7 +13,7 @@ import warp as wp
 
 from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_energy
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
+from lissom.dynamics import scratch, sweeps
 from lissom.dynamics.actuation import (
     add_path_forces,
     add_segment_wrenches,
@@ -37,7 +37,7 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.dynamics.loops import add_loop_wrenches, loop_rates
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
 from lissom.dynamics.moves import put_configuration_rate
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.errors import ModelError, ShapeError
 from lissom.lie import se3, so3
@@ -202,7 +202,7 @@ def forward_dynamics_kernel(
         own_rows(t, s, x, i, b.S, origin, 0, loops.A)
         pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
     if pivot > 0 and s.status[i] == 0:
-        s.status[i] = sweeps.STATUS_SINGULAR + pivot
+        s.status[i] = scratch.STATUS_SINGULAR + pivot
     sweeps.inspect_result(s, i, a)
 
 
@@ -237,12 +237,16 @@ def _make_residual(model: Model, batch: int) -> Workspace:
 
 
 def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndarray) -> None:
+    host = w.host
     for name, value in values.items():
-        w.host[name][:] = value
+        host[name][:] = value
     if factor != 1.0:
-        w.host["u"][:] *= factor
-    w.host["gravity"][0] = factor * model.gravity
-    put_loads(model, w, t, factor)
+        host["u"][:] *= factor
+    if w.factor != factor:
+        host["gravity"][0] = factor * model.gravity
+    if model.load_varies or w.factor != factor:
+        put_loads(model, w, t, factor)
+        w.factor = factor
     if model.custom_actuators:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u
@@ -255,7 +259,7 @@ def run_forward_dynamics(
     with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
-    if model.n_motions:
+    if len(model.motion_dof):
         w.host["still"][:, model.motion_dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
     w.host["pull"][0] = pull
     w.run()
@@ -318,10 +322,10 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
 
 def raise_if_massless(model: Model, w: Workspace) -> None:
     """Raise ModelError where a pivot of M vanished, naming the link and the coordinate."""
-    if w.status[0] <= sweeps.STATUS_SINGULAR if w.batch == 1 else (w.status <= sweeps.STATUS_SINGULAR).all():
+    if w.status[0] <= scratch.STATUS_SINGULAR if w.batch == 1 else (w.status <= scratch.STATUS_SINGULAR).all():
         return
-    bad = w.status[w.status > sweeps.STATUS_SINGULAR]
-    j = int(bad[0]) - sweeps.STATUS_SINGULAR - 1
+    bad = w.status[w.status > scratch.STATUS_SINGULAR]
+    j = int(bad[0]) - scratch.STATUS_SINGULAR - 1
     k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
     local = j - int(model.link_v_start[k])
     raise ModelError(f"link {model.link_names[k]!r}: its velocity coordinate {local} must move some mass of its own, "

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.dynamics.column_tables import Columns, Matrix
-from lissom.dynamics.sweeps import NodeChange, Scratch
+from lissom.dynamics.scratch import NodeChange, Scratch
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 

@@ -15,7 +15,7 @@ from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.hooks import add_surroundings
 from lissom.dynamics.loads import put_loads
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6

@@ -47,7 +47,7 @@ from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
 from lissom.dynamics.loads import called_response, put_loads
 from lissom.dynamics.loop_derivatives import LoopDerivatives, add_loop_derivatives
 from lissom.dynamics.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6

@@ -40,7 +40,7 @@ from lissom.dynamics.elasticity import elastic_rows, group_spring_stiffness
 from lissom.dynamics.hooks import change_by_surroundings
 from lissom.dynamics.inverse_dynamics import recursive_newton_euler
 from lissom.dynamics.loads import called_response, put_loads
-from lissom.dynamics.sweeps import NodeChange, Scratch
+from lissom.dynamics.scratch import NodeChange, Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ShapeError
 from lissom.lie import magnus, se3, so3

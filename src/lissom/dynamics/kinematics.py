@@ -18,7 +18,7 @@ import warp as wp
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.coriolis_matrix import rate_columns
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ModelError
 from lissom.lie import se3, so3

@@ -23,7 +23,7 @@ from lissom.dynamics import columns, sweeps
 from lissom.dynamics.column_tables import Matrix
 from lissom.dynamics.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
 from lissom.dynamics.kinematics import frames_of
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6

@@ -24,7 +24,7 @@ from lissom.dynamics.bordered import LoopRows, clear_loop_rows
 from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.derivative_sweeps import DerivativeBuffers
 from lissom.dynamics.loops import Gap, add_path_row, loop_gap, loop_motion, residual_row, velocity_row
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables

@@ -19,7 +19,7 @@ import warp as wp
 
 from lissom.dynamics import columns, sweeps
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6

@@ -30,7 +30,7 @@ from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_
 from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
 from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import add_loop_stiffness, loop_coupling
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import mat3, mat6, vec3, vec6

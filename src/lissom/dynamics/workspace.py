@@ -22,7 +22,7 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.sweeps import Near, NodeState, Scratch
+from lissom.dynamics.scratch import Near, NodeState, Scratch
 from lissom.dynamics.variants import variant
 from lissom.errors import ShapeError
 from lissom.model.model import Model
@@ -64,6 +64,7 @@ class Workspace:
         self.host: dict[str, np.ndarray] = {}
         self.row: dict[str, np.ndarray] = {}
         self.options: tuple[bool, ...] = ()
+        self.factor = np.nan  # of the forces that stand in the buffers and do not vary
         for name, shape in arrays.items():
             self.buffer(name, (batch, *shape))
             if batch == 1 and self.device == "cpu":

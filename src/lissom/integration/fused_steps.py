@@ -22,7 +22,7 @@ from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, workspace
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.schemes import Scheme, StepState

@@ -12,7 +12,7 @@ from lissom.dynamics import sweeps
 from lissom.dynamics.bordered import LoopRows, ask_closed
 from lissom.dynamics.linear_solve import lu_solve
 from lissom.dynamics.loops import loop_rates, loop_residuals
-from lissom.dynamics.sweeps import Scratch
+from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables

@@ -14,7 +14,6 @@ from math import pi
 from typing import Any, NamedTuple, final
 
 import numpy as np
-from scipy.special import elliprd
 
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
@@ -155,6 +154,8 @@ def _enclosed(section: Section, s: float) -> float:
 
 def _ellipsoid(body: RigidBody, volume: float) -> np.ndarray:
     """Lamb's added inertia of the ellipsoid of a body's proportions and volume, in a fluid of density 1."""
+    from scipy.special import elliprd  # describing a robot needs no SciPy, but for a body in a fluid
+
     a = np.asarray(body.outline, dtype=np.float64)
     a = a * (volume / (4 / 3 * pi * a.prod())) ** (1 / 3)
     square = a * a

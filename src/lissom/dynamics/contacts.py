@@ -1,0 +1,126 @@
+"""What touches what: distances, points and forces of contact at one state."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics import sweeps
+from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.touching import has_moved, list_near, touch_of
+from lissom.dynamics.workspace import Workspace, filled
+from lissom.environment.contact_force import contact_force
+from lissom.errors import ShapeError
+from lissom.lie.types import kernel_options, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+_NUMBERS = 11  # of a touching pair: which, depth, point, normal, force
+
+
+@final
+@dataclass(frozen=True)
+class Contacts:
+    """The pairs that touch at one state, n of them.
+
+    Fields:
+        contact: name of the contact each belongs to. link, s: where the ball stands.
+        other: name of the link that it touches, None for the world.
+        depth: of the ball in the other, shape (n,) [m]. point: of contact, on the ball's surface, shape (n, 3) [m].
+        normal: towards the ball, shape (n, 3). force: on the ball, shape (n, 3) [N]. Both are in world axes.
+    """
+
+    contact: tuple[str, ...]
+    link: tuple[str, ...]
+    s: np.ndarray
+    other: tuple[str | None, ...]
+    depth: np.ndarray
+    point: np.ndarray
+    normal: np.ndarray
+    force: np.ndarray
+
+
+@wp.kernel
+def contacts_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gap: Rows, touching: Rows, first: int):
+    i = first + wp.tid()
+    sweeps.inspect(t, s, i, q, v, v)
+    origin = sweeps.base_origin(t, q, i)
+    for k in range(t.n_dynamic):
+        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+    if has_moved(t, s, i, origin) == 1:
+        list_near(t, s, i, origin)
+    for ball in range(gap.shape[1]):
+        gap[i, ball] = t.world.margin
+    count = wp.int32(0)
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        x = touch_of(t, s, i, e, origin)
+        ball = t.world.pair[e, 0]
+        gap[i, ball] = wp.min(gap[i, ball], -x.depth)
+        if x.depth > wp.float64(0.0):
+            f, _m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
+            point = x.c - x.radius * x.n + origin
+            at = 11 * count
+            touching[i, at] = wp.float64(e)
+            touching[i, at + 1] = x.depth
+            for r in range(3):
+                touching[i, at + 2 + r] = point[r]
+                touching[i, at + 5 + r] = x.n[r]
+                touching[i, at + 8 + r] = f[r]
+            count += 1
+    if count < s.near.pair.shape[1]:
+        touching[i, 11 * count] = wp.float64(-1.0)
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    world = model.surroundings
+    shapes = {"q": (model.nq,), "v": (model.nv,), "gap": (len(world.ball_node),)}
+    w = Workspace(model, batch, shapes | {"touching": (_NUMBERS * world.capacity,)})
+    w.record(contacts_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in ("q", "v", "gap", "touching"))])
+    return w
+
+
+def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
+    """The pairs that touch, with their forces.
+
+    Args:
+        q: configuration, shape (nq,) [rad, m, or strain units]. v: velocity, shape (nv,); None is rest.
+    Returns:
+        Contacts.
+    Raises:
+        ShapeError: the argument, the expected and the received shape; more pairs are near than there is room for.
+    Accuracy: that of forward_kinematics times the stiffness of the contact.
+    Source: Mathew 2025 (57), (58).
+    """
+    world = model.surroundings
+    if len(world.pair) == 0:
+        return Contacts((), (), np.zeros(0), (), np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
+    w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    if lead:
+        raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
+    w.run()
+    w.raise_for_status()
+    rows = w.host["touching"][0].reshape(-1, _NUMBERS)
+    ended = np.flatnonzero(rows[:, 0] < 0.0)
+    rows = rows[: ended[0] if len(ended) else len(rows)].copy()
+    ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
+    return Contacts(
+        tuple(world.contact_names[k] for k in law),
+        tuple(world.ball_link[k] for k in ball),
+        world.ball_s[ball],
+        tuple(world.obstacle_link[k] for k in obstacle),
+        rows[:, 1],
+        rows[:, 2:5],
+        rows[:, 5:8],
+        rows[:, 8:],
+    )

@@ -1,0 +1,75 @@
+"""What the half-passes leave at the nodes, and why an instance was refused."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie.types import mat3, mat6, vec3, vec6, vec10
+
+STATUS_NOT_FINITE = wp.constant(1)
+STATUS_QUATERNION = wp.constant(2)
+STATUS_FULL_TURN = wp.constant(3)
+STATUS_OVERFLOW = wp.constant(4)
+STATUS_CROWDED = wp.constant(5)
+STATUS_SINGULAR = wp.constant(100)
+
+
+@wp.struct
+class NodeState:
+    """What the half-passes leave at a node: pose, Ω and its Stumpff values, strains, twist, acceleration, wrench."""
+
+    R: mat3
+    p: vec3
+    Omega: vec6
+    stumpff: vec10
+    xi1: vec6
+    xi2: vec6
+    eta: vec6
+    acc: vec6
+    F: vec6
+
+
+@wp.struct
+class Near:
+    """What the surroundings leave: pairs that are near by (instance, place), −1 or how many, and where the balls were
+    then; pairs of two nodes that touch, how many, their nodes and what (1), (2) of surroundings say of them; N by
+    (instance, node)."""
+
+    pair: wp.array2d(dtype=wp.int32)
+    count: wp.array(dtype=wp.int32)
+    seen: wp.array2d(dtype=vec3)
+    touching: wp.array(dtype=wp.int32)
+    a: wp.array2d(dtype=wp.int32)
+    b: wp.array2d(dtype=wp.int32)
+    K: wp.array2d(dtype=mat6)
+    D: wp.array2d(dtype=mat6)
+    bar: wp.array2d(dtype=mat6)
+    H: wp.array2d(dtype=mat6)
+    N: wp.array2d(dtype=mat6)
+
+
+@wp.struct
+class Scratch:
+    """States of all nodes, by (instance, node), what the surroundings leave, and a status for each instance."""
+
+    near: Near
+    node: wp.array2d(dtype=NodeState)
+    status: wp.array(dtype=wp.int32)
+
+
+@wp.struct
+class NodeChange:
+    """What a direction leaves at a node: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and the change of
+    its wrench."""
+
+    x: vec6
+    w: vec6
+    z: vec6
+    e: vec6
+    Omega: vec6
+    xi1: vec6
+    xi2: vec6
+    F: vec6
