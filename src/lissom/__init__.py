@@ -80,6 +80,7 @@ _PUBLIC = {
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
     "dynamics.contacts": ("Contacts", "contact_forces"),
+    "dynamics.momentum": ("center_of_mass", "momentum"),
     "dynamics.assembly": ("assemble",),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.branch_events": ("BranchEvent",),

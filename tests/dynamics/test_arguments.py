@@ -20,6 +20,8 @@ CALLS = {
     "mass_matrix": (ls.mass_matrix, "q"),
     "coriolis_matrix": (ls.coriolis_matrix, "qv"),
     "energy": (lambda *x: ls.energy(*x).total, "qv"),
+    "momentum": (ls.momentum, "qv"),
+    "center_of_mass": (ls.center_of_mass, "q"),
     "actuation_matrix": (ls.actuation_matrix, "q"),
     "path_lengths": (ls.path_lengths, "q"),
     "forward_kinematics": (ls.forward_kinematics, "q"),

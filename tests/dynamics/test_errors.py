@@ -130,6 +130,8 @@ def test_no_input_is_zero_input():
         lambda m, q: ls.coriolis_matrix(m, q, 0 * q),
         ls.forward_kinematics,
         lambda m, q: ls.energy(m, q, 0 * q),
+        lambda m, q: ls.momentum(m, q, 0 * q),
+        ls.center_of_mass,
         ls.actuation_matrix,
         lambda m, q: ls.frame_jacobian(m, q, "rod"),
         lambda m, q: ls.frame_pose(m, q, "rod", 0.33),
@@ -151,6 +153,16 @@ def test_what_overflows_is_not_a_silent_nan():
     q, zero = model.neutral(), np.zeros(model.nv)
     with pytest.raises(ls.ShapeError, match="finite"):
         ls.inverse_dynamics(model, q, np.full(model.nv, 1e200), zero)
+
+
+def test_a_centre_of_mass_needs_mass():
+    """A robot of frames only has none, and says so; its momentum is zero."""
+    robot = ls.Robot("ghost")
+    robot.add_link("hand", None, ls.JointRevolute())
+    model = robot.build()
+    assert np.array_equal(ls.momentum(model, [0.3], [1.0]), np.zeros(6))
+    with pytest.raises(ls.ModelError, match=r"^robot 'ghost': a centre of mass needs a mass > 0 \(got 0.0\)$"):
+        ls.center_of_mass(model, [0.3])
 
 
 @pytest.mark.parametrize("call", [ls.linearize, ls.modes])

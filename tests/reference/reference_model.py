@@ -320,6 +320,21 @@ class ReferenceModel:
             weight -= self.gravity @ (M[3, 3] * g[:3, 3] + g[:3, :3] @ moment)
         return Energy(0.5 * v @ self.mass_matrix(q) @ v, weight, self.elastic_energy(q))
 
+    def momentum(self, q, v):
+        """Sum of the momenta of all masses about the world's origin."""
+        out = np.zeros(6)
+        for g, J, _, M in self._masses(q):
+            out += Ad(inverse(g)).T @ M @ J @ v
+        return out
+
+    def center_of_mass(self, q):
+        """Sum of mass times position over the mass."""
+        mass, moment = 0.0, np.zeros(3)
+        for g, _, _, M in self._masses(q):
+            mass += M[3, 3]
+            moment += M[3, 3] * g[:3, 3] + g[:3, :3] @ np.array([M[2, 4], M[0, 5], M[1, 3]])
+        return moment / mass
+
     def load_force(self, q, t=0.0):
         """Sum of J'F over the point loads, (30)."""
         out = np.zeros(self.nv)

@@ -114,6 +114,15 @@ def test_energy(seed):
     check(energy.total, energy.kinetic + energy.gravitational + energy.elastic, "total")
 
 
+def test_momentum_and_center_of_mass(seed):
+    """Both agree: momenta each relative to its own size."""
+    model, reference, q, v, *_ = case(seed)
+    ours, expected = ls.momentum(model, q, v), reference.momentum(q, v)
+    check(ours[:3], expected[:3], "angular momentum")
+    check(ours[3:], expected[3:], "linear momentum")
+    check(ls.center_of_mass(model, q), reference.center_of_mass(q), "centre of mass")
+
+
 def test_integrate(seed):
     """A step on the manifold agrees, up to the sign of quaternions."""
     model, reference, q, v, *_ = case(seed)

@@ -1,7 +1,14 @@
-"""Energies of a robot."""
+"""Energies of a robot, and the sums over its masses that come with them.
+
+    h = Σ Ad_g⁻ᵀ M η,  moved from the base frame's origin o to the world's: (L + o × p; p)                 (1)
+    m c = Σ R m_k c_k + m_k (p_k + o)                                                                     (2)
+
+The sums run over all nodes; the base frame is that of `sweeps`.
+"""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -50,23 +57,34 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
     sweeps.inspect(t, s, i, q, v, v)
     origin = sweeps.base_origin(t, q, i)
     kinetic = wp.float64(0.0)
+    momentum = vec6()
     gravitational = wp.float64(0.0)
+    first_moment = vec3()
     for k in range(t.n_dynamic):
         sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
         if t.node[k].has_inertia != 0:
             R = s.node[i, k].R
             p = s.node[i, k].p
             eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-            kinetic += so3.HALF * wp.dot(eta_B, sweeps.inertia_apply(t, k, eta_B))
+            h_B = sweeps.inertia_apply(t, k, eta_B)
+            kinetic += so3.HALF * wp.dot(eta_B, h_B)
+            momentum += se3.Ad_dual(R, p, h_B)
+            first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + origin)  # (2)
             gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + origin))
+    angular = se3.angular(momentum) + wp.cross(origin, se3.linear(momentum))  # (1)
     out[i, 0] = kinetic
     out[i, 1] = gravitational
     out[i, 2] = elastic_energy(t, i, q)
+    for c in range(3):
+        out[i, 3 + c] = angular[c]
+        out[i, 6 + c] = momentum[3 + c]
+        out[i, 9 + c] = first_moment[c]
     sweeps.inspect_result(s, i, out)
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "out": (3,)})
+def mass_sums(model: Model, batch: int) -> Workspace:
+    """Workspace whose "out" is, from q and v: three energies, the momentum (1), the first moment of mass (2)."""
+    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "out": (12,)})
     gravity = w.buffer("gravity", (1,), vec3)
     w.host["gravity"][0] = model.gravity
     w.record(energy_kernel, [w.tables, w.scratch, w.on_device["q"], w.on_device["v"], gravity, w.on_device["out"]])
@@ -84,8 +102,8 @@ def energy(model: Model, q: Any, v: Any) -> Energy:
         ShapeError: the argument, the expected and the received shape.
     Source: SoRoSim 2022 eq. (44).
     """
-    w, lead = filled(model, "energy", _make, q=q, v=v)
+    w, lead = filled(model, "energy", mass_sums, q=q, v=v)
     w.run()
     w.raise_for_status()
-    kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 3), -1, 0)
+    kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)
     return Energy(kinetic, gravitational, elastic)

@@ -137,7 +137,7 @@ class _Assembly:
         """Give a node its mass, which gravity pulls."""
         C = inertia[:3, 3:]
         self.nodes[node].inertia = inertia
-        self.nodes[node].heavy = np.array([C[2, 1], C[0, 2], C[1, 0], inertia[3, 3]])
+        self.nodes[node].dry = self.nodes[node].heavy = np.array([C[2, 1], C[0, 2], C[1, 0], inertia[3, 3]])
 
     def _put_in_fluid(self, node: int, wet: Wet) -> None:
         """Let a node drive the fluid around it, which carries a part of its weight."""

@@ -25,8 +25,8 @@ class Model:
         link_*: names, index of the parent (-1 world), start in q and v, mass [kg], frame at the tip (node, placement).
         frame_*: named frames: (node, placement 4x4).
         node_*: parent, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in v, shift from
-        v to q, inertia (n, 6, 6) with that of the fluid around, first moment and mass of what gravity pulls less what
-        the fluid carries (n, 4), and the runs of its strain basis: for each of the six
+        v to q, inertia (n, 6, 6) with that of the fluid around, dry: first moment and mass of its own (n, 4), heavy:
+        less what the fluid carries, and the runs of its strain basis: for each of the six
         strains, where its values start and the index in v of the first.
         run_*: values of the strain bases at the two points of a node, strain by strain.
         dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack,
@@ -79,6 +79,7 @@ class Model:
     node_v_stop: np.ndarray
     node_q_shift: np.ndarray
     node_inertia: np.ndarray
+    node_dry: np.ndarray
     node_heavy: np.ndarray
     node_run_start: np.ndarray
     node_run_v: np.ndarray

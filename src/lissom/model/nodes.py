@@ -43,8 +43,8 @@ class Node:
         Phi1, Phi2: (6, n) at the two Zannah points (equal and constant for a joint); xi1, xi2: reference strain there.
         h: interval length [m], 1 for a joint; kappa: √3 h²/12, 0 for a joint.
         v_start, q_shift: first coordinate in v, and how far it stands further on in q.
-        inertia: with that of the fluid it drives. heavy: first moment and mass of what gravity pulls, less what the
-        fluid carries.
+        inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
+        carries.
         link, s: where it is on the robot.
     """
 
@@ -62,6 +62,7 @@ class Node:
     h: float = 1.0
     kappa: float = 0.0
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((6, 6)))
+    dry: np.ndarray = field(default_factory=lambda: np.zeros(4))
     heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
 
 
@@ -101,6 +102,7 @@ def node_arrays(nodes: list[Node]) -> dict[str, np.ndarray]:
         "node_v_start": np.array([n.v_start for n in nodes], dtype=np.int32),
         "node_v_stop": np.array([n.v_start + n.Phi1.shape[1] for n in nodes], dtype=np.int32),
         "node_q_shift": np.array([n.q_shift for n in nodes], dtype=np.int32),
+        "node_dry": np.array([n.dry for n in nodes]).reshape(-1, 4),
         "node_heavy": np.array([n.heavy for n in nodes]).reshape(-1, 4),
         "node_inertia": np.array([n.inertia for n in nodes]).reshape(-1, 6, 6),
         "node_run_start": start,

@@ -36,6 +36,8 @@ class NodeRow:
     J: mat3
     C: mat3
     m: mat3
+    mass: wp.float64
+    mass_c: vec3
     heavy: wp.float64
     heavy_c: vec3
     run_start: vec7i
@@ -181,6 +183,7 @@ def _node_rows(model: Model) -> np.ndarray:
     g, inertia = model.node_placement, model.node_inertia
     rows["R"], rows["p"] = g[:, :3, :3], g[:, :3, 3]
     rows["J"], rows["C"], rows["m"] = inertia[:, :3, :3], inertia[:, :3, 3:], inertia[:, 3:, 3:]
+    rows["mass"], rows["mass_c"] = model.node_dry[:, 3], model.node_dry[:, :3]
     rows["heavy"], rows["heavy_c"] = model.node_heavy[:, 3], model.node_heavy[:, :3]
     rows["is_placed"] = (g != np.eye(4)).any(axis=(1, 2))
     rows["has_inertia"] = inertia.any(axis=(1, 2))
