@@ -272,6 +272,11 @@ class FusedSteps:
         """Whether nothing but the inputs of given times comes from Python."""
         return not model.calls_python and (not f.feedback or f.held is not None)
 
+    def step_to(self, here: StepState, end: float) -> StepState | None:
+        """One step to the time `end`; None where Newton's method fails."""
+        rows, _, new = self.run(here, np.array([end]))
+        return new if len(rows) else None
+
     def run(self, here: StepState, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepState]:
         """Steps to the times `ends`, at most LONGEST_RUN of them.
 

@@ -115,6 +115,11 @@ class ImplicitSteps:
         size, most = (float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0)) for x in (change, s.a))
         return replace(s, ahead=s.a + change, h=h) if size <= _RESOLVED * most else s
 
+    def step_to(self, s: StepState, end: float) -> StepState | None:
+        """One step to the time `end`; None where Newton's method fails."""
+        new = self.step(s, end - s.t)
+        return None if new is None else replace(new, t=end)
+
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
         c, model, s = self.scheme, self.model, s.for_step(h)

@@ -5,7 +5,7 @@ Fixed steps run in one kernel wherever nothing between two of them needs Python.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -77,7 +77,8 @@ def _fixed_steps(
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
     k, steps, length = 0, 0, _FIRST_RUN
     while k < len(ends):
-        if FusedSteps.can_run(model, f):
+        in_kernel = FusedSteps.can_run(model, f)
+        if in_kernel:
             next_sample = np.flatnonzero(is_sample[k:])[:1]
             run = min(length, len(ends) - k, *(next_sample + 1).tolist())
             rows, inputs, here = fused.run(here, ends[k : k + run])
@@ -90,7 +91,8 @@ def _fixed_steps(
         else:
             failed = True
         if failed:
-            here, taken = _cut_step(stepper, here, float(ends[k]), duration, steps)
+            one = fused.step_to if in_kernel else stepper.step_to
+            here, taken = _cut_step(stepper.scheme, one, here, float(ends[k]), duration, steps, in_kernel)
             steps += taken
             if wanted[k]:
                 yield _point(stepper, here, steps)
@@ -119,22 +121,31 @@ def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
 
 
 def _cut_step(
-    stepper: ImplicitSteps, here: StepState, end: float, duration: float, steps: int
+    scheme: Scheme,
+    one: Callable[[StepState, float], StepState | None],
+    here: StepState,
+    end: float,
+    duration: float,
+    steps: int,
+    failed: bool,
 ) -> tuple[StepState, int]:
-    """From `here` to `end` in one step, or in as many as Newton's method needs; how many there were."""
+    """From `here` to `end` in one step, unless that has failed already, or in as many as Newton's method needs; how
+    many there were. `one` takes a step to a time."""
     h, taken = end - here.t, 0
+    if failed:
+        h *= 0.25
     while True:
         left = end - here.t
         size = left if h >= left * (1.0 - 1e-9) else h
-        new = stepper.step(here, size)
+        new = one(here, end if size == left else here.t + size)
         if new is None:
             h = 0.25 * size
             if h < _LEAST_STEP * duration:
-                raise _failure(stepper.scheme, here.t, steps + taken, "Newton's method finds no step")
+                raise _failure(scheme, here.t, steps + taken, "Newton's method finds no step")
             continue
         taken += 1
         if size == left:
-            return replace(new, t=end), taken
+            return new, taken
         here, h = new, 2.0 * size
 
 
