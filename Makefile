@@ -38,6 +38,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py
+	$(BENCH)/bin/python benchmarks/single_rods.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) site out build dist
