@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
 
+JETS = np.random.default_rng(4).normal(size=(6, 2))
 GAIN = np.random.default_rng(3).normal(size=(10, 2))
 
 
@@ -40,9 +41,11 @@ ADD = {
     "chamber": lambda r: r.add_chamber("x", "rod", offset=(0.0, 0.01), area=lambda s: 2e-4 * (1 + s)),
     "volume chamber": lambda r: r.add_chamber("x", "rod", offset=(0.005, 0.01), area=2e-4, force="volume"),
     "joint actuator": lambda r: r.add_joint_actuator("x", "tool"),
+    "wrench": lambda r: r.add_wrench_input("x", "rod", s=0.37, directions=JETS, frame="world", position=(0, 0.01, 0)),
+    "follower": lambda r: r.add_wrench_input("x", "tool", directions=JETS[:, 0], position=(0.1, 0, 0.02)),
     "custom actuator": lambda r: r.add_custom_actuator("x", lambda q: GAIN * np.cos(q[3]), size=2),
 }  # fmt: skip
-SIZES = {"joint actuator": 2, "custom actuator": 2}
+SIZES = {"joint actuator": 2, "wrench": 2, "custom actuator": 2}
 every = pytest.mark.parametrize("kind", ADD)
 
 
@@ -72,7 +75,8 @@ def test_every_actuator_is_here():
     for add in ADD.values():
         kinds.add(type(add(robot)))
         robot.actuators.clear()
-    assert kinds == set(Actuator.__subclasses__()) == {Tendon, Chamber, JointActuator, CustomActuator}
+    known = {Tendon, Chamber, JointActuator, WrenchInput, CustomActuator}
+    assert kinds == set(Actuator.__subclasses__()) == known
 
 
 @every
@@ -160,7 +164,7 @@ def test_a_motor_turns_its_own_joint_only():
 
 def test_columns_stand_in_the_order_added():
     """u stacks the inputs in the order the actuators were added, whatever their kinds."""
-    kinds = ["joint actuator", "chamber", "custom actuator", "tendon", "joint actuator", "routed tendon"]
+    kinds = ["joint actuator", "chamber", "custom actuator", "tendon", "wrench", "routed tendon"]
     model = built(*kinds)
     assert model.input_names == ("x0[0]", "x0[1]", "x1", "x2[0]", "x2[1]", "x3", "x4[0]", "x4[1]", "x5")
     q, *_ = state(model)
@@ -171,7 +175,7 @@ def test_columns_stand_in_the_order_added():
 
 def test_coupling():
     """One input drives several actuators by gains and stands where the first of them stood."""
-    kinds = ["joint actuator", "tendon", "chamber", "routed tendon"]
+    kinds = ["joint actuator", "tendon", "chamber", "follower"]
     gains = {"x3": -0.5, "x1": 2.0}
     model = built(*kinds, coupled=gains)
     assert model.input_names == ("x0[0]", "x0[1]", "both", "x2")

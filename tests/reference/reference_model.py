@@ -375,6 +375,8 @@ class ReferenceModel:
             size = {"Tendon": 1, "Chamber": 1, "CustomActuator": getattr(actuator, "size", 1)}
             if tables.kind(actuator) == "JointActuator":
                 size["JointActuator"] = tables.joint_sizes(robot.links[actuator.link].joint)[1]
+            if tables.kind(actuator) == "WrenchInput":
+                size["WrenchInput"] = self._unit_wrenches(actuator).shape[1]
             out.append((name, size[tables.kind(actuator)], {name: 1.0}))
         return out
 
@@ -394,7 +396,22 @@ class ReferenceModel:
             return self._chamber(actuator, q)[:, None]
         if kind == "JointActuator":
             return np.eye(self.nv)[:, self.v_joint[actuator.link]]
+        if kind == "WrenchInput":
+            return self._wrenches(actuator, q)
         return np.asarray(actuator.function(q), dtype=float)
+
+    @staticmethod
+    def _unit_wrenches(actuator):
+        return np.eye(6) if actuator.directions is None else np.reshape(actuator.directions, (6, -1))
+
+    def _wrenches(self, actuator, q):
+        """J'F of a wrench input, F its unit wrenches at the point of application."""
+        g, J, _, _ = self._point(q, None, actuator.link, actuator.s)
+        R = g[:3, :3].T if actuator.frame == "world" else np.eye(3)
+        units = self._unit_wrenches(actuator)
+        moment, force = R @ units[:3], R @ units[3:]
+        arm = np.asarray(actuator.position, dtype=float)
+        return J.T @ np.vstack([moment + np.cross(arm, force.T).T, force])
 
     def path_lengths(self, q):
         """Lengths of the tendons in the order added."""

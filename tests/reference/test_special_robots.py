@@ -70,6 +70,21 @@ def mass_at_rest():
     return robot
 
 
+def wrenches_everywhere():
+    """Controlled wrenches on turned frames, inside a rod, at a clamped base, on a body: some all six, some coupled."""
+    rng = np.random.default_rng(3)
+    robot = body_loads_on_placed_frames()
+    robot.add_link("ball", ls.RigidBody.sphere(0.05, density=500), ls.JointSpherical(), parent="rod", at=0.6)
+    robot.add_link("post", rod())
+    robot.add_wrench_input("six", "frame", position=(0.1, 0, 0.2))
+    robot.add_wrench_input("two", "rod", s=0.37, frame="world", directions=rng.normal(size=(6, 2)))
+    robot.add_wrench_input("none", "post", s=0.0, frame="world")
+    robot.add_wrench_input("in the post", "post", s=0.5, directions=rng.normal(size=6), position=(0, 0.1, 0))
+    robot.add_wrench_input("one", "ball", frame="world", directions=rng.normal(size=6), position=(0.1, 0.2, 0.3))
+    robot.couple_inputs("pair", {"one": 0.5, "in the post": -2.0})
+    return robot
+
+
 def bodies_at_one_frame():
     """A link without a joint on another without one: bodies that share a moving node."""
     robot = ls.Robot("shared")
@@ -87,6 +102,7 @@ ROBOTS = (
     basis_with_gaps,
     paths_from_the_world,
     mass_at_rest,
+    wrenches_everywhere,
     bodies_at_one_frame,
 )
 

@@ -53,6 +53,11 @@ def joint(make, *arguments, **fields):
     return lambda robot: robot.add_link("x", sphere, make(*arguments, **fields))
 
 
+def wrench(**fields):
+    """Adds a wrench input of these fields, called x, on the arm."""
+    return lambda robot: robot.add_wrench_input("x", **({"link": "arm"} | fields))
+
+
 def load(**fields):
     """Adds a point load of these fields, called x, on the arm."""
     return lambda robot: robot.add_point_load("x", **({"link": "arm"} | fields))
@@ -245,6 +250,18 @@ CHECKED = {
     "motor of nothing": (
         lambda robot: robot.add_joint_actuator("x", None),
         "link: must be the name of a link (got None)",
+    ),
+    "wrench on nothing": (wrench(link="leg"), "actuator 'x': link: must be one of the links ['arm', 'base'] (got"),
+    "wrench beyond the rod": (wrench(s=1.5), "actuator 'x': s: must lie in [0, 1] (got 1.5)"),
+    "wrench of five": (wrench(directions=np.eye(5)), "'x': directions: must be a finite matrix of shape (6, n), or"),
+    "wrench of nan": (wrench(directions=[NAN] * 6), "'x': directions: must be a finite matrix of shape (6, n), or"),
+    "wrench of zero": (wrench(directions=np.zeros((6, 1))), "directions: must hold wrenches that are not zero"),
+    "wrench of none": (wrench(directions=np.zeros((6, 0))), "must hold wrenches that are not zero (got [[]"),
+    "wrench in no frame": (wrench(frame="tip"), "actuator 'x': frame: must be one of ('body', 'world') (got 'tip')"),
+    "wrench at two": (wrench(position=(0, 1)), "actuator 'x': position: must be a finite 3-vector (got (0, 1))"),
+    "wrench coupled": (
+        lambda robot: (robot.add_wrench_input("six", "arm"), robot.couple_inputs("both", {"six": 1.0})),
+        "input 'both' > six: must have one input of its own (got 6)",
     ),
     "custom actuator": (
         lambda robot: robot.add_custom_actuator("x", np.eye(2)),

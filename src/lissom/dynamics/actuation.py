@@ -1,4 +1,4 @@
-"""Tendons, chambers, motors and user actuators: generalised forces B(q) u.
+"""Tendons, chambers, motors, wrenches and user actuators: generalised forces B(q) u.
 
     L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
     B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
@@ -125,6 +125,29 @@ def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.
             s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
 
 
+@wp.func
+def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
+    """Moment and force of controlled wrench j, and its point of application, in the base frame."""
+    k = t.wrench_node[j]
+    size = channel[i, t.wrench_channel[j]]
+    m = size * se3.angular(t.wrench_unit[j])
+    f = size * se3.linear(t.wrench_unit[j])
+    if t.wrench_is_body[j] != 0:
+        m = s.node[i, k].R * m
+        f = s.node[i, k].R * f
+    return m, f, s.node[i, k].p + s.node[i, k].R * t.wrench_position[j]
+
+
+@wp.func
+def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64, origin: vec3):
+    """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
+    add_segment_wrenches(t, s, i, channel, sign, origin)
+    for j in range(t.wrench_channel.shape[0]):
+        m, f, x = input_wrench(t, s, i, j, channel)
+        k = t.wrench_node[j]
+        s.node[i, k].F = s.node[i, k].F - sign * se3.join(m + wp.cross(x, f), f)
+
+
 @wp.kernel
 def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int):
     i = first + wp.tid()
@@ -141,7 +164,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
         unit[i, c] = so3.ONE
         for k in range(t.n_dynamic):
             s.node[i, k].F = vec6()
-        add_segment_wrenches(t, s, i, unit, -so3.ONE, origin)
+        add_channel_wrenches(t, s, i, unit, -so3.ONE, origin)
         project(t, s, i, tau)
         add_path_forces(t, i, q, unit, so3.ONE, tau)
         for j in range(t.nv):

@@ -1,4 +1,4 @@
-"""Derivatives of the generalised force of tendons and chambers, inside kernels.
+"""Derivatives of the generalised force of tendons, chambers and controlled wrenches, inside kernels.
 
     inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (1)
     straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (2)
@@ -7,7 +7,10 @@ What the recursion needs of (2) is the change of −F_ext beyond that of a wrenc
 
     H_aa = −[x_a^; 1] (f^ [1, 0] − K [−x_a^, 1]),   H_ab = −[x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)   (3)
 
-and at the other end the same with −f for f.
+and at the other end the same with −f for f. A wrench (m; f) at x that is fixed in the world has
+
+    H = −[[x^ f^ + m^, 0], [f^, 0]],   one that turns with its node none                                   (4)
+
 Source: Mathew 2025 (D63) for (1), with the opposite sign of u.
 """
 
@@ -18,7 +21,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.dynamics.actuation import path_tangent, segment_end, strain_at
+from lissom.dynamics.actuation import input_wrench, path_tangent, segment_end, strain_at
 from lissom.dynamics.column_products import add_point_block
 from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.scratch import Scratch
@@ -80,6 +83,17 @@ def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin
             H[i, a] = H[i, a] + at_point(x_a, K, -C)
         if b >= 0:
             H[i, b] = H[i, b] + at_point(x_b, K, C)
+
+
+@wp.func
+def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin: vec3, H: wp.array2d(dtype=mat6)):
+    """(3) of the straight pieces and (4) of the controlled wrenches into H of their nodes."""
+    add_segment_stiffness(t, s, i, channel, origin, H)
+    for j in range(t.wrench_channel.shape[0]):
+        if t.wrench_is_body[j] == 0:
+            m, f, x = input_wrench(t, s, i, j, channel)
+            k = t.wrench_node[j]
+            H[i, k] = H[i, k] - se3.block(so3.hat(x) * so3.hat(f) + so3.hat(m), mat3(), so3.hat(f), mat3())
 
 
 @wp.func

@@ -22,8 +22,8 @@ import warp as wp
 
 from lissom.dynamics import scratch, sweeps
 from lissom.dynamics.actuation import (
+    add_channel_wrenches,
     add_path_forces,
-    add_segment_wrenches,
     channel_forces,
     custom_actuation,
     warn_of_pushing,
@@ -89,7 +89,7 @@ def residual_force(
     origin = sweeps.base_origin(t, q, i)
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, 1)
-    add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
+    add_channel_wrenches(t, s, i, channel, so3.ONE, origin)
     add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
     project(t, s, i, tau)
     elastic_force(t, i, q, v, tau)

@@ -31,8 +31,8 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.actuation import add_segment_wrenches, channel_forces, custom_actuation
-from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness
+from lissom.dynamics.actuation import add_channel_wrenches, channel_forces, custom_actuation
+from lissom.dynamics.actuation_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.dynamics.bordered import LoopRows, with_loops
 from lissom.dynamics.column_tables import Matrix, column_width
 from lissom.dynamics.configuration import integrate
@@ -86,13 +86,13 @@ def residual_derivatives_kernel(
     origin = sweeps.base_origin(t, q, i)
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[1])
-    add_segment_wrenches(t, s, i, channel, so3.ONE, origin)
+    add_channel_wrenches(t, s, i, channel, so3.ONE, origin)
     add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
     columns.clear_rows(t.nv, b.x.width, i, dq)
     columns.clear_rows(t.nv, b.x.width, i, dv)
     columns.clear_rows(t.nv, b.x.width, i, da)
     derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), origin, load[i], terms[1])
-    add_segment_stiffness(t, s, i, channel, origin, b.H)
+    add_channel_stiffness(t, s, i, channel, origin, b.H)
     add_loop_stiffness(t, s, i, loops.force, origin, b.H)
     acc_base = se3.join(vec3(), -G)
     loop_rates(t, s, i, acc_base, origin, loops.rate, loops.turn)

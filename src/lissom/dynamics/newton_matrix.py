@@ -22,7 +22,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
-from lissom.dynamics.actuation_derivatives import add_path_derivatives, add_segment_stiffness, segment_coupling
+from lissom.dynamics.actuation_derivatives import add_channel_stiffness, add_path_derivatives, segment_coupling
 from lissom.dynamics.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
 from lissom.dynamics.column_products import add_cross_product, add_weighted_products
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
@@ -161,7 +161,7 @@ def make_newton_matrix(
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
     respond_to_surroundings(t, s, i, origin, gravity, load, 1, b.H)
-    add_segment_stiffness(t, s, i, channel, origin, b.H)
+    add_channel_stiffness(t, s, i, channel, origin, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, origin, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step

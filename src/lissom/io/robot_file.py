@@ -14,7 +14,7 @@ from lissom.errors import ModelError
 from lissom.io.document import document
 from lissom.io.schema import Document
 from lissom.io.yaml_text import Source, dump, parse
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
 from lissom.robot.checks import fail
 from lissom.robot.robot import Robot
 
@@ -128,6 +128,9 @@ def _add_actuator(robot: Robot, item: Actuator) -> None:
                           force=item.force)  # fmt: skip
     elif isinstance(item, JointActuator):
         robot.add_joint_actuator(item.name, item.link)
+    elif isinstance(item, WrenchInput):
+        robot.add_wrench_input(item.name, item.link, s=item.s, directions=item.directions, frame=item.frame,
+                               position=item.position)  # fmt: skip
     elif isinstance(item, CustomActuator):
         robot.add_custom_actuator(item.name, item.function, size=item.size)
 

@@ -212,6 +212,7 @@ def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
     return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields)
 
 
+_wrench_kinds = {"name": str, "link": str, "s": float, "frame": str, "directions": Constant, "position": Constant}
 _optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
 Actuator = _one_of(
     {
@@ -224,6 +225,7 @@ Actuator = _one_of(
             **(_stretch | {"offset": (FunctionOfS, None)}),
         ),
         "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(str, ...)),
+        "WrenchInput": _class(actuators.WrenchInput, _wrench_kinds),
         "CustomActuator": _actuator("CustomActuator", _custom, matrix=(Constant, ...)),
     },
 )

@@ -1,4 +1,7 @@
-"""Tables of tendons, chambers, motors and the inputs that drive them."""
+"""Tables of tendons, chambers, motors, wrenches and the inputs that drive them.
+
+A tendon and a chamber have one channel, a wrench input has one for each of its inputs.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from lissom.robot.actuators import (
     JointActuator,
     PathRod,
     Tendon,
+    WrenchInput,
     offset_function,
     offset_slope,
 )
@@ -23,15 +27,21 @@ from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 
 Point = Callable[[str | None, float, Any], tuple[int, np.ndarray]]
+Anchor = Callable[[str, float], tuple[int, np.ndarray]]
 
 
-def actuation_tables(robot: Robot, rods: dict[str, RodTable], point: Point, v_start: list[int]) -> dict[str, Any]:
-    """Every table of Model that concerns actuation; `point` places a point of a path on a node."""
-    channels = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber)]
+def actuation_tables(
+    robot: Robot, rods: dict[str, RodTable], point: Point, anchor: Anchor, v_start: list[int]
+) -> dict[str, Any]:
+    """Every table of Model that concerns actuation; `point` and `anchor` place points and frames on nodes."""
+    owners = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber | WrenchInput)]
+    channels = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
     rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
     segments: list[tuple[int, Any, Any]] = []
     for channel, actuator in enumerate(channels):
         where = f"actuator {actuator.name!r}"
+        if isinstance(actuator, WrenchInput):
+            continue
         for item in actuator.path if isinstance(actuator, Tendon) else (actuator.path,):
             if isinstance(item, PathRod):
                 for s, row in _rod_rows(robot, actuator, item, channel, where):
@@ -43,9 +53,38 @@ def actuation_tables(robot: Robot, rods: dict[str, RodTable], point: Point, v_st
         "segment_channel": np.array([channel for channel, _, _ in segments], dtype=np.int32),
         "segment_node": np.array([(a[0], b[0]) for _, a, b in segments], dtype=np.int32).reshape(-1, 2),
         "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
+        **_wrench_tables(channels, anchor),
         "channel_names": tuple(actuator.name for actuator in channels),
         "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in channels], dtype=bool),
         **_inputs(robot, [actuator.name for actuator in channels], v_start),
+    }
+
+
+def _wrench_tables(channels: list[Tendon | Chamber | WrenchInput], anchor: Anchor) -> dict[str, Any]:
+    """Channel, node, unit wrench and point of application of the wrench inputs; those on what the world holds move
+    nothing and are left out. A wrench that turns with its body is given in the axes of the node."""
+    rows: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
+    units = ["tension [N]" if isinstance(actuator, Tendon) else "pressure [Pa]" for actuator in channels]
+    names = [actuator.name for actuator in channels]
+    for channel, actuator in enumerate(channels):
+        if not isinstance(actuator, WrenchInput):
+            continue
+        unit = actuator.columns("directions")[:, channel - names.index(actuator.name)]
+        parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
+        units[channel] = parts[0] if len(parts) == 1 else "input"
+        node, G = anchor(actuator.link, actuator.s)
+        in_body = actuator.frame == "body"
+        turned = np.concatenate([G[:3, :3] @ unit[:3], G[:3, :3] @ unit[3:]]) if in_body else unit
+        position = G[:3, 3] + G[:3, :3] @ np.asarray(actuator.position, dtype=np.float64)
+        if node >= 0:
+            rows.append((channel, node, turned, position, in_body))
+    return {
+        "wrench_channel": np.array([row[0] for row in rows], dtype=np.int32),
+        "wrench_node": np.array([row[1] for row in rows], dtype=np.int32),
+        "wrench_unit": np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 6),
+        "wrench_position": np.array([row[3] for row in rows], dtype=np.float64).reshape(-1, 3),
+        "wrench_is_body": np.array([row[4] for row in rows], dtype=np.int32),
+        "channel_units": tuple(units),
     }
 
 
@@ -142,8 +181,8 @@ def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> dict[str, 
                 gains[k, column] = gain
             custom.append((actuator, gains))
         else:
-            for column, gain in columns[name]:
-                channel_gain[channels.index(name), column] += gain
+            for k, (column, gain) in enumerate(columns[name]):
+                channel_gain[channels.index(name) + k, column] += gain
     return {
         "nu": len(names),
         "input_names": tuple(names),

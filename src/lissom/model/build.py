@@ -212,11 +212,12 @@ class _Assembly:
     def model(self) -> Model:
         """Order the nodes, those that carry or hold up something first, and freeze everything."""
         robot = self.robot
-        actuation = actuation_tables(robot, self.rods, self.point, self.v_start)
+        actuation = actuation_tables(robot, self.rods, self.point, self.anchor, self.v_start)
         frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
         pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
         pulled += [node for ends in self.ends for node, _ in ends]
         pulled += self.world.pulled() + [node for node, _ in (*self.wet, *self.tails)]
+        pulled += [int(n) for n in actuation["wrench_node"]]
         order, rank, dynamic = _order(self.nodes, pulled)
         nodes = [self.nodes[old] for old in order]
         for node in nodes:
@@ -225,7 +226,8 @@ class _Assembly:
         def moved(frame: Frame) -> Frame:
             return int(rank[frame[0]]), frame[1]
 
-        actuation["segment_node"] = rank[actuation["segment_node"]].astype(np.int32)
+        for table in ("segment_node", "wrench_node"):
+            actuation[table] = rank[actuation[table]].astype(np.int32)
         parents = [robot.links[name].parent for name in self.names]
         called = self.world.called
         return Model(

@@ -42,7 +42,10 @@ class Model:
         hinge are those of robot.loops.Closure. row_direction (n, 6) Φ⊥ᵀ and row_is_hinge, row by row.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
         segment_*: straight pieces of tendons between two points (node, position).
-        channel_gain (n_channels, nu): tensions and chamber pressures from u; joint_gain (nv, nu): joint forces from u;
+        wrench_*: controlled wrenches: channel, node, wrench per unit (6,) and point (3,) in the node, whether it turns
+        with the node.
+        channel_gain (n_channels, nu): tensions, chamber pressures and sizes of wrenches from u, channel_units what they
+        are; joint_gain (nv, nu): joint forces from u;
         custom_actuators: (function, (size, nu) gain) pairs.
     """
 
@@ -128,7 +131,13 @@ class Model:
     segment_channel: np.ndarray
     segment_node: np.ndarray
     segment_position: np.ndarray
+    wrench_channel: np.ndarray
+    wrench_node: np.ndarray
+    wrench_unit: np.ndarray
+    wrench_position: np.ndarray
+    wrench_is_body: np.ndarray
     channel_names: tuple[str, ...]
+    channel_units: tuple[str, ...]
     channel_is_tendon: np.ndarray
     channel_gain: np.ndarray
     joint_gain: np.ndarray

@@ -133,6 +133,11 @@ class Tables:
     segment_channel: wp.array(dtype=wp.int32)
     segment_node: wp.array2d(dtype=wp.int32)
     segment_position: wp.array2d(dtype=vec3)
+    wrench_channel: wp.array(dtype=wp.int32)
+    wrench_node: wp.array(dtype=wp.int32)
+    wrench_unit: wp.array(dtype=vec6)
+    wrench_position: wp.array(dtype=vec3)
+    wrench_is_body: wp.array(dtype=wp.int32)
     channel_gain: wp.array2d(dtype=wp.float64)
     joint_gain: wp.array2d(dtype=wp.float64)
 

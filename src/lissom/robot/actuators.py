@@ -1,4 +1,4 @@
-"""What drives a robot: tendons, chambers, joint actuators and a user's own. Each owns one or more inputs."""
+"""What drives a robot: tendons, chambers, motors, wrenches and a user's own. Each owns one or more inputs."""
 
 from __future__ import annotations
 
@@ -148,6 +148,44 @@ class JointActuator(Actuator):
 
     def check(self, where: str) -> None:
         checks.require(isinstance(self.link, str), f"{where}: link", "must be the name of a link", self.link)
+
+
+@final
+@dataclass(frozen=True)
+class WrenchInput(Actuator):
+    """Controlled wrench at a point of a link: (moment; force) = directions · u.
+
+    Args:
+        link: name of the link.
+        s: abscissa on a rod.
+        directions: wrench (moment; force) per unit of each input, shape (6, n) or (6,) for one; None: the six
+            components themselves, u = (moment [N·m]; force [N]).
+        frame: "body": components that turn with the section; "world": fixed in the world.
+        position: point of application in the frame of the link at s, shape (3,) [m].
+    """
+
+    link: str
+    s: float = 1.0
+    directions: Any = None
+    frame: str = "body"
+    position: Any = (0.0, 0.0, 0.0)
+
+    def check(self, where: str) -> None:
+        checks.abscissa(self.s, f"{where}: s")
+        columns = self.columns(where)
+        empty = not columns.size or bool((columns == 0.0).all(axis=0).any())
+        checks.require(not empty, f"{where}: directions", "must hold wrenches that are not zero", self.directions)
+        frames = ("body", "world")
+        checks.require(self.frame in frames, f"{where}: frame", f"must be one of {frames}", self.frame)
+        checks.array(self.position, (3,), f"{where}: position", "must be a finite 3-vector")
+
+    def columns(self, where: str) -> np.ndarray:
+        """`directions` as a matrix (6, n)."""
+        if self.directions is None:
+            return np.eye(6)
+        one = np.ndim(self.directions) == 1
+        rule = "must be a finite matrix of shape (6, n), or (6,) for one input"
+        return checks.array(self.directions, (6,) if one else (6, -1), f"{where}: directions", rule).reshape(6, -1)
 
 
 @final

@@ -18,6 +18,7 @@ from lissom.robot.actuators import (
     PathPoint,
     PathRod,
     Tendon,
+    WrenchInput,
 )
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.contacts import Contact
@@ -154,6 +155,19 @@ class Robot:
     def add_joint_actuator(self, name: str, link: str) -> JointActuator:
         """Add a motor on the joint of a link; one input for each velocity coordinate."""
         return self._add_actuator("joint actuator", JointActuator(name, link))
+
+    def add_wrench_input(
+        self,
+        name: str,
+        link: str,
+        *,
+        s: float = 1.0,
+        directions: Any = None,
+        frame: str = "body",
+        position: Any = (0.0, 0.0, 0.0),
+    ) -> WrenchInput:
+        """Add a controlled wrench at a point of a link, such as a propeller or a thruster; see WrenchInput."""
+        return self._add_actuator("wrench input", WrenchInput(name, link, s, directions, frame, position))
 
     def add_custom_actuator(self, name: str, function: Any, *, size: int = 1) -> CustomActuator:
         """Add a generalised actuation B(q) of your own; see CustomActuator."""
@@ -331,6 +345,8 @@ class Robot:
         if isinstance(actuator, JointActuator):
             link = self._check_link(actuator.link, f"{where}: link")
             checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
+        elif isinstance(actuator, WrenchInput):
+            self._check_link(actuator.link, f"{where}: link")
         path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
         for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
             here = f"{where} > path[{k}]: link"
@@ -372,6 +388,8 @@ class Robot:
         """Number of inputs of an actuator."""
         if isinstance(actuator, JointActuator):
             return self.links[actuator.link].joint.nv
+        if isinstance(actuator, WrenchInput):
+            return actuator.columns(f"actuator {actuator.name!r}").shape[1]
         return actuator.size if isinstance(actuator, CustomActuator) else 1
 
 

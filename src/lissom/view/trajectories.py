@@ -64,7 +64,7 @@ def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
     kinds = _joint_force_kinds(model)
     for k in range(model.nu):
         used = np.flatnonzero(model.channel_gain[:, k])
-        found = {"tension [N]" if model.channel_is_tendon[c] else "pressure [Pa]" for c in used}
+        found = {model.channel_units[c] for c in used}
         found |= {kinds[int(j)] for j in np.flatnonzero(model.joint_gain[:, k])}
         found |= {"input" for _, gain in model.custom_actuators if gain[:, k].any()}
         groups.setdefault(found.pop() if len(found) == 1 else "input", []).append(k)
