@@ -27,6 +27,7 @@ import lissom as ls
 from lissom.dynamics import workspace
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.integration.bdf import StateDerivative
+from lissom.integration.controllers import control_law
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 
@@ -68,9 +69,10 @@ def numerical_jacobian(model: ls.Model, q: np.ndarray, v: np.ndarray, a: np.ndar
 
 def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, float]:
     """Inside the time loop [µs]: a step with a new matrix, a step with a kept one, and a full Newton iteration."""
-    f = StateDerivative(model, lambda t, q, v: u, feedback=False)
+    f = StateDerivative(model, control_law(model, u, None, None))
     scheme = ls.generalized_alpha()
-    start = ImplicitSteps(model, f, scheme, 1e-6, 1e-8, True).start(model.neutral(), np.zeros(model.nv), None)
+    rest, nothing = (model.neutral(), np.zeros(model.nv)), np.zeros(0)
+    start = ImplicitSteps(model, f, scheme, 1e-6, 1e-8, True).start(*rest, nothing, None)
     fused = FusedSteps(model, f, scheme, 1e-6, 1e-8, False)
     _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
     ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)

@@ -88,6 +88,7 @@ _PUBLIC = {
     "statics.tangent_stiffness": ("tangent_stiffness",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.simulate": ("simulate",),
+    "integration.controllers": ("Controller",),
     "integration.inputs": ("Samples",),
     "integration.trajectory": ("Statistics", "Trajectory"),
     "integration.energy_balance": ("EnergyBalance", "energy_balance"),

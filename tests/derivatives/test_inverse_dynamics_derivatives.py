@@ -7,6 +7,7 @@ from robots import build, random_rigid_tree, random_state, random_tree
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.integration.bdf import StateDerivative
+from lissom.integration.controllers import control_law
 
 TIME = 0.3
 SEEDS = range(50)
@@ -87,7 +88,7 @@ def test_jacobian_of_the_state_derivative(seed):
     robot = random_rigid_tree(seed)  # rigid, so that M is well conditioned and differences are sharp
     model = robot.build()
     q, v, _, u = random_state(robot, seed)
-    f = StateDerivative(model, lambda t, q, v: u, feedback=False)
+    f = StateDerivative(model, control_law(model, u, None, None))
     x = np.concatenate([q, v])
     size, rate = len(x), np.zeros(len(x))
     f(TIME, x, rate)

@@ -39,7 +39,7 @@ WRONG = {
                 "u: expected samples of shape (n, 1), got (1, 2)"),
     "controller wrong": ({"controller": lambda t, q, v: [1.0, 2.0]}, ls.ShapeError,
                          "controller at t=0: expected shape (1,), got (2,)"),
-    "controller is none": ({"controller": 3.0}, ls.ModelError, "controller: must be a function of (t, q, v) (got 3.0)"),
+    "controller is none": ({"controller": 3.0}, ls.ModelError, "controller: must be a function of (t, q, v) or an"),
     "both": ({"u": [1.0], "controller": lambda t, q, v: [1.0]}, ls.ModelError, "controller: give u or a controller"),
     "period zero": ({"controller": lambda t, q, v: [1.0], "period": 0.0}, ls.ModelError,
                     "period: must be > 0 (got 0.0)"),

@@ -8,7 +8,7 @@ from dynamics.small_robots import describe_pendulum, describe_rod, mixed, pendul
 
 import lissom as ls
 
-ARRAYS = ("t", "q", "v", "a", "u", "multipliers")
+ARRAYS = ("t", "q", "v", "a", "u", "multipliers", "z")
 
 
 def motion_of(model, lead=()):
@@ -46,6 +46,17 @@ def test_files_come_back_exactly(tmp_path, kind, build, as_text):
     path = tmp_path / f"motion.{kind}"
     motion.save(str(path) if as_text else path)
     assert same(motion, ls.Trajectory.load(str(path) if as_text else path))
+
+
+@pytest.mark.parametrize("kind", ["npz", "csv"])
+def test_the_state_of_a_controller_comes_back(tmp_path, kind):
+    """z is a part of the files, under names of its own."""
+    law = ls.Controller(lambda t, q, v, z: z[:1], lambda t, q, v, z: [q[0], z[0] / 3], [0.1, np.pi])
+    motion = ls.simulate(pendulum(), 0.05, [0.3], controller=law)
+    motion.save(tmp_path / f"motion.{kind}")
+    assert motion.z.shape == (len(motion.t), 2) and np.ptp(motion.z, axis=0).all()
+    assert same(motion, ls.Trajectory.load(tmp_path / f"motion.{kind}"))
+    assert kind == "npz" or (tmp_path / "motion.csv").read_text().splitlines()[0].endswith("z0,z1")
 
 
 def test_one_row(tmp_path):

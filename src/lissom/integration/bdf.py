@@ -1,7 +1,8 @@
 """Adaptive stiff integration by SUNDIALS CVODE.
 
 The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is that of this state
-derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). Coordinates with a
+derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). The state z of a controller
+that acts continuously is part of it, x = (q, v, z). Coordinates with a
 prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
 """
 
@@ -22,6 +23,7 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.errors import ConvergenceError
+from lissom.integration.controllers import ControlLaw
 from lissom.model.model import Model
 
 _MAX_STEPS = 200_000
@@ -42,13 +44,15 @@ def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.
 
 @final
 class StateDerivative:
-    """ẋ = f(t, x) and its Jacobian for x = (q, v), in the form CVODE asks for; counts its evaluations."""
+    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), in the form CVODE asks for; counts its evaluations.
 
-    def __init__(
-        self, model: Model, law: Callable[[float, np.ndarray, np.ndarray], np.ndarray], feedback: bool
-    ) -> None:
-        self.model, self.law, self.feedback = model, law, feedback
+    z is there under a controller with a state that acts continuously. A sampled one keeps its own, `held_z`.
+    """
+
+    def __init__(self, model: Model, law: ControlLaw) -> None:
+        self.model, self.law = model, law
         self.held: np.ndarray | None = None
+        self.held_z = self.next_z = law.start
         self.pull = PULL if model.n_rows else 0.0
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
@@ -57,39 +61,57 @@ class StateDerivative:
         q_scale = np.ones(model.nq)
         on_q = model.dof_q >= 0
         q_scale[model.dof_q[on_q]] = scale[on_q]
-        self.scale = np.concatenate([q_scale, scale])
+        self.scale = np.concatenate([q_scale, scale, np.ones(len(law.carried))])
 
-    def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    @property
+    def is_feedback(self) -> bool:
+        """Whether the inputs follow the state at this moment, rather than time or a sample."""
+        return self.law.is_feedback and self.held is None
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q with unit quaternions, v and z of a state."""
+        nq, nv = self.model.nq, self.model.nv
+        return unit_quaternions(self.model, x[:nq]), x[nq : nq + nv].copy(), x[nq + nv :].copy()
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The inputs now: held by a sampled controller, or asked for."""
-        return self.law(t, q, v) if self.held is None else self.held
+        return self.law.inputs(t, q, v, z) if self.held is None else self.held
+
+    def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """(u, z) of a point to hand out; under a sampled controller the u that is held and the z that gave it."""
+        return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
+
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Take the sample that is due, (2) of controllers: u is held from now on, and z moves on for the next."""
+        z = self.held_z = self.next_z
+        self.held = self.law.inputs(t, q, v, z)
+        if len(z):
+            self.next_z = z + self.law.period * self.law.rate(t, q, v, z)
 
     def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
-        """f at one time for states (n, nq + nv)."""
-        model = self.model
-        q, v = on_motion(model, t, x[:, : model.nq], x[:, model.nq :])
-        if self.held is not None:
-            u = self.held
-        elif self.feedback:
-            u = np.array([self.law(t, unit_quaternions(model, a), b.copy()) for a, b in zip(q, v)])
-        else:
-            u = self.law(t, q[0], v[0])
+        """f at one time for states (n, nq + nv + nz), under continuous feedback."""
+        model, law, end = self.model, self.law, self.model.nq + self.model.nv
+        q, v = on_motion(model, t, x[:, : model.nq], x[:, model.nq : end])
+        z = x[:, end:]
+        seen = list(zip(unit_quaternions(model, q), v, z))
+        u = np.array([law.inputs(t, *row) for row in seen])
         w = run_forward_dynamics(model, q, v, u, t, self.pull)
         raise_if_massless(model, w)
-        return np.concatenate([w.host["q_dot"], w.host["a"]], axis=1)
+        z_dot = np.array([law.rate(t, *row) for row in seen]) if z.shape[1] else z
+        return np.concatenate([w.host["q_dot"], w.host["a"], z_dot], axis=1)
 
     def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """f of one state into `out`, by the shortest way."""
-        model, nq = self.model, self.model.nq
-        q, v = on_motion(model, t, x[:nq], x[nq:])
-        if self.held is not None:
-            u = self.held
-        elif self.feedback:
-            u = self.law(t, unit_quaternions(model, q), v.copy())
-        else:
-            u = self.law(t, q, v)
+        model, nq, end = self.model, self.model.nq, self.model.nq + self.model.nv
+        q, v = on_motion(model, t, x[:nq], x[nq:end])
+        z = x[end:]
+        seen = unit_quaternions(model, q) if self.is_feedback else q
+        u = self.inputs(t, seen, v, z)
         w = run_forward_dynamics(model, q, v, u, t, self.pull)
         raise_if_massless(model, w)
-        out[:nq], out[nq:] = w.host["q_dot"][0], w.host["a"][0]
+        out[:nq], out[nq:end] = w.host["q_dot"][0], w.host["a"][0]
+        if len(z):
+            out[end:] = self.law.rate(t, seen, v, z)
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
@@ -108,7 +130,7 @@ class StateDerivative:
         """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest."""
         self.jacobians += 1
         try:
-            if self.feedback and self.held is None:
+            if self.is_feedback:
                 step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
                 rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
                 out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
@@ -123,7 +145,7 @@ class StateDerivative:
         model, nq, nv = self.model, self.model.nq, self.model.nv
         q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
         a = rate[nq:]
-        u = self.law(t, q, v) if self.held is None else self.held
+        u = self.inputs(t, q, v, x[nq + nv :])
         answer = self._response(t, q, v, a, u)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
@@ -154,20 +176,25 @@ def integrate_bdf(
     largest_step: float | None,
     project: bool = True,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
 
     Raises:
         ConvergenceError: at which time CVODE stopped and what to try, without a partial result.
     """
-    x, t, steps = x0, 0.0, 0
-    f.held = f.law(0.0, *_split(model, x)) if np.isfinite(period) else None
-    yield t, x, f.inputs(t, *_split(model, x)), steps
+    x, t, steps, size = x0, 0.0, 0, model.nq + model.nv
+
+    def point(t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
+        return float(t), x[:size], f.shown(float(t), *f.split(x)), steps
+
+    if np.isfinite(period):
+        f.sample(0.0, *f.split(x)[:2])
+    yield point(t, x)
     wanted = iter(times[1:] if times is not None else ())
     target = next(wanted, None)
     sample = 1
     if len(x) == 0:  # nothing moves, and CVODE takes no empty state
         for t in times[1:] if times is not None else (duration,):
-            yield float(t), x, f.inputs(float(t), *_split(model, x)), steps
+            yield point(t, x)
         return
     while t < duration:
         stop = min(duration, sample * period)
@@ -176,7 +203,8 @@ def integrate_bdf(
             found = _at_once(f, solver, t, x, stop)
             if found is not None:
                 steps += len(found[0])
-                yield *found, np.array([f.inputs(at, *_split(model, row)) for at, row in zip(*found)]), steps
+                at, rows = found
+                yield at, rows[:, :size], np.array([f.shown(t, *f.split(row)) for t, row in zip(at, rows)]), steps
                 return
             solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
         _guarded(f, t, steps, solver.init_step, t, x)
@@ -191,17 +219,17 @@ def integrate_bdf(
                 raise _failure(t, steps, f"more than {_MAX_STEPS} steps")
             x = np.array(result.y, dtype=np.float64).reshape(-1, len(x0))[-1]
             if times is None:
-                yield t_new, x, f.inputs(t_new, *_split(model, x)), steps
+                yield point(t_new, x)
             while target is not None and target <= t_new:
                 at = x
                 if target < t_new:
                     inside = _guarded(f, t, steps, solver.step, target, method="normal")
                     at = np.array(inside.y, dtype=np.float64).reshape(-1, len(x0))[-1]
-                yield float(target), at, f.inputs(float(target), *_split(model, at)), steps
+                yield point(target, at)
                 target = next(wanted, None)
             t = t_new
         if np.isfinite(period) and t < duration:
-            f.held = f.law(t, *_split(model, x))
+            f.sample(t, *f.split(x)[:2])
             sample += 1
 
 
@@ -227,10 +255,6 @@ def _solver(f: StateDerivative, rtol: float, atol: float, largest: float, least:
     options = {"rtol": rtol, "atol": atol, "max_step": largest, "min_step": min(least, largest)}
     options["max_num_steps"] = _MAX_STEPS
     return CVODE(f, jacfn=f.jacobian, **options)
-
-
-def _split(model: Model, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    return unit_quaternions(model, x[: model.nq]), x[model.nq :].copy()
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:

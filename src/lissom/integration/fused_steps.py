@@ -270,7 +270,7 @@ class FusedSteps:
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
         """Whether nothing but the inputs of given times comes from Python."""
-        return not model.calls_python and (not f.feedback or f.held is not None)
+        return not model.calls_python and not f.is_feedback
 
     def step_to(self, here: StepState, end: float) -> StepState | None:
         """One step to the time `end`; None where Newton's method fails."""
@@ -281,7 +281,7 @@ class FusedSteps:
         """Steps to the times `ends`, at most LONGEST_RUN of them.
 
         Returns:
-            rows (q, v, a, λ), or (q, v) where a and λ follow from these, and inputs at those of the times that were
+            rows (q, v, a, λ), or (q, v) where a and λ follow from these, and (u, z) at those of the times that were
             reached, and the last state; fewer rows than times mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
@@ -293,8 +293,8 @@ class FusedSteps:
         for name in ("q", "v", "a", "ahead", "force"):
             host[name][0] = getattr(here, name)
         times = ends.tolist()
-        inputs = np.array([self.f.inputs(t, here.q, here.v) for t in times]).reshape(n, model.nu)
-        host["inputs"][:n] = inputs
+        shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
+        host["inputs"][:n] = shown[:, : model.nu]
         if model.n_load_rows:
             varying = model.load_varies
             host["load"][:n] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
@@ -308,9 +308,9 @@ class FusedSteps:
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
             w.user = None
-            return rows[:, : model.nq + model.nv], inputs[:0], here
+            return rows[:, : model.nq + model.nv], shown[:0], here
         nq, nv = model.nq, model.nv
         q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
         end = (x[-1].copy() for x in (q, v, a, ahead))
-        w.user, self.last = self, StepState(times[done - 1], *end, float(h[done - 1]), force[-1].copy())
-        return np.hstack([q, v] if self.project else [q, v, a, force]), inputs[:done], self.last
+        w.user, self.last = self, StepState(times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z)
+        return np.hstack([q, v] if self.project else [q, v, a, force]), shown[:done], self.last

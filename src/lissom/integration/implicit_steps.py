@@ -37,6 +37,7 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.integration.bdf import StateDerivative, on_motion
+from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
@@ -77,29 +78,29 @@ class ImplicitSteps:
     def __init__(
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
-        self.model, self.f, self.scheme = model, f, scheme
+        self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.held = model.motion_dof
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.factors: tuple[float, StepMatrix] | None = None
         self.doubt = 0  # of the kept matrix: 1 after a step that had no use for it, more after two in a row
 
-    def start(self, q: np.ndarray, v: np.ndarray, h: float | None) -> StepState:
+    def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
         q, v = on_motion(self.model, 0.0, q, v)
-        a, force = self._acceleration(0.0, q, v)
-        s = StepState(0.0, q, v, a, a, 0.0, force)
+        a, force = self._acceleration(0.0, q, v, z)
+        s = StepState(0.0, q, v, a, a, 0.0, force, z)
         return self._consistent(s, h) if self.model.n_rows and h is not None else s
 
     def sampled(self, s: StepState) -> StepState:
         """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
-        self.f.held = self.f.law(s.t, s.q, s.v)
-        a, force = self._acceleration(s.t, s.q, s.v)
+        self.f.sample(s.t, s.q, s.v)
+        a, force = self._acceleration(s.t, s.q, s.v, s.z)
         return replace(s, a=a, ahead=a, h=0.0, force=force)
 
-    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forward dynamics of a state, and the forces of loops."""
-        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(t, q, v)[None], t)
+        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(t, q, v, z)[None], t)
         raise_if_massless(self.model, w)
         w.raise_for_status()
         return w.host["a"][0].copy(), w.host["force"][0].copy()
@@ -107,10 +108,11 @@ class ImplicitSteps:
     def _consistent(self, s: StepState, h: float) -> StepState:
         """The start with â ahead of a by its lead times da/dt, without which multipliers begin with an error of first
         order; where a step of h does not resolve da/dt, â stays at a."""
-        part, later = 1e-3 * h, []
+        part, later, rate = 1e-3 * h, [], self.f.law.rate(s.t, s.q, s.v, s.z)
         for ahead in (part, 2.0 * part):
             q = integrate(self.model, s.q, ahead * s.v + 0.5 * ahead**2 * s.a)
-            later.append(self._acceleration(ahead, *on_motion(self.model, ahead, q, s.v + ahead * s.a))[0])
+            q, v = on_motion(self.model, ahead, q, s.v + ahead * s.a)
+            later.append(self._acceleration(ahead, q, v, s.z + ahead * rate)[0])
         change = self.scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * s.a) / (2.0 * part)
         size, most = (float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0)) for x in (change, s.a))
         return replace(s, ahead=s.a + change, h=h) if size <= _RESOLVED * most else s
@@ -122,6 +124,13 @@ class ImplicitSteps:
 
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
+        try:
+            self.control.begin(s, h)
+            return self._step(s, h)
+        except ControllerUnsolved:
+            return None
+
+    def _step(self, s: StepState, h: float) -> StepState | None:
         c, model, s = self.scheme, self.model, s.for_step(h)
         to_a = (1.0 - c.alpha_m) / (1.0 - c.alpha_f)
         a, ahead = s.a, (s.a - c.alpha_m * s.ahead) / (1.0 - c.alpha_m)
@@ -170,7 +179,7 @@ class ImplicitSteps:
                 if missing.max(initial=0.0) <= 1.0:
                     self.doubt = 0 if on_trial else self.doubt
                     self.factors = h, matrix
-                    end = StepState(s.t + h, q, v, a, ahead, h, force)
+                    end = StepState(s.t + h, q, v, a, ahead, h, force, self.control.state(s.t + h, q, v))
                     return self._settled(end, matrix, c0) if self.project and c.is_undamped else end
                 if missing[matrix.kept].max(initial=0.0) <= 1.0:
                     matrix = None  # other rows than those chosen are independent by now
@@ -181,7 +190,7 @@ class ImplicitSteps:
 
     def _settled(self, s: StepState, matrix: StepMatrix, c0: float) -> StepState:
         """The state without what its acceleration and forces have left of (4)."""
-        *_, w = residual_derivatives(self.model, s.q, s.v, s.a, self.f.inputs(s.t, s.q, s.v), s.t)
+        *_, w = residual_derivatives(self.model, s.q, s.v, s.a, self.f.inputs(s.t, s.q, s.v, s.z), s.t)
         change, push = matrix.step(self.model, np.zeros(self.model.nv), w.host["turn"][0].copy())
         return replace(s, a=s.a + change, ahead=s.ahead + change, force=s.force + push / c0)
 
@@ -197,7 +206,7 @@ class ImplicitSteps:
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
         """r of (1) with zeros for prescribed coordinates, and the residuals and rates of loops."""
         self.f.evaluations += 1
-        u = self.f.inputs(t, q, v)
+        u = self.control.inputs(t, q, v)
         w = run_residual(self.model, q[None], v[None], a[None], u[None], t, 1.0, force)
         r, gap = w.host["tau"][0].copy(), w.host["gap"][0].copy()
         r[self.held] = 0.0
@@ -219,9 +228,9 @@ class ImplicitSteps:
         """LU factors of (2), bordered by loops, prescribed coordinates held."""
         model = self.model
         self.f.jacobians += 1
-        dq, dv, da, w = residual_derivatives(model, q, v, a, self.f.inputs(t, q, v), t, 1.0, force)
+        dq, dv, da, w = residual_derivatives(model, q, v, a, self.control.inputs(t, q, v), t, 1.0, force)
         A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
-        if self.f.feedback and self.f.held is None:
+        if self.f.is_feedback:
             dq, dv = self._with_feedback(t, q, v, dq, dv)
         for _, j, free in groups(model):
             block = slice(j, j + (6 if free else 3))
@@ -237,13 +246,13 @@ class ImplicitSteps:
     def _with_feedback(
         self, t: float, q: np.ndarray, v: np.ndarray, dq: np.ndarray, dv: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Add −B ∂u/∂q and −B ∂u/∂v of a continuous controller, by differences."""
-        f, model = self.f, self.model
-        B, u = actuation_matrix(model, q), f.inputs(t, q, v)
+        """Add −B ∂u/∂q and −B ∂u/∂v of a continuous controller, by differences that take its state z along."""
+        inputs, model = self.control.inputs, self.model
+        B, u = actuation_matrix(model, q), inputs(t, q, v)
         h = _ROOT_EPS * model.dof_scale
-        by_q = np.array([(f.inputs(t, moved, v) - u) / h[j] for j, moved in enumerate(integrate(model, q, np.diag(h)))])
+        by_q = np.array([(inputs(t, moved, v) - u) / h[j] for j, moved in enumerate(integrate(model, q, np.diag(h)))])
         h = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
-        by_v = np.array([(f.inputs(t, q, v + row) - u) / h[j] for j, row in enumerate(np.diag(h))])
+        by_v = np.array([(inputs(t, q, v + row) - u) / h[j] for j, row in enumerate(np.diag(h))])
         return dq - B @ by_q.T, dv - B @ by_v.T
 
     def error(self, old: StepState, new: StepState) -> float:

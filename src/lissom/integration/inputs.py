@@ -1,4 +1,4 @@
-"""Inputs as functions of time, and controllers."""
+"""Inputs as functions of time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from lissom.dynamics.workspace import stack
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ShapeError
 from lissom.model.model import Model
 
 
@@ -77,39 +77,22 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
             raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
         return u
     if callable(u):
-        return lambda t: checked_input(model, u(t), "u", t)
+        return lambda t: checked_row(u(t), model.nu, "u", t)
     row = stack("u", u, model.nu)
     if row.ndim != 1:
         raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
-    constant = checked_input(model, row, "u", 0.0)
+    constant = checked_row(row, model.nu, "u", 0.0)
     return lambda t: constant
 
 
-def checked_input(model: Model, value: Any, name: str, t: float) -> np.ndarray:
-    """A finite input of shape (nu,), or ShapeError naming where it came from."""
+def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
+    """A finite array of shape (size,), or ShapeError naming where it came from."""
     try:
         row = np.array(value, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {value!r}") from None
-    if row.shape != (model.nu,):
-        raise ShapeError(f"{name} at t={t:g}: expected shape ({model.nu},), got {row.shape}")
+        raise ShapeError(f"{name} at t={t:g}: expected shape ({size},), got {value!r}") from None
+    if row.shape != (size,):
+        raise ShapeError(f"{name} at t={t:g}: expected shape ({size},), got {row.shape}")
     if not isfinite(sum(row.tolist())) and not np.isfinite(row).all():  # the sum is several times faster
         raise ShapeError(f"{name} at t={t:g}: must be finite, got NaN or infinity")
     return row
-
-
-def control_law(model: Model, u: Any, controller: Any, period: float | None) -> tuple[Callable[..., np.ndarray], float]:
-    """The input as a function of (t, q, v), and the period at which it is held (infinite when it is continuous)."""
-    if controller is None:
-        if period is not None:
-            raise ModelError("period: needs a controller (got no controller)")
-        feed = input_function(model, u)
-        return lambda t, q, v: feed(t), np.inf
-    if u is not None:
-        raise ModelError("controller: give u or a controller, not both (got both)")
-    if not callable(controller):
-        raise ModelError(f"controller: must be a function of (t, q, v) (got {controller!r})")
-    good = period is None or (isinstance(period, int | float | np.number) and np.isfinite(period) and period > 0)
-    if not good:
-        raise ModelError(f"period: must be > 0 (got {period!r})")
-    return (lambda t, q, v: checked_input(model, controller(t, q, v), "controller", t)), period or np.inf

@@ -59,8 +59,8 @@ class Scheme:
 @final
 @dataclass(frozen=True)
 class StepState:
-    """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, and the
-    forces of loops."""
+    """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, the
+    forces of loops, and the state of a controller that acts continuously."""
 
     t: float
     q: np.ndarray
@@ -69,6 +69,7 @@ class StepState:
     ahead: np.ndarray
     h: float
     force: np.ndarray
+    z: np.ndarray
 
     def for_step(self, h: float) -> StepState:
         """The same with â moved to where a step of size h wants it."""

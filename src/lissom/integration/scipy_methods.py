@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853, Radau
 
-from lissom.dynamics.configuration import unit_quaternions
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.integration.bdf import StateDerivative
 from lissom.model.model import Model
@@ -30,7 +29,7 @@ def integrate_scipy(
     *,
     method: str,
 ) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, (q, v), (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
 
     Raises:
         ConvergenceError: at which time the method stopped and what to try, without a partial result.
@@ -39,9 +38,10 @@ def integrate_scipy(
     wanted = list(times[1:]) if times is not None else []
 
     def point(t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-        return t, x, f.inputs(t, unit_quaternions(model, x[: model.nq]), x[model.nq :].copy()), steps
+        return t, x[: model.nq + model.nv], f.shown(t, *f.split(x)), steps
 
-    f.held = f.law(0.0, unit_quaternions(model, x[: model.nq]), x[model.nq :]) if np.isfinite(period) else None
+    if np.isfinite(period):
+        f.sample(0.0, *f.split(x)[:2])
     yield point(t, x)
     while t < duration:
         stop = min(duration, sample * period)
@@ -58,7 +58,7 @@ def integrate_scipy(
                 at = float(wanted.pop(0))
                 yield point(at, x if at == t else solver.dense_output()(at))
         if np.isfinite(period) and t < duration:
-            f.held = f.law(t, unit_quaternions(model, x[: model.nq]), x[model.nq :].copy())
+            f.sample(t, *f.split(x)[:2])
             sample += 1
 
 

@@ -18,7 +18,7 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.workspace import batch_of, leading, parts, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
-from lissom.integration.inputs import control_law
+from lissom.integration.controllers import Controller, control_law
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.step_control import integrate_implicit
@@ -69,8 +69,8 @@ def simulate(
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components.
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
-        controller: function of (t, q, v) that returns u, instead of `u`; called at every evaluation, or every `period`
-            seconds and held in between.
+        controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
+            called at every evaluation, or every `period` seconds and held in between.
         project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
             keeps to the loops only as well as the scheme is accurate.
         progress: show a progress bar.
@@ -98,15 +98,16 @@ def simulate(
     )
     motions = []
     for q, v, drive in zip(starts, speeds, inputs):
-        law, hold = control_law(model, drive, controller, period)
-        f = StateDerivative(model, law, feedback=controller is not None)
-        x0 = np.concatenate(consistent_start(model, *on_motion(model, 0.0, q, v)))
+        law = control_law(model, drive, controller, period)
+        f = StateDerivative(model, law)
+        x0 = np.concatenate([*consistent_start(model, *on_motion(model, 0.0, q, v)), law.carried])
         with _progress_bar(progress, float(duration)) as advance:
-            points = run(model, f, x0, times, float(duration), hold, rtol, atol, dt, project_velocity)
+            points = run(model, f, x0, times, float(duration), law.period, rtol, atol, dt, project_velocity)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
-    return motions[0] if not lead else _stacked(model, method, motions, lead, times)
+    nz = len(controller.start) if isinstance(controller, Controller) else 0
+    return motions[0] if not lead else _stacked(model, method, motions, lead, times, nz)
 
 
 def _chosen(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
@@ -145,14 +146,15 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
 def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any) -> Trajectory:
     """Run the method to its end, or to its failure, which then carries what there is.
 
-    A point is (t, x, u, steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis.
+    A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis.
     """
     t, x, u, steps = [], [], [], 0
     began = time.perf_counter()
 
     def so_far() -> Trajectory:
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
-        times, states, inputs = (np.concatenate(rows) for rows in (t, x, u))
+        times, states, shown = (np.concatenate(rows) for rows in (t, x, u))
+        inputs, z = shown[:, : model.nu], shown[:, model.nu :]
         q, v, a, force = np.split(states, np.cumsum([model.nq, model.nv, model.nv]), axis=1)
         q = unit_quaternions(model, q)
         if a.shape[1] < model.nv:
@@ -161,7 +163,7 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
                 q, v = (np.array(x) for x in zip(*rows))
             q, v = onto_loops(model, q, v)
             a, force = _accelerations(model, times, q, v, inputs)
-        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs, force), cost)
+        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs, force), z, cost)
 
     try:
         for time_now, state, inputs, taken in points:
@@ -208,12 +210,12 @@ def _constant_inputs(model: Model, u: Any) -> np.ndarray | None:
 
 
 def _stacked(
-    model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None
+    model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None, nz: int
 ) -> Trajectory:
     costs = [motion.statistics for motion in motions]
     counts = ("steps", "evaluations", "jacobians", "wall_time")
     total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts))
-    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers}
+    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
     arrays = {n: np.array([getattr(m, n) for m in motions]).reshape(*shape, size) for n, size in sizes.items()}

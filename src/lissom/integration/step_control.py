@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from lissom.dynamics.configuration import unit_quaternions
 from lissom.errors import ConvergenceError
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
@@ -38,17 +37,18 @@ def integrate_implicit(
     *,
     scheme: Scheme,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Yield (t, x, u, steps so far) at `times`, or at every step where times is None; the start comes first.
+    """Yield (t, x, (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
 
-    x is (q, v, a, λ of loops) or (q, v); t, x and u may have a leading axis and then hold several points. Steps are of
-    size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
+    x is (q, v, a, λ of loops) or (q, v); t, x and (u, z) may have a leading axis and then hold several points. Steps
+    are of size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
     stepper = ImplicitSteps(model, f, scheme, rtol, atol, project)
-    q, v = unit_quaternions(model, x0[: model.nq]), x0[model.nq :]
-    f.held = f.law(0.0, q, v) if np.isfinite(period) else None
-    here = stepper.start(q, v, dt)
+    q, v, z = f.split(x0)
+    if np.isfinite(period):
+        f.sample(0.0, q, v)
+    here = stepper.start(q, v, z, dt)
     yield _point(stepper, here, 0)
     if dt is None:
         yield from _adaptive_steps(stepper, here, times, duration, period)
@@ -59,7 +59,7 @@ def integrate_implicit(
 def _point(stepper: ImplicitSteps, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
     """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v by (46)."""
     parts = [s.q, s.v] if stepper.project else [s.q, s.v, s.a, s.force]
-    return s.t, np.concatenate(parts), stepper.f.inputs(s.t, s.q, s.v), steps
+    return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
 
 def _fixed_steps(

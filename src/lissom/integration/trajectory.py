@@ -36,7 +36,8 @@ class Trajectory:
 
     Fields (a batch adds leading axes before n):
         t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
-        multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. statistics: what it cost.
+        multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. z: state of the controller (n, nz),
+        no columns where it has none; under a sampled controller the z that gave u. statistics: what it cost.
     """
 
     t: np.ndarray
@@ -45,6 +46,7 @@ class Trajectory:
     a: np.ndarray
     u: np.ndarray
     multipliers: np.ndarray
+    z: np.ndarray
     statistics: Statistics
 
     def save(self, path: str | Path) -> None:
@@ -107,7 +109,7 @@ class Trajectory:
 
     @staticmethod
     def _names() -> tuple[str, ...]:
-        return ("t", "q", "v", "a", "u", "multipliers")
+        return ("t", "q", "v", "a", "u", "multipliers", "z")
 
     def _arrays(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names()}

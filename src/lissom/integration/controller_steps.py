@@ -1,0 +1,84 @@
+"""The state of a continuous controller over an implicit step.
+
+    z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(tₙ₊₁, q, v, z))                                        (1)
+
+w₀ = w₁ = ½ is the trapezoidal rule, of second order as the schemes are; w₀ = 0, w₁ = 1 goes with implicit Euler. (1) is
+solved by Newton's method at every q and v that the step tries, so that u is a function of these two alone, and nothing
+of a step that is refused remains.
+"""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from lissom.integration.bdf import StateDerivative
+from lissom.integration.schemes import Scheme, StepState
+
+_SOLVED = 1e-13  # residual of (1) over the size of its terms
+_ROUNDING = 1e-9  # residual below which it may have stopped to shrink
+_SLOW = 0.3  # contraction above which the matrix is made anew
+_MOST_ITERATIONS = 12
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+@final
+class ControllerUnsolved(Exception):
+    """(1) has no solution that Newton's method finds: the step is too long."""
+
+
+@final
+class ControllerSteps:
+    """u and z at the end of the steps of one scheme."""
+
+    def __init__(self, f: StateDerivative, scheme: Scheme) -> None:
+        self.f, self.size = f, len(f.law.carried)
+        self.late = 0.5 if scheme.second_order_error == 0.0 else 1.0
+        self.base = self.guess = f.law.carried
+        self.weight = 0.0
+        self.inverse: np.ndarray | None = None
+
+    def begin(self, s: StepState, h: float) -> None:
+        """Start a step of size h: what of (1) is known."""
+        if self.size == 0:
+            return
+        if self.weight != self.late * h:
+            self.weight, self.inverse = self.late * h, None
+        rate = self.f.law.rate(s.t, s.q, s.v, s.z)
+        self.base, self.guess = s.z + (1.0 - self.late) * h * rate, s.z + h * rate
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u at the end of the step, were it to end at q and v."""
+        return self.f.inputs(t, q, v, self.state(t, q, v))
+
+    def state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """z of (1).
+
+        Raises:
+            ControllerUnsolved: none was found.
+        """
+        if self.size == 0:
+            return self.base
+        z, last = self.guess, np.inf
+        for iteration in range(_MOST_ITERATIONS):
+            rate = self.f.law.rate(t, q, v, z)
+            miss = z - self.base - self.weight * rate
+            terms = np.abs(z) + np.abs(self.base) + self.weight * np.abs(rate)
+            left = float(np.max(np.abs(miss) / np.maximum(terms, 1e-300)))
+            if left <= _SOLVED or (left <= _ROUNDING and left > _SLOW * last):
+                self.guess = z
+                return z
+            if self.inverse is None or left > _SLOW * last or iteration in (4, 8):
+                self.inverse = self._inverse(t, q, v, z, rate)
+            z, last = z - self.inverse @ miss, left
+        raise ControllerUnsolved
+
+    def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(1 − h w₁ ∂rate/∂z)⁻¹, by differences."""
+        step = _ROOT_EPS * np.maximum(np.abs(z), 1.0)
+        slopes = [(self.f.law.rate(t, q, v, z + row) - rate) / row.sum() for row in np.diag(step)]
+        try:
+            return np.linalg.inv(np.eye(self.size) - self.weight * np.array(slopes).T)
+        except np.linalg.LinAlgError:
+            raise ControllerUnsolved from None

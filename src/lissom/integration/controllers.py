@@ -1,0 +1,119 @@
+"""Controllers, with or without a state of their own, and the law that the integrators follow.
+
+    u = output(t, q, v, z),   dz/dt = rate(t, q, v, z),   z(0) = start                                    (1)
+
+A controller that acts every T seconds advances z once a sample, after its output, and holds u in between:
+
+    uₖ = output(tₖ, q, v, zₖ),   zₖ₊₁ = zₖ + T rate(tₖ, q, v, zₖ)                                          (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError, ShapeError
+from lissom.integration.inputs import checked_row, input_function
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Controller:
+    """Feedback with a state z of its own, such as the integral of an error or a filter, for `simulate(controller=)`.
+
+        u = output(t, q, v, z),   dz/dt = rate(t, q, v, z),   z(0) = start
+
+    Args:
+        output: function of (t, q, v, z) that returns u, shape (nu,).
+        rate: function of (t, q, v, z) that returns dz/dt, shape (nz,); None: there is no state, and z is empty.
+        start: z at t = 0, shape (nz,).
+    Raises:
+        ModelError, ShapeError: what is wrong, the rule and the value.
+    """
+
+    output: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
+    rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
+    start: Any = None
+
+    def __post_init__(self) -> None:
+        for name, value in (("output", self.output), ("rate", self.rate)):
+            if not (callable(value) or (name == "rate" and value is None)):
+                raise ModelError(f"controller: {name}: must be a function of (t, q, v, z) (got {value!r})")
+        if (self.rate is None) != (self.start is None):
+            one, other = ("rate", "start") if self.start is None else ("start", "rate")
+            raise ModelError(f"controller: {one}: needs a {other} (got no {other})")
+        try:
+            start = np.array(() if self.start is None else self.start, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ShapeError(f"controller: start: expected shape (nz,), got {self.start!r}") from None
+        if start.ndim != 1:
+            raise ShapeError(f"controller: start: expected shape (nz,), got {start.shape}")
+        if not np.isfinite(start).all():
+            raise ShapeError("controller: start: must be finite, got NaN or infinity")
+        start.setflags(write=False)
+        object.__setattr__(self, "start", start)
+
+
+@final
+@dataclass(frozen=True)
+class ControlLaw:
+    """What an integrator follows: (1), checked and handed copies of its own.
+
+    Fields:
+        inputs, rate: u and dz/dt as functions of (t, q, v, z). start: z(0).
+        period: between samples [s]; infinite when the law acts continuously. is_feedback: whether u follows q and v.
+    """
+
+    inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    start: np.ndarray
+    period: float
+    is_feedback: bool
+
+    @property
+    def carried(self) -> np.ndarray:
+        """z(0) as far as the integrator carries z on: nothing where it moves at samples only."""
+        return self.start if np.isinf(self.period) else self.start[:0]
+
+
+def control_law(model: Model, u: Any, controller: Any, period: float | None) -> ControlLaw:
+    """The law of `simulate`'s arguments: inputs of time, or a controller."""
+    if controller is None:
+        if period is not None:
+            raise ModelError("period: needs a controller (got no controller)")
+        feed, empty = input_function(model, u), np.zeros(0)
+        return ControlLaw(lambda t, q, v, z: feed(t), lambda t, q, v, z: empty, empty, np.inf, False)
+    if u is not None:
+        raise ModelError("controller: give u or a controller, not both (got both)")
+    if not (callable(controller) or isinstance(controller, Controller)):
+        raise ModelError(f"controller: must be a function of (t, q, v) or an ls.Controller (got {controller!r})")
+    good = period is None or (isinstance(period, int | float | np.number) and np.isfinite(period) and period > 0)
+    if not good:
+        raise ModelError(f"period: must be > 0 (got {period!r})")
+    hold = period or np.inf
+    if not isinstance(controller, Controller):
+        empty = np.zeros(0)
+
+        def plain(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+            return checked_row(controller(t, q.copy(), v.copy()), model.nu, "controller", t)
+
+        return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold, True)
+    return _with_state(model, controller, hold)
+
+
+def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw:
+    output, own_rate, nz = controller.output, controller.rate, len(controller.start)
+
+    def inputs(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return checked_row(output(t, q.copy(), v.copy(), z.copy()), model.nu, "controller: output", t)
+
+    def rate(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        if own_rate is None:
+            return z
+        return checked_row(own_rate(t, q.copy(), v.copy(), z.copy()), nz, "controller: rate", t)
+
+    return ControlLaw(inputs, rate, controller.start, hold, True)
