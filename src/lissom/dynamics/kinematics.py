@@ -29,6 +29,8 @@ from lissom.model.tables import Tables
 
 wp.set_module_options(kernel_options())
 
+_WORLD, _STILL = np.eye(4), np.zeros(6)
+
 
 @wp.kernel
 def motion_kernel(
@@ -172,9 +174,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
         ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
     """
     wide, nodes, placements, single = frames_of(model, link_or_frame, s)
-    g = _node_poses(wide, q)
-    world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
-    out = np.concatenate([g, world], axis=-3)[..., nodes, :, :] @ placements
+    out = _on_nodes(_node_poses(wide, q), nodes, _WORLD) @ placements
     return out[..., 0, :, :] if single else out
 
 
@@ -208,18 +208,35 @@ def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str,
     return _in_frames(w.result("acc", lead, wide.n_nodes, 6), nodes, placements, single)
 
 
+def _on_nodes(rows: np.ndarray, nodes: np.ndarray, world: np.ndarray) -> np.ndarray:
+    """Rows (..., n_nodes, *shape of world) of some nodes; -1 is the world."""
+    axis = rows.ndim - world.ndim - 1
+    if nodes.min(initial=0) >= 0:
+        return rows.take(nodes, axis)
+    last = np.broadcast_to(world, (*rows.shape[:axis], 1, *world.shape))
+    return np.concatenate([rows, last], axis).take(nodes, axis)
+
+
 def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, single: bool) -> np.ndarray:
     """Twists of nodes seen in frames fixed to them; the world stands still."""
-    from lissom.lie.arrays import se3_Ad
-
-    still = np.zeros((*rows.shape[:-2], 1, 6))
-    on_node = np.concatenate([rows, still], axis=-2)[..., nodes, :]
-    out = np.einsum("fij,...fj->...fi", np.linalg.inv(se3_Ad(placements)), on_node)
+    on_node = _on_nodes(rows, nodes, _STILL)
+    R, p = placements[:, :3, :3], placements[:, :3, 3]
+    w, v = on_node[..., :3], on_node[..., 3:]
+    carried = np.empty_like(w)  # v + w × p
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        carried[..., i] = v[..., i] + w[..., j] * p[:, k] - w[..., k] * p[:, j]
+    out = np.concatenate([(part[..., None, :] @ R)[..., 0, :] for part in (w, carried)], axis=-1)
     return out[..., 0, :] if single else out
 
 
 def frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
     """The model with nodes for the named frames, those nodes, the frames in them, and whether there is just one."""
+    if type(s) is float and s == 1.0 and isinstance(name, str):  # what controllers ask for at every evaluation
+        return model.cached(("frame", name), lambda: _frames_of(model, name, s))
+    return _frames_of(model, name, s)
+
+
+def _frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
     try:
         abscissae = np.asarray(s, dtype=np.float64)
     except (TypeError, ValueError):

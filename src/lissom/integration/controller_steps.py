@@ -4,7 +4,9 @@
 
 w₀ = w₁ = ½ is the trapezoidal rule, of second order as the schemes are; w₀ = 0, w₁ = 1 goes with implicit Euler. (1) is
 solved by Newton's method at every q and v that the step tries, so that u is a function of these two alone, and nothing
-of a step that is refused remains.
+of a step that is refused remains. Along small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+
+    δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from lissom.integration.schemes import Scheme, StepState
 
 _SOLVED = 1e-13  # residual of (1) over the size of its terms
 _ROUNDING = 1e-9  # residual below which it may have stopped to shrink
+_SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _SLOW = 0.3  # contraction above which the matrix is made anew
 _MOST_ITERATIONS = 12
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
@@ -43,8 +46,9 @@ class ControllerSteps:
         """Start a step of size h: what of (1) is known."""
         if self.size == 0:
             return
-        if self.weight != self.late * h:
-            self.weight, self.inverse = self.late * h, None
+        if abs(self.weight - self.late * h) > _SAME_SIZE * h:
+            self.inverse = None
+        self.weight = self.late * h
         rate = self.f.law.rate(s.t, s.q, s.v, s.z)
         self.base, self.guess = s.z + (1.0 - self.late) * h * rate, s.z + h * rate
 
@@ -73,6 +77,18 @@ class ControllerSteps:
                 self.inverse = self._inverse(t, q, v, z, rate)
             z, last = z - self.inverse @ miss, left
         raise ControllerUnsolved
+
+    def changes(self, t: float, q: np.ndarray, v: np.ndarray, moved: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """δu of (2) from q and v to states (q, v) that moved a little, shape (n, nu)."""
+        law, z = self.f.law, self.state(t, q, v)
+        u = law.inputs(t, q, v, z)
+        if self.size == 0:
+            return np.array([law.inputs(t, *state, z) - u for state in moved])
+        rate = law.rate(t, q, v, z)
+        if self.inverse is None:
+            self.inverse = self._inverse(t, q, v, z, rate)
+        answer = self.weight * self.inverse
+        return np.array([law.inputs(t, *state, z + answer @ (law.rate(t, *state, z) - rate)) - u for state in moved])
 
     def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
         """(1 − h w₁ ∂rate/∂z)⁻¹, by differences."""

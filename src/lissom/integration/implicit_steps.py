@@ -83,6 +83,7 @@ class ImplicitSteps:
         self.held = model.motion_dof
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.factors: tuple[float, StepMatrix] | None = None
+        self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.doubt = 0  # of the kept matrix: 1 after a step that had no use for it, more after two in a row
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
@@ -126,9 +127,12 @@ class ImplicitSteps:
         """One step of size h; None where Newton's method fails."""
         try:
             self.control.begin(s, h)
-            return self._step(s, h)
+            new = self._step(s, h)
         except ControllerUnsolved:
-            return None
+            new = None
+        if new is None:
+            self.answer = None
+        return new
 
     def _step(self, s: StepState, h: float) -> StepState | None:
         c, model, s = self.scheme, self.model, s.for_step(h)
@@ -146,7 +150,7 @@ class ImplicitSteps:
         if self.doubt > 1:
             matrix, self.doubt = None, self.doubt - 1
         on_trial = matrix is not None
-        force, last, rate = s.force, np.inf, 1.0
+        force, last, rate, again = s.force, np.inf, 1.0, False
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
             r = self._residual(s.t + h, q, v, a, force)
@@ -157,7 +161,7 @@ class ImplicitSteps:
             if fresh and on_trial:
                 self.doubt, on_trial = (_DOUBT if self.doubt else 1), False
             if fresh:
-                matrix = self._factored(s.t + h, q, v, a, force, move, c0, c1)
+                matrix, again = self._factored(s.t + h, q, v, a, force, move, c0, c1, again), True
             if matrix is None:
                 return None
             asked = r[2] / c1 if self.project else r[1]
@@ -224,14 +228,16 @@ class ImplicitSteps:
         move: np.ndarray,
         c0: float,
         c1: float,
+        again: bool,
     ) -> StepMatrix | None:
-        """LU factors of (2), bordered by loops, prescribed coordinates held."""
+        """LU factors of (2), bordered by loops, prescribed coordinates held; `again` where it is not the first of its
+        step."""
         model = self.model
         self.f.jacobians += 1
         dq, dv, da, w = residual_derivatives(model, q, v, a, self.control.inputs(t, q, v), t, 1.0, force)
         A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
         if self.f.is_feedback:
-            dq, dv = self._with_feedback(t, q, v, dq, dv)
+            dq, dv = self._with_feedback(t, q, v, dq, dv, again)
         for _, j, free in groups(model):
             block = slice(j, j + (6 if free else 3))
             tangent = (se3_tangent if free else so3_tangent)(move[block])
@@ -244,16 +250,21 @@ class ImplicitSteps:
         return None if singular else StepMatrix(lu, pivots, kept, sigma)
 
     def _with_feedback(
-        self, t: float, q: np.ndarray, v: np.ndarray, dq: np.ndarray, dv: np.ndarray
+        self, t: float, q: np.ndarray, v: np.ndarray, dq: np.ndarray, dv: np.ndarray, again: bool
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Add −B ∂u/∂q and −B ∂u/∂v of a continuous controller, by differences that take its state z along."""
-        inputs, model = self.control.inputs, self.model
-        B, u = actuation_matrix(model, q), inputs(t, q, v)
-        h = _ROOT_EPS * model.dof_scale
-        by_q = np.array([(inputs(t, moved, v) - u) / h[j] for j, moved in enumerate(integrate(model, q, np.diag(h)))])
-        h = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
-        by_v = np.array([(inputs(t, q, v + row) - u) / h[j] for j, row in enumerate(np.diag(h))])
-        return dq - B @ by_q.T, dv - B @ by_v.T
+        """Add −B ∂u/∂q and −B ∂u/∂v of a continuous controller, by differences that take its state z along.
+
+        They cost more than all the rest of a matrix and change little: old ones serve until a matrix made with them
+        contracts slowly.
+        """
+        model = self.model
+        if again or self.answer is None:
+            h_q = _ROOT_EPS * model.dof_scale
+            h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
+            moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
+            self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
+        by_q, by_v = np.split(actuation_matrix(model, q) @ self.answer, 2, axis=1)
+        return dq - by_q, dv - by_v
 
     def error(self, old: StepState, new: StepState) -> float:
         """Estimated error of a step in q, in units of the tolerance."""
