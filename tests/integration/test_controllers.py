@@ -289,6 +289,26 @@ def test_wrong_values(case, method, period):
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("gain", [1e3, 1e5, 1e7])
+def test_a_law_that_stiffens_at_once(gain):
+    """Derivatives of a law are kept from step to step; where they are of no use any more, new ones save the step.
+
+    u = −k x with k from 10 N/m to `gain` at 0.25 s: all steps are of the size asked for, none is cut, and the equation
+    of motion holds at the end of each.
+    """
+
+    def stiffness(t):
+        return 10.0 if t < 0.245 else gain
+
+    options = {"method": "generalized_alpha", "dt": 0.01, "rtol": 1e-9, "atol": 1e-11}
+    motion = ls.simulate(slide(), 0.5, [0.1], controller=lambda t, q, v: -stiffness(t) * q, **options)
+    assert motion.statistics.steps == 50
+    k = int(np.argmin(np.abs(motion.t - 0.24)))
+    force = motion.u[k + 1 :, 0] + FORCE
+    np.testing.assert_allclose(MASS * motion.a[k + 1 :, 0], force, atol=1e-6 * np.abs(force).max())
+    assert np.abs(motion.q[k:]).max() < 0.2
+
+
 def test_methods_agree_on_a_hybrid_robot():
     """A nonlinear rate that feeds on q, v and z drives a robot of rods and quaternions the same way by all methods."""
     model = mixed()

@@ -125,16 +125,21 @@ class ImplicitSteps:
 
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""
-        try:
-            self.control.begin(s, h)
+        kept = self.answer
+        new = self._step(s, h)
+        if new is None and kept is not None and self.answer is kept:
+            self.answer = None  # the derivatives of the law may have been too old
             new = self._step(s, h)
-        except ControllerUnsolved:
-            new = None
-        if new is None:
-            self.answer = None
         return new
 
     def _step(self, s: StepState, h: float) -> StepState | None:
+        try:
+            self.control.begin(s, h)
+            return self._iterated(s, h)
+        except ControllerUnsolved:
+            return None
+
+    def _iterated(self, s: StepState, h: float) -> StepState | None:
         c, model, s = self.scheme, self.model, s.for_step(h)
         to_a = (1.0 - c.alpha_m) / (1.0 - c.alpha_f)
         a, ahead = s.a, (s.a - c.alpha_m * s.ahead) / (1.0 - c.alpha_m)
