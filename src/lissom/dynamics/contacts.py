@@ -15,7 +15,7 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.touching import has_moved, list_near, touch_of
-from lissom.dynamics.workspace import Workspace, filled
+from lissom.dynamics.workspace import Workspace, filled, workspace
 from lissom.environment.contact_force import contact_force
 from lissom.errors import ShapeError
 from lissom.lie.types import kernel_options, vec6
@@ -88,6 +88,15 @@ def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, shapes | {"touching": (_NUMBERS * world.capacity,)})
     w.record(contacts_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in ("q", "v", "gap", "touching"))])
     return w
+
+
+def ball_gaps(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Distance of each ball from what it may touch at one state, no more than what counts as near, shape (n_balls,)
+    [m]; negative where it touches."""
+    w = workspace(model, "contacts", 1, _make)
+    w.host["q"][0], w.host["v"][0] = q, v
+    w.run()
+    return w.host["gap"][0]
 
 
 def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:

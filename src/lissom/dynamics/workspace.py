@@ -67,8 +67,6 @@ class Workspace:
         self.factor = np.nan  # of the forces that stand in the buffers and do not vary
         for name, shape in arrays.items():
             self.buffer(name, (batch, *shape))
-            if batch == 1 and self.device == "cpu":
-                self.row[name] = self.host[name][0]
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
@@ -86,6 +84,8 @@ class Workspace:
         """Show a device array to the host under a name."""
         self.on_device[name] = array
         self.host[name] = array.numpy()
+        if self.batch == 1 and self.device == "cpu" and len(self.host[name]) == 1:
+            self.row[name] = self.host[name][0]
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
         """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""

@@ -19,6 +19,7 @@ from lissom.dynamics.configuration import (
     configuration_rate_derivatives,
     unit_quaternions,
 )
+from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
@@ -29,6 +30,8 @@ from lissom.model.model import Model
 _MAX_STEPS = 200_000
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step
 _LEAST_STEP = 1e-14  # of the duration
+_MOST_KNOWN = 10_000  # inputs of times that are remembered
+_ROOT = 2  # what CVODE's status says where it stops at a root
 PULL = 100.0  # rate at which loops are pulled closed [1/s]
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -57,6 +60,7 @@ class StateDerivative:
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
         self.error: Exception | None = None
+        self.known: dict[float, np.ndarray] = {}
         scale = model.dof_scale
         q_scale = np.ones(model.nq)
         on_q = model.dof_q >= 0
@@ -74,12 +78,27 @@ class StateDerivative:
         return unit_quaternions(self.model, x[:nq]), x[nq : nq + nv].copy(), x[nq + nv :].copy()
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        """The inputs now: held by a sampled controller, or asked for."""
-        return self.law.inputs(t, q, v, z) if self.held is None else self.held
+        """The inputs now: held by a sampled controller, or asked for; those of time alone are asked for once."""
+        if self.held is not None:
+            return self.held
+        if self.law.is_feedback:
+            return self.law.inputs(t, q, v, z)
+        u = self.known.get(t)
+        if u is None:
+            if len(self.known) > _MOST_KNOWN:
+                self.known.clear()
+            u = self.known[t] = self.law.inputs(t, q, v, z)
+        return u
 
     def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """(u, z) of a point to hand out; under a sampled controller the u that is held and the z that gave it."""
         return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
+
+    def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The same of many points (n, ...)."""
+        if self.is_feedback or self.held is not None:
+            return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
+        return np.array([self.inputs(t, row, row, row[:0]) for t, row in zip(times.tolist(), rows)])
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Take the sample that is due, (2) of controllers: u is held from now on, and z moves on for the next."""
@@ -106,10 +125,9 @@ class StateDerivative:
         q, v = on_motion(model, t, x[:nq], x[nq:end])
         z = x[end:]
         seen = unit_quaternions(model, q) if self.is_feedback else q
-        u = self.inputs(t, seen, v, z)
-        w = run_forward_dynamics(model, q, v, u, t, self.pull)
+        w = run_forward_dynamics(model, q, v, self.inputs(t, seen, v, z), t, self.pull)
         raise_if_massless(model, w)
-        out[:nq], out[nq:end] = w.host["q_dot"][0], w.host["a"][0]
+        out[:nq], out[nq:end] = w.row["q_dot"], w.row["a"]
         if len(z):
             out[end:] = self.law.rate(t, seen, v, z)
 
@@ -196,17 +214,19 @@ def integrate_bdf(
         for t in times[1:] if times is not None else (duration,):
             yield point(t, x)
         return
+    slow = times is not None or np.isfinite(period)
     while t < duration:
         stop = min(duration, sample * period)
         solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
-        if times is None and not np.isfinite(period):
-            found = _at_once(f, solver, t, x, stop)
-            if found is not None:
-                steps += len(found[0])
-                at, rows = found
-                yield at, rows[:, :size], np.array([f.shown(t, *f.split(row)) for t, row in zip(at, rows)]), steps
-                return
-            solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
+        found = None if slow else _at_once(f, solver, t, x, stop)
+        if found is not None:
+            at, rows = found
+            steps += len(at)
+            yield at, rows[:, :size], f.shown_rows(at, rows), steps
+            t, x = float(at[-1]), rows[-1]
+            continue
+        slow = True  # step by step, to meet the failure where it is, or what is wanted between the steps
+        solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
         _guarded(f, t, steps, solver.init_step, t, x)
         while t < stop:
             result = _guarded(f, t, steps, solver.step, stop, method="onestep", tstop=stop)
@@ -228,7 +248,9 @@ def integrate_bdf(
                 yield point(target, at)
                 target = next(wanted, None)
             t = t_new
-        if np.isfinite(period) and t < duration:
+            if result.status == _ROOT:
+                break  # what follows a touch starts anew, with small steps
+        if t >= stop and np.isfinite(period) and t < duration:
             f.sample(t, *f.split(x)[:2])
             sample += 1
 
@@ -254,7 +276,23 @@ def _solver(f: StateDerivative, rtol: float, atol: float, largest: float, least:
 
     options = {"rtol": rtol, "atol": atol, "max_step": largest, "min_step": min(least, largest)}
     options["max_num_steps"] = _MAX_STEPS
+    count = len(f.model.surroundings.ball_node)
+    if count:
+        options |= {"eventsfn": _Touches(f.model, count), "num_events": count}
     return CVODE(f, jacfn=f.jacobian, **options)
+
+
+@final
+class _Touches:
+    """Root functions: the distance of each ball from what it may touch; a step ends where one begins to touch."""
+
+    def __init__(self, model: Model, count: int) -> None:
+        self.model = model
+        self.terminal, self.direction = [True] * count, [-1] * count
+
+    def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
+        nq, nv = self.model.nq, self.model.nv
+        out[:] = ball_gaps(self.model, *on_motion(self.model, t, x[:nq], x[nq : nq + nv]))
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:

@@ -175,3 +175,12 @@ class RigidBody(Body):
             rule = "must be rows (x, y, z, radius)"
             balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
             checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)
+
+
+def body_outline(body: RigidBody) -> np.ndarray:
+    """Half-sizes [m] of the box drawn for a rigid body: its own, or those of the homogeneous box of equal inertia."""
+    if body.outline is not None:
+        return np.asarray(body.outline, dtype=np.float64)
+    I = np.diag(checks.symmetric(body.inertia, 3, "body"))  # noqa: E741
+    squares = 1.5 / max(body.mass, 1e-300) * (I.sum() - 2 * I)
+    return np.sqrt(np.maximum(squares, 1e-6))

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-import numpy as np
-
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
@@ -391,12 +389,3 @@ class Robot:
         if isinstance(actuator, WrenchInput):
             return actuator.columns(f"actuator {actuator.name!r}").shape[1]
         return actuator.size if isinstance(actuator, CustomActuator) else 1
-
-
-def body_outline(body: RigidBody) -> np.ndarray:
-    """Half-sizes [m] of the box drawn for a rigid body: its own, or those of the homogeneous box of equal inertia."""
-    if body.outline is not None:
-        return np.asarray(body.outline, dtype=np.float64)
-    I = np.diag(checks.symmetric(body.inertia, 3, "body"))  # noqa: E741
-    squares = 1.5 / max(body.mass, 1e-300) * (I.sum() - 2 * I)
-    return np.sqrt(np.maximum(squares, 1e-6))

@@ -9,8 +9,8 @@ import numpy as np
 from lissom.dynamics.kinematics import frame_pose
 from lissom.model.model import Model
 from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
-from lissom.robot.bodies import RigidBody, Rod
-from lissom.robot.robot import Robot, body_outline
+from lissom.robot.bodies import RigidBody, Rod, body_outline
+from lissom.robot.robot import Robot
 
 STATIONS = 41
 AROUND = 24
