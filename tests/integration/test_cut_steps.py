@@ -43,6 +43,17 @@ def test_cut_in_the_kernel_as_outside(every_step, monkeypatch):
         np.testing.assert_allclose(one, other, rtol=0, atol=1e-5 * np.abs(other).max())
 
 
+def test_an_iteration_that_wanders_does_not_end_on_another_root():
+    """Newmark's scheme follows the rod for a second and damps nothing: its energy stays within three times the first.
+
+    The equations of so long a step have many solutions; on one of them the rod has a thousand times the energy.
+    """
+    model, q0 = hooked_rod()
+    motion = ls.simulate(model, 1.0, q0, method="newmark", dt=0.01)
+    E = ls.energy(model, motion.q, motion.v).total
+    assert E.max() < 3.0 * E[0]
+
+
 def test_a_step_that_cannot_be_cut_enough_says_so():
     """Where nothing helps, the error names the time and what to try, and carries the motion so far."""
     robot = ls.Robot("pulled")

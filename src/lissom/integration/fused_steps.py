@@ -53,7 +53,8 @@ DOUBT = wp.constant(9)  # steps that begin with a new matrix after two in a row 
 MOST_ITERATIONS = wp.constant(12)
 ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
 SAME_SIZE = wp.constant(wp.float64(1e-6))
-DIVERGED = wp.constant(wp.float64(2.0))
+DOUBTFUL = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
+FAR = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
 
 
 @wp.func
@@ -92,6 +93,15 @@ def contraction(size: wp.float64, last: wp.float64):
 
 
 @wp.func
+def trial(i: int, counts: wp.array2d(dtype=wp.int32)) -> int:
+    """1 where the kept matrix is tried first: there is one, and it is not in doubt."""
+    if counts[i, 4] > 1:
+        counts[i, 3] = 0
+        counts[i, 4] = counts[i, 4] - 1
+    return counts[i, 3]
+
+
+@wp.func
 def implicit_step(
     t: Tables,
     s: Scratch,
@@ -113,11 +123,9 @@ def implicit_step(
     last = wp.float64(-1.0)
     follow_motions(t, x, i, held)
     n = t.nv + b.loops.kept[i]
-    if counts[i, 4] > 1:
-        counts[i, 3] = 0
-        counts[i, 4] = counts[i, 4] - 1
-    on_trial = counts[i, 3]
+    on_trial = trial(i, counts)
     iteration = wp.int32(0)
+    own = wp.int32(0)  # whether the last change was by a matrix of this step
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
         s.status[i] = 0
@@ -160,8 +168,10 @@ def implicit_step(
                 return 1
             if kept_open <= so3.ONE:
                 counts[i, 3] = 0  # other rows than those chosen are independent by now
-        if rate > DIVERGED and fresh and last >= so3.ZERO and size > wanted:
+        if own == 1 and rate > DOUBTFUL and size > FAR * largest(t.nv, i, x.inverse_scale, x.move):
             return 0
+        if fresh:
+            own = wp.int32(1)
         last = size
         iteration += 1
     return 0

@@ -49,6 +49,8 @@ _DOUBT = 9  # steps that begin with a new matrix after two in a row whose kept o
 _SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _CLOSED = 1e-11  # residual of a loop [rad, m]
 _AT_REST = 1e-9  # its rate [rad/s, m/s]
+_DOUBTFUL = 0.5  # contraction of a step's own matrix above which changes as long as
+_FAR = 0.2  # this, of the whole move, may lead to another root: the step is cut
 _ROUNDING = 1e-13  # size below which it may keep a step from shrinking
 _RESOLVED = 0.25
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
@@ -155,7 +157,7 @@ class ImplicitSteps:
         if self.doubt > 1:
             matrix, self.doubt = None, self.doubt - 1
         on_trial = matrix is not None
-        force, last, rate, again = s.force, np.inf, 1.0, False
+        force, last, rate, again, own = s.force, np.inf, 1.0, False, False
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
             r = self._residual(s.t + h, q, v, a, force)
@@ -192,9 +194,9 @@ class ImplicitSteps:
                     return self._settled(end, matrix, c0) if self.project and c.is_undamped else end
                 if missing[matrix.kept].max(initial=0.0) <= 1.0:
                     matrix = None  # other rows than those chosen are independent by now
-            elif rate > 2.0 and fresh and np.isfinite(last):
+            elif own and rate > _DOUBTFUL and size > _FAR * far:
                 return None
-            last = size
+            own, last = own or fresh, size
         return None
 
     def _settled(self, s: StepState, matrix: StepMatrix, c0: float) -> StepState:
