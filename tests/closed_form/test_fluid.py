@@ -101,7 +101,7 @@ def test_body_at_rest_drifts_with_a_steady_current(axis):
 
 @pytest.mark.parametrize("density", [3000.0, 1000.0, 100.0])
 def test_swaying_water_carries_a_sphere_by_its_density(density):
-    """Purpose: without drag v = 3ρ/(2ρ_b + ρ) c(t): 0 for heavy things, the water's for neutral ones, 3c for bubbles."""
+    """Purpose: without drag v = 3ρ/(2ρ_b + ρ) c(t): 0 of heavy things, the water's of neutral ones, 3c of bubbles"""
     model = free_body(ls.RigidBody.sphere(R, density=density), gravity=0.0,
                       current=lambda t: (0.3 * np.sin(3 * t), 0.0, 0.2 * np.sin(5 * t)))  # fmt: skip
     t = np.linspace(0.0, 4.0, 81)
