@@ -236,11 +236,15 @@ class SurroundingsBuilder:
             node, G = self.anchor(force.link, s)
             if is_compiled(force.function):
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
-                self.forces.append((node, len(self.compiled), weight, s))
+                self.forces.append((node, self._number(force.function), weight, s))
             else:
                 self.called.append((force.name, force.function, node, G, weight))
-        if is_compiled(force.function):
-            self.compiled.append(force.function)
+
+    def _number(self, function: Any) -> int:
+        """Of a compiled force; each is compiled once, however many forces there are of it."""
+        if function not in self.compiled:
+            self.compiled.append(function)
+        return self.compiled.index(function)
 
     def tables(self, rank: np.ndarray, wet: list[tuple[int, Any]], tails: list[tuple[int, np.ndarray]]) -> Surroundings:
         """Freeze it with the final numbers of the nodes and what the fluid does at them."""
