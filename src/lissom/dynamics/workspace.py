@@ -22,9 +22,9 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.scratch import Near, NodeState, Scratch
+from lissom.dynamics.scratch import STATUS_CROWDED, Near, NodeState, Scratch
 from lissom.dynamics.variants import variant
-from lissom.errors import ShapeError
+from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
 
@@ -35,7 +35,6 @@ _STATUS_TEXT = {
     2: "a quaternion must have unit length to 1e-6",
     3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
     4: "the result is not finite; the arguments are too large",
-    5: "more pairs are in reach of each other than contacts have room for",
 }
 
 
@@ -144,6 +143,8 @@ class Workspace:
         """Raise ShapeError if an instance was refused."""
         if self.status[0] if self.batch == 1 else self.status.any():
             k = int(np.flatnonzero(self.status)[0])
+            if self.status[k] == STATUS_CROWDED:
+                raise crowded(self.model)
             raise ShapeError(self.describe(k))
 
     def describe(self, k: int) -> str:
@@ -154,6 +155,13 @@ class Workspace:
         subject = " and ".join(names if status == 1 else given if status == 4 else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}"
+
+
+def crowded(model: Model) -> ModelError:
+    """What is wrong where the list of near pairs overflows."""
+    room, pairs = model.surroundings.capacity, len(model.surroundings.pair)
+    rule = f"near_pairs must hold the pairs that are near each other at once, and more of its {pairs} are"
+    return ModelError(f"robot {model.name!r}: {rule} (got {room})")
 
 
 def parts(count: int) -> Iterator[slice]:

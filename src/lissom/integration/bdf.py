@@ -9,7 +9,6 @@ prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from math import isfinite
 from typing import Any, final
 
 import numpy as np
@@ -23,6 +22,8 @@ from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
+from lissom.dynamics.workspace import Workspace
 from lissom.errors import ConvergenceError
 from lissom.integration.controllers import ControlLaw
 from lissom.model.model import Model
@@ -60,6 +61,7 @@ class StateDerivative:
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
         self.error: Exception | None = None
+        self.ready: Workspace | None = None
         self.known: dict[float, np.ndarray] = {}
         scale = model.dof_scale
         q_scale = np.ones(model.nq)
@@ -76,6 +78,12 @@ class StateDerivative:
         """q with unit quaternions, v and z of a state."""
         nq, nv = self.model.nq, self.model.nv
         return unit_quaternions(self.model, x[:nq]), x[nq : nq + nv].copy(), x[nq + nv :].copy()
+
+    def absolute(self, atol: tuple[float, float]) -> np.ndarray:
+        """Absolute tolerance of each component, from those of q (and z) and of v."""
+        out = np.full(len(self.scale), atol[0])
+        out[self.model.nq : self.model.nq + self.model.nv] = atol[1]
+        return out
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         """The inputs now: held by a sampled controller, or asked for; those of time alone are asked for once."""
@@ -125,21 +133,37 @@ class StateDerivative:
         q, v = on_motion(model, t, x[:nq], x[nq:end])
         z = x[end:]
         seen = unit_quaternions(model, q) if self.is_feedback else q
-        w = run_forward_dynamics(model, q, v, self.inputs(t, seen, v, z), t, self.pull)
-        raise_if_massless(model, w)
-        out[:nq], out[nq:end] = w.row["q_dot"], w.row["a"]
+        u, w = self.inputs(t, seen, v, z), self.ready
+        if w is None:
+            w = run_forward_dynamics(model, q, v, u, t, self.pull)
+            if w.alone is not None and not (model.calls_python or model.load_varies or model.n_motions):
+                self.ready = w  # only q, v and u differ from now on
+        else:
+            row = w.row
+            row["q"][:], row["v"][:], row["u"][:] = q, v, u
+            w.run()
+        host = w.host
+        out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]
+        if w.status[0] != 0:
+            self._refused(w)
         if len(z):
             out[end:] = self.law.rate(t, seen, v, z)
+
+    def _refused(self, w: Workspace) -> None:
+        """Raise where no shorter step helps, or where too many states in a row were not finite: CVODE takes one for a
+        step too long, and tries shorter ones for ever."""
+        raise_if_massless(self.model, w)
+        if w.status[0] == STATUS_CROWDED:
+            w.raise_for_status()
+        self.not_finite += w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW)
+        if self.not_finite > _MOST_NOT_FINITE:
+            raise FloatingPointError("the acceleration is not finite")
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
         self.evaluations += 1
         try:
             self._row(t, x, out)
-            if not isfinite(sum(out.tolist())):  # CVODE takes it for a step too long, and tries shorter ones for ever
-                self.not_finite += 1
-                if self.not_finite > _MOST_NOT_FINITE:
-                    raise FloatingPointError("the acceleration is not finite")
         except Exception as error:
             self.error = error
             raise
@@ -190,7 +214,7 @@ def integrate_bdf(
     duration: float,
     period: float,
     rtol: float,
-    atol: float,
+    atol: tuple[float, float],
     largest_step: float | None,
     project: bool = True,
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
@@ -271,10 +295,10 @@ def _at_once(
     return None
 
 
-def _solver(f: StateDerivative, rtol: float, atol: float, largest: float, least: float) -> Any:
+def _solver(f: StateDerivative, rtol: float, atol: tuple[float, float], largest: float, least: float) -> Any:
     from sksundae.cvode import CVODE
 
-    options = {"rtol": rtol, "atol": atol, "max_step": largest, "min_step": min(least, largest)}
+    options = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest, "min_step": min(least, largest)}
     options["max_num_steps"] = _MAX_STEPS
     count = len(f.model.surroundings.ball_node)
     if count:

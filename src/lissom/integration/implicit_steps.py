@@ -36,6 +36,7 @@ from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.scratch import STATUS_CROWDED
 from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
@@ -157,7 +158,7 @@ class ImplicitSteps:
         if self.doubt > 1:
             matrix, self.doubt = None, self.doubt - 1
         on_trial = matrix is not None
-        force, last, rate, again, own = s.force, np.inf, 1.0, False, False
+        force, last, rate, again, own, mine = s.force, np.inf, 1.0, False, False, False
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
             r = self._residual(s.t + h, q, v, a, force)
@@ -168,6 +169,7 @@ class ImplicitSteps:
             if fresh and on_trial:
                 self.doubt, on_trial = (_DOUBT if self.doubt else 1), False
             if fresh:
+                mine = again or not self.f.is_feedback  # else its derivatives of the law may be old
                 matrix, again = self._factored(s.t + h, q, v, a, force, move, c0, c1, again), True
             if matrix is None:
                 return None
@@ -196,7 +198,7 @@ class ImplicitSteps:
                     matrix = None  # other rows than those chosen are independent by now
             elif own and rate > _DOUBTFUL and size > _FAR * far:
                 return None
-            own, last = own or fresh, size
+            own, last = mine, size
         return None
 
     def _settled(self, s: StepState, matrix: StepMatrix, c0: float) -> StepState:
@@ -221,6 +223,8 @@ class ImplicitSteps:
         w = run_residual(self.model, q[None], v[None], a[None], u[None], t, 1.0, force)
         r, gap = w.host["tau"][0].copy(), w.host["gap"][0].copy()
         r[self.held] = 0.0
+        if w.status[0] == STATUS_CROWDED:
+            w.raise_for_status()
         if w.status[0] != 0 or not np.isfinite(r).all():
             return None
         return r, gap, run_constraints(self.model, q, v)[0].host["rate"][0].copy() if self.project else gap

@@ -23,7 +23,7 @@ def integrate_scipy(
     duration: float,
     period: float,
     rtol: float,
-    atol: float,
+    atol: tuple[float, float],
     largest_step: float | None,
     project: bool = True,
     *,
@@ -63,7 +63,14 @@ def integrate_scipy(
 
 
 def _solver(
-    f: StateDerivative, t: float, x: np.ndarray, stop: float, rtol: float, atol: float, largest: float, method: str
+    f: StateDerivative,
+    t: float,
+    x: np.ndarray,
+    stop: float,
+    rtol: float,
+    atol: tuple[float, float],
+    largest: float,
+    method: str,
 ) -> Any:
     def rate(t: float, x: np.ndarray) -> np.ndarray:
         out = np.empty_like(x)
@@ -75,7 +82,7 @@ def _solver(
         f.jacobian(t, x, rate(t, x), out)
         return out
 
-    options: dict[str, Any] = {"rtol": rtol, "atol": atol, "max_step": largest}
+    options: dict[str, Any] = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
     if method == "radau":
         return Radau(rate, t, x, stop, jac=jacobian, **options)
     return DOP853(rate, t, x, stop, **options)

@@ -46,7 +46,7 @@ def simulate(
     method: str | Scheme = "bdf",
     dt: float | None = None,
     rtol: float = 1e-6,
-    atol: float = 1e-8,
+    atol: float | tuple[float, float] = 1e-8,
     t_eval: Any = None,
     controller: Any = None,
     period: float | None = None,
@@ -67,7 +67,8 @@ def simulate(
             "dop853" (explicit, order 8) of SciPy.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
-        rtol, atol: relative and absolute tolerance of the state's components.
+        rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
+            The implicit schemes look at q alone.
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
         controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
             called at every evaluation, or every `period` seconds and held in between.
@@ -84,7 +85,9 @@ def simulate(
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
-    _check_numbers(duration=duration, rtol=rtol, atol=atol, **({} if dt is None else {"dt": dt}))
+    atols = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
+    sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
+    _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method = _chosen(method)
     times = _times(t_eval, float(duration))
     drives = _constant_inputs(model, u)
@@ -102,7 +105,7 @@ def simulate(
         f = StateDerivative(model, law)
         x0 = np.concatenate([*consistent_start(model, *on_motion(model, 0.0, q, v)), law.carried])
         with _progress_bar(progress, float(duration)) as advance:
-            points = run(model, f, x0, times, float(duration), law.period, rtol, atol, dt, project_velocity)
+            points = run(model, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)

@@ -31,7 +31,7 @@ def integrate_implicit(
     duration: float,
     period: float,
     rtol: float,
-    atol: float,
+    atol: tuple[float, float],
     dt: float | None,
     project: bool = True,
     *,
@@ -44,7 +44,7 @@ def integrate_implicit(
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
-    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project)
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol[0], project)
     q, v, z = f.split(x0)
     if np.isfinite(period):
         f.sample(0.0, q, v)

@@ -19,7 +19,6 @@ from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import ShapeKind
 
-_MOST_NEAR = 1024  # pairs within reach of each other that a robot may have at once
 _RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
 Anchor = Callable[[str, float], tuple[int, np.ndarray]]
@@ -266,7 +265,7 @@ class SurroundingsBuilder:
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             law=np.array(self.laws).reshape(-1, 5),
-            capacity=min(len(pairs), _MOST_NEAR),
+            capacity=min(len(pairs), self.robot.near_pairs),
             margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
             fluid_node=np.array([rank[node] for node, _ in wet], dtype=np.int32),
             fluid_added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),

@@ -73,12 +73,15 @@ class Robot:
     Args:
         name: of the robot.
         gravity: in the world frame, shape (3,) [m/s²].
+        near_pairs: balls and what they may touch that may be near each other at once.
 
     The description may be edited until and after `build`, which freezes a copy of it into a Model.
     """
 
-    def __init__(self, name: str = "robot", *, gravity: Sequence[float] = (0.0, 0.0, -9.81)) -> None:
-        self.name = name
+    def __init__(
+        self, name: str = "robot", *, gravity: Sequence[float] = (0.0, 0.0, -9.81), near_pairs: int = 1024
+    ) -> None:
+        self.name, self.near_pairs = name, near_pairs
         self.gravity: Any = gravity
         self.links: dict[str, Link] = {}
         self.frames: dict[str, Frame] = {}
@@ -265,6 +268,7 @@ class Robot:
     def check(self) -> None:
         """Raise ModelError at the first rule the description breaks."""
         checks.require(isinstance(self.name, str), "robot: name", "must be a text", self.name)
+        checks.integer(self.near_pairs, f"robot {self.name!r}: near_pairs", least=1)
         checks.require(bool(self.links), f"robot {self.name!r}", "needs at least one link", "no links")
         checks.array(self.gravity, (3,), f"robot {self.name!r}: gravity", "must be a finite 3-vector")
         for name, link in self.links.items():

@@ -18,8 +18,8 @@ from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, workspace
+from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
+from lissom.dynamics.workspace import Workspace, crowded, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -230,5 +230,7 @@ def newton_in_kernel(
     if model.n_load_rows:
         w.host["load"][:] = load_rows(model, t, factor)
     w.run()
+    if (w.status == STATUS_CROWDED).any():
+        raise crowded(model)
     q, force, iterations, ended = (w.host[name].copy() for name in ("q", "force", "iterations", "ended"))
     return q, force, iterations, ended
