@@ -124,18 +124,13 @@ def forces(model: ls.Model, motion: ls.Trajectory) -> tuple[np.ndarray, np.ndarr
     return mass * (V[:, 0] * V[:, 1] * x[:, 1] - 0.5 * V[:, 1] ** 2 * x[:, 0]), drag
 
 
-def momentum(model: ls.Model, motion: ls.Trajectory) -> np.ndarray:
-    """Of body and water along x, shape (n,) [kg·m/s]: the joint's first coordinate is x."""
-    return np.einsum("tj,tj->t", ls.mass_matrix(model, motion.q)[:, 0], motion.v)
-
-
 def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str, float]:
     """The numbers of the swimmer, and of the waves that go both ways; pictures go to the folder `out`."""
     model = swimmer()
     motion = ls.simulate(model, duration, u=tensions, method="generalized_alpha", dt=DT)
     exact = ls.simulate(model, duration, u=tensions, t_eval=np.linspace(0, duration, round(1000 * duration) + 1))
     wake, drag = forces(model, exact)
-    P = momentum(model, exact)
+    P = ls.momentum(model, exact.q, exact.v)[:, 3]  # of body and water
     speeds = {}
     for name, lag in (("tail", pi / 2), ("head", -pi / 2)):
         slow = ls.simulate(swimmer(2, wake=False), 20 * 2 * pi / SLOW, u=lambda t, lag=lag: waves(t, lag),
