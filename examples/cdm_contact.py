@@ -145,7 +145,7 @@ def _draw_motion(model: ls.Model, times: np.ndarray, q: np.ndarray, tip: np.ndar
     turn = np.linspace(0.0, 2 * np.pi, 97)
     ring = np.column_stack([RADIUS * np.cos(turn), RADIUS * np.sin(turn), np.zeros(len(turn))])
     figure = plt.figure(figsize=(11, 7.0))
-    space = figure.add_axes((-0.07, -0.13, 0.69, 1.18), projection="3d")
+    space: Any = figure.add_axes((-0.07, -0.13, 0.69, 1.18), projection="3d")
     ls.plot_shapes(model, q[shown], trace=tip, values=times[shown], value_label="time [s]", axes=space, title="",
                    view=(18.0, -55.0))  # fmt: skip
     for end in (ring, ring - [0, 0, 0.52]):

@@ -1,6 +1,7 @@
-"""The examples with contact: a soft arm in a pipe (Mathew 2025 §6.2)."""
+"""The examples with contact: a soft arm in a pipe (Mathew 2025 §6.2), three soft fingers that hold a ball."""
 
 import importlib.util
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -18,6 +19,7 @@ def example(name):
     spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -32,6 +34,15 @@ def drawn(path):
 def pipe():
     """The arm in the pipe."""
     return example("cdm_contact")
+
+
+@pytest.fixture(scope="module")
+def gripper():
+    """The gripper."""
+    return example("resoft_gripper")
+
+
+# ---- the arm in the pipe
 
 
 def test_balls_are_the_papers_points(pipe):
@@ -77,3 +88,66 @@ def test_wall_carries_what_the_tendon_pulls(pipe):
             pushed += J[3:].T @ g[:3, :3].T @ force
     assert np.abs(pushed).max() > 0.1
     np.testing.assert_allclose(left, pushed, rtol=0, atol=1e-9 * np.abs(pushed).max())
+
+
+# ---- the gripper
+
+
+def test_gripper_holds_what_it_pulls_hard_enough(gripper, tmp_path):
+    """Purpose: at 2.5 N the settled ball moves by less than 1 mm in five seconds, and the contacts carry its weight
+    within 1 %; at 1.5 N it falls by more than its diameter."""
+    numbers = gripper.main(tmp_path)
+    assert gripper.END - gripper.SETTLED == 5.0 and gripper.table_height(gripper.SETTLED) == -gripper.DROP
+    assert numbers["creep of a firm grasp"] < 1e-3
+    assert numbers["fall from a firm grasp"] < 2e-3
+    assert numbers["missing of the weight"] < 0.01
+    assert numbers["fall from a loose grasp"] > 2 * gripper.BALL
+    assert all(drawn(tmp_path / f"{name}.png") for name in ("grasp", "numbers"))
+
+
+def pushes(gripper, model, q, v):
+    """Forces on the ball of all balls of the fingers, by the law itself: pushes N (m,), force of each in the world and
+    its friction over μ N."""
+    law = gripper.CONTACT
+    g, (w_b, v_b) = ls.frame_pose(model, q, "ball"), ls.frame_twist(model, q, v, "ball").reshape(2, 3)
+    centre, w_b, v_b = g[:3, 3], g[:3, :3] @ w_b, g[:3, :3] @ v_b
+    found = []
+    for link, s, r in zip(model.surroundings.ball_link, model.surroundings.ball_s, model.surroundings.ball_radius):
+        if link not in gripper.FINGERS:
+            continue
+        h, (w, u) = ls.frame_pose(model, q, link, s), ls.frame_twist(model, q, v, link, s).reshape(2, 3)
+        away = h[:3, 3] - centre
+        n, depth = away / np.linalg.norm(away), gripper.BALL + r - np.linalg.norm(away)
+        if depth <= 0:
+            continue
+        speed = h[:3, :3] @ u - v_b - np.cross(w_b, away)
+        slip = speed - n * (n @ speed) - r * np.cross(h[:3, :3] @ w - w_b, n)
+        N = law["stiffness"] * depth ** law["exponent"] * (1 - law["damping"] * (n @ speed))
+        share = slip / np.sqrt(slip @ slip + law["slip_speed"] ** 2)
+        found.append((N, -N * (n - law["friction"] * share), np.linalg.norm(share)))
+    return tuple(map(np.array, zip(*found)))
+
+
+def test_friction_holds_the_ball(gripper):
+    """Purpose: the forces on the held ball, found again from the law of contact with NumPy, are those of inverse
+    dynamics and its weight; every finger touches, friction lifts, and less than 0.7 of it is asked for."""
+    model = gripper.robot().build()
+    found = gripper.grasp(model, gripper.FIRM, end=3.0)
+    q, v = found.motion.q[-1], found.motion.v[-1]
+    N, force, share = pushes(gripper, model, q, v)
+    np.testing.assert_allclose(force.sum(axis=0), found.force[-1], rtol=0, atol=1e-6 * gripper.weight())
+    np.testing.assert_allclose(force.sum(axis=0), [0, 0, gripper.weight()], rtol=0, atol=1e-3 * gripper.weight())
+    assert len(N) >= 3 and share.max() < 0.7
+    still = pushes(gripper, model, q, np.zeros(model.nv))[1].sum(axis=0)
+    assert still[2] < 0.8 * gripper.weight(), "without friction it would fall"
+
+
+def test_one_motor_pulls_all_fingers(gripper):
+    """Purpose: the one input bends the three fingers alike: on their mean bending it acts with its arm times the length."""
+    model = gripper.robot().build()
+    assert model.nu == 1
+    rows = ls.actuation_matrix(model, model.neutral())[: gripper.ball_rows(model)[1], 0].reshape(3, -1)
+    lean = np.arctan(0.8 * np.ptp(gripper.THICK) / gripper.LENGTH)  # of the tendon against the finger
+    arm = 0.8 * np.mean(gripper.THICK) * np.cos(lean)
+    np.testing.assert_allclose(np.abs(rows).max(axis=1), gripper.LENGTH * arm, rtol=1e-10)
+    np.testing.assert_allclose(rows - rows[0], 0.0, atol=1e-15)
