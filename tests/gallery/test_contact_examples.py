@@ -143,7 +143,7 @@ def test_friction_holds_the_ball(gripper):
 
 
 def test_one_motor_pulls_all_fingers(gripper):
-    """Purpose: the one input bends the three fingers alike: on their mean bending it acts with its arm times the length."""
+    """Purpose: the one input bends the three fingers alike, on their mean bending with its arm times the length."""
     model = gripper.robot().build()
     assert model.nu == 1
     rows = ls.actuation_matrix(model, model.neutral())[: gripper.ball_rows(model)[1], 0].reshape(3, -1)
