@@ -8,7 +8,7 @@ table down.
 The paper shows equilibria of a gripper that holds nothing and gives no sizes; the sizes, the silicone, the ball and its
 contacts are ours. A finger's balls stand at its Gauss points, at its ends and once in between, as thick as the finger,
 and touch a sphere fixed to the ball. Stiffness 1e4 N/m^1.5 lets what carries 0.1 N sink in by 0.5 mm, as soft fingers
-do; the damping c = 10 s/m takes half of the speed from a touch at 0.1 m/s. What friction holds creeps at a part of
+do; the damping c = 10 s/m takes 0.4 of the speed from a touch at 0.1 m/s. What friction holds creeps at a part of
 the slip speed: 1e-4 m/s for five seconds would be half a millimetre, and as the ball asks for less than 0.7 of the
 friction there is, it creeps by less.
 
