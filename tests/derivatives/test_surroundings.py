@@ -20,7 +20,7 @@ import lissom as ls
 from lissom.lie.types import vec6
 
 TIME, STEP = 0.3, 1e-5
-TOLERANCE = 1e-6  # truncation and rounding of the differences are some 1e-9
+TOLERANCE = 1e-7  # differences leave 1e-9 of inverse dynamics, some 1e-8 of the forward one, by rounding
 CLEAR = 3e-4  # what touches, and what does not, is farther from switching than the differences go [m]
 BOX, END = ls.ShapeBox(0.2, 0.3, 0.2), ls.ShapeCylinder(0.1, 0.2)
 SHAPES = {  # a shape, and the centre of a ball of radius 0.04 in its frame
