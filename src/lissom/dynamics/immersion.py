@@ -31,7 +31,7 @@ def current_at(t: Tables, load: wp.array(dtype=vec6), p: vec3, origin: vec3):
     return se3.join(vec3(), se3.angular(row)), se3.join(vec3(), se3.linear(row))
 
 
-@wp.func
+@wp.func(inline=False)
 def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, origin: vec3, C: vec6, C_rate: vec6):
     """ad_C + K and ad_Ċ + K̇: how the current at a node changes with its pose, seen from it."""
     slope = mat3()
@@ -48,7 +48,7 @@ def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, origin: vec3, 
     return turn, ad_matrix(C_rate) + se3.block(mat3(), mat3(), -slope_rate * so3.hat(p), slope_rate)
 
 
-@wp.func
+@wp.func(inline=False)
 def add_fluid(t: Tables, s: Scratch, i: int, origin: vec3, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
     """F of what gravity does not pull, and with loads of drag, current and wake."""
     for j in range(t.world.fluid_node.shape[0]):
@@ -77,7 +77,7 @@ def add_fluid(t: Tables, s: Scratch, i: int, origin: vec3, gravity: vec3, load: 
             s.node[i, k].F = s.node[i, k].F - wrench_at_origin(p, vec3(), Phi)
 
 
-@wp.func
+@wp.func(inline=False)
 def respond_to_fluid(
     t: Tables,
     s: Scratch,

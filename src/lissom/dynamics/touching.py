@@ -73,7 +73,7 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> wp.float
     return d - t.world.ball_radius[ball]
 
 
-@wp.func
+@wp.func(inline=False)
 def has_moved(t: Tables, s: Scratch, i: int, origin: vec3) -> int:
     """Whether a ball has moved by half the margin since the last listing."""
     if s.near.count[i] < 0:
@@ -86,7 +86,7 @@ def has_moved(t: Tables, s: Scratch, i: int, origin: vec3) -> int:
     return 0
 
 
-@wp.func
+@wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int, origin: vec3):
     """List the pairs within the margin, all those whose obstacle roams among them."""
     count = wp.int32(0)
@@ -122,7 +122,7 @@ class Touch:
     b: wp.int32
 
 
-@wp.func
+@wp.func(inline=False)
 def touch_of(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> Touch:
     """Pair e."""
     ball = t.world.pair[e, 0]
@@ -152,7 +152,7 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> Touch:
     return x
 
 
-@wp.func
+@wp.func(inline=False)
 def add_contacts(t: Tables, s: Scratch, i: int, origin: vec3):
     """F of both nodes of each pair that touches."""
     if has_moved(t, s, i, origin) == 1:
@@ -168,7 +168,7 @@ def add_contacts(t: Tables, s: Scratch, i: int, origin: vec3):
                 s.node[i, x.b].F = s.node[i, x.b].F + W
 
 
-@wp.func
+@wp.func(inline=False)
 def respond_to_contacts(t: Tables, s: Scratch, i: int, origin: vec3, H: wp.array2d(dtype=mat6)):
     """K and N of (1), (2) on the two nodes themselves; what ties them is listed in s.near."""
     touching = wp.int32(0)
@@ -198,7 +198,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, origin: vec3, H: wp.array
     s.near.touching[i] = touching
 
 
-@wp.func
+@wp.func(inline=False)
 def couple_touching(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
     """The parts of (1) and (2) that tie node k to another one."""
     for j in range(s.near.touching[i]):

@@ -18,7 +18,7 @@ from lissom.model.tables import Tables
 STEP = wp.constant(wp.float64(6e-6))  # of central differences
 
 
-@wp.func
+@wp.func(inline=False)
 def add_forces_of_user(t: Tables, s: Scratch, i: int, origin: vec3, load: wp.array(dtype=vec6)):
     """F of the users' compiled forces."""
     for j in range(t.world.force_node.shape[0]):
@@ -36,7 +36,7 @@ def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(d
     return t.world.force_weight[j] * force_of_user(t.world.force_which[j], R, x, eta, t.world.force_s[j], time)
 
 
-@wp.func
+@wp.func(inline=False)
 def respond_to_user(t: Tables, s: Scratch, i: int, origin: vec3, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
     """H and N of the users' compiled forces, by central differences along the body's axes."""
     for j in range(t.world.force_node.shape[0]):

@@ -89,8 +89,14 @@ def _function(function: Any, made: dict[Any, Any]) -> Any:
     """A Warp function with `made` in the place of what it calls; itself where it calls none of these."""
     if function not in made:
         code = None if function.native_snippet is not None else _rebound(function.func, made)
-        made[function] = function if code is None else wp.func(code, module="unique")
+        made[function] = function if code is None else _put(code, function)
     return made[function]
+
+
+def _put(code: FunctionType, old: Any) -> Any:
+    """The Warp function of a Python function that takes the place of an old one, inlined or not as that is."""
+    hint = {None: None, "noinline": False, "forceinline": True}[old.inline_hint]
+    return wp.func(code, module="unique", inline=hint)
 
 
 def _rebound(code: FunctionType, made: dict[Any, Any]) -> FunctionType | None:

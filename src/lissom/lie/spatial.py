@@ -32,7 +32,7 @@ def rate_of_momentum(M: mat6, eta: vec6) -> mat6:
     return adbar_matrix(M * eta) - Y - wp.transpose(Y)
 
 
-@wp.func
+@wp.func(inline=False)
 def in_base(R: mat3, p: vec3, X: mat6) -> mat6:
     """Ad⁻ᵀ X Ad⁻¹: a matrix from twists to wrenches of the frame at (R, p), in the frame where that pose is given."""
     Rt = wp.transpose(R)
