@@ -35,6 +35,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/timing.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
+	$(BENCH)/bin/python benchmarks/surroundings.py
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py

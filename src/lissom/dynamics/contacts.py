@@ -35,7 +35,7 @@ class Contacts:
 
     Fields:
         contact: name of the contact each belongs to. link, s: where the ball stands.
-        other: name of the link that it touches, None for the world.
+        other, other_s: name of the link that it touches, None for the world, and where on it.
         depth: of the ball in the other, shape (n,) [m]. point: of contact, on the ball's surface, shape (n, 3) [m].
         normal: towards the ball, shape (n, 3). force: on the ball, shape (n, 3) [N]. Both are in world axes.
     """
@@ -44,6 +44,7 @@ class Contacts:
     link: tuple[str, ...]
     s: np.ndarray
     other: tuple[str | None, ...]
+    other_s: np.ndarray
     depth: np.ndarray
     point: np.ndarray
     normal: np.ndarray
@@ -113,7 +114,7 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
     """
     world = model.surroundings
     if len(world.pair) == 0:
-        return Contacts((), (), np.zeros(0), (), np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
+        return Contacts((), (), np.zeros(0), (), np.zeros(0), np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
     w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
     if lead:
         raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
@@ -128,6 +129,7 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
         tuple(world.ball_link[k] for k in ball),
         world.ball_s[ball],
         tuple(world.obstacle_link[k] for k in obstacle),
+        world.obstacle_s[obstacle],
         rows[:, 1],
         rows[:, 2:5],
         rows[:, 5:8],

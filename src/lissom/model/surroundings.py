@@ -61,8 +61,8 @@ class Surroundings:
 
     Fields:
         ball_*: link, s, node, position in it (n, 3) and radius [m].
-        contact_names. obstacle_*: what balls may touch: link (None is the world), kind of ShapeKind, node (-1 world),
-        frame in it (n, 4, 4), sizes (n, 3), and whether it moves and is no ball.
+        contact_names. obstacle_*: what balls may touch: link (None is the world) and abscissa on it, kind of ShapeKind,
+        node (-1 world), frame in it (n, 4, 4), sizes (n, 3), and whether it moves and is no ball.
         pair (n, 3): ball, obstacle and row of `law` (n, 5): k, p, c, μ, v_s of robot.contacts.Contact.
         capacity: pairs that may be near each other at once; margin: what is near [m].
         fluid_*: nodes in the fluid, their added inertia, drag matrix and what gravity does not pull (6, 6).
@@ -80,6 +80,7 @@ class Surroundings:
     ball_radius: np.ndarray
     contact_names: tuple[str, ...]
     obstacle_link: tuple[str | None, ...]
+    obstacle_s: np.ndarray
     obstacle_kind: np.ndarray
     obstacle_node: np.ndarray
     obstacle_placement: np.ndarray
@@ -126,7 +127,7 @@ class SurroundingsBuilder:
         self.robot, self.rods, self.anchor = robot, rods, anchor
         self.names: list[str] = []
         self.balls: list[Ball] = []
-        self.obstacles: list[tuple[ShapeKind, int, np.ndarray, tuple[float, ...], bool, str | None]] = []
+        self.obstacles: list[tuple[ShapeKind, int, np.ndarray, tuple[float, ...], bool, str | None, float]] = []
         self.pairs: list[np.ndarray] = []
         self.laws: list[tuple[float, ...]] = []
         self.forces: list[tuple[int, int, float, float]] = []
@@ -159,9 +160,8 @@ class SurroundingsBuilder:
             node, G = (-1, np.eye(4)) if contact.on is None else self.anchor(contact.on, contact.s)
             frame = np.eye(4)
             frame[:3, :3] = rotation
-            self.obstacles.append(
-                (kind, node, G @ checks.pose(contact.placement, where) @ frame, size, node >= 0, contact.on)
-            )
+            g = G @ checks.pose(contact.placement, where) @ frame
+            self.obstacles.append((kind, node, g, size, node >= 0, contact.on, contact.s))
             theirs = [(len(self.obstacles) - 1, None)]
         else:
             others = self._balls(contact.touched(), contact, where)
@@ -170,7 +170,8 @@ class SurroundingsBuilder:
                 ball = self.balls[k]
                 frame = np.eye(4)
                 frame[:3, 3] = ball.position
-                self.obstacles.append((ShapeKind.SPHERE, ball.node, frame, (ball.radius, 0.0, 0.0), False, ball.link))
+                size = (ball.radius, 0.0, 0.0)
+                self.obstacles.append((ShapeKind.SPHERE, ball.node, frame, size, False, ball.link, ball.s))
                 theirs.append((len(self.obstacles) - 1, k))
         twice = set(contact.carriers()) & set(contact.touched())
         met = [
@@ -247,7 +248,7 @@ class SurroundingsBuilder:
 
     def tables(self, rank: np.ndarray, wet: list[tuple[int, Any]], tails: list[tuple[int, np.ndarray]]) -> Surroundings:
         """Freeze it with the final numbers of the nodes and what the fluid does at them."""
-        kinds, nodes, frames, sizes, roams, links = zip(*self.obstacles) if self.obstacles else ((),) * 6
+        kinds, nodes, frames, sizes, roams, links, places = zip(*self.obstacles) if self.obstacles else ((),) * 7
         pairs = np.vstack([np.zeros((0, 3), np.int32), *self.pairs])
         radii = np.array([ball.radius for ball in self.balls])
         return Surroundings(
@@ -258,6 +259,7 @@ class SurroundingsBuilder:
             ball_radius=radii,
             contact_names=tuple(self.names),
             obstacle_link=links,
+            obstacle_s=np.array(places, dtype=np.float64),
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
             obstacle_node=np.array([rank[node] for node in nodes], dtype=np.int32),
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),
