@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from math import pi, sin
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ DURATION = 10.0
 
 def pull(t: float, start: float, stop: float) -> float:
     """A smooth pull from 0 to 1 and back, zero before `start` and after `stop` [s]."""
-    return float(np.sin(np.pi * np.clip((t - start) / (stop - start), 0.0, 1.0)) ** 2)
+    return sin(pi * (t - start) / (stop - start)) ** 2 if start < t < stop else 0.0
 
 
 def tensions(t: float) -> np.ndarray:

@@ -14,11 +14,11 @@ import warp as wp
 
 from lissom.dynamics import sweeps
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.touching import has_moved, list_near, touch_of
+from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, touch_of
 from lissom.dynamics.workspace import Workspace, filled, workspace
 from lissom.environment.contact_force import contact_force
 from lissom.errors import ShapeError
-from lissom.lie.types import kernel_options, vec6
+from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 
@@ -51,23 +51,45 @@ class Contacts:
     force: np.ndarray
 
 
+@wp.func
+def put_gaps(t: Tables, s: Scratch, i: int, origin: vec3, gap: Rows):
+    """Distance of each ball from the nearest of what it may touch, no more than the margin."""
+    for ball in range(gap.shape[1]):
+        gap[i, ball] = t.world.margin
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        ball = t.world.pair[e, 0]
+        gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e, origin))
+
+
 @wp.kernel
-def contacts_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gap: Rows, touching: Rows, first: int):
+def contacts_kernel(
+    t: Tables,
+    s: Scratch,
+    q: Rows,
+    v: Rows,
+    with_forces: wp.array(dtype=wp.int32),
+    gap: Rows,
+    touching: Rows,
+    first: int,
+):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
     origin = sweeps.base_origin(t, q, i)
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        if with_forces[0] == 0:
+            sweeps.outward_pose(t, s, i, k, q, origin)
+        else:
+            sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
     if has_moved(t, s, i, origin) == 1:
         list_near(t, s, i, origin)
-    for ball in range(gap.shape[1]):
-        gap[i, ball] = t.world.margin
+    if with_forces[0] == 0:
+        put_gaps(t, s, i, origin, gap)
+        return
     count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         x = touch_of(t, s, i, e, origin)
-        ball = t.world.pair[e, 0]
-        gap[i, ball] = wp.min(gap[i, ball], -x.depth)
         if x.depth > wp.float64(0.0):
             f, _m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
             point = x.c - x.radius * x.n + origin
@@ -87,15 +109,16 @@ def _make(model: Model, batch: int) -> Workspace:
     world = model.surroundings
     shapes = {"q": (model.nq,), "v": (model.nv,), "gap": (len(world.ball_node),)}
     w = Workspace(model, batch, shapes | {"touching": (_NUMBERS * world.capacity,)})
-    w.record(contacts_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in ("q", "v", "gap", "touching"))])
+    with_forces, on = w.buffer("with_forces", (1,), wp.int32), w.on_device
+    w.record(contacts_kernel, [w.tables, w.scratch, on["q"], on["v"], with_forces, on["gap"], on["touching"]])
     return w
 
 
-def ball_gaps(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     """Distance of each ball from what it may touch at one state, no more than what counts as near, shape (n_balls,)
     [m]; negative where it touches."""
     w = workspace(model, "contacts", 1, _make)
-    w.host["q"][0], w.host["v"][0] = q, v
+    w.host["q"][0], w.host["with_forces"][0] = q, 0
     w.run()
     return w.host["gap"][0]
 
@@ -118,6 +141,7 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
     w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
     if lead:
         raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
+    w.host["with_forces"][0] = 1
     w.run()
     w.raise_for_status()
     rows = w.host["touching"][0].reshape(-1, _NUMBERS)

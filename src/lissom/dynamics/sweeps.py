@@ -289,6 +289,12 @@ def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: 
         p = s.node[i, k].p
         Rt = wp.transpose(R)
         J = R * t.node[k].J * Rt
+        if t.node[k].is_centred != 0:
+            mp = t.node[k].m[0, 0] * p
+            around = so3.diagonal_plus(wp.dot(mp, p), vec3()) - wp.outer(mp, p)
+            heavy = so3.diagonal_plus(t.node[k].m[0, 0], vec3())
+            out[i, k] = se3.block(J + around, so3.hat(mp), -so3.hat(mp), heavy)
+            return
         C = R * t.node[k].C * Rt
         m = R * t.node[k].m * Rt
         C_p = C + so3.cross_columns(p, m)

@@ -316,7 +316,7 @@ class _Touches:
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
         nq, nv = self.model.nq, self.model.nv
-        out[:] = ball_gaps(self.model, *on_motion(self.model, t, x[:nq], x[nq : nq + nv]))
+        out[:] = ball_gaps(self.model, on_motion(self.model, t, x[:nq], x[nq : nq + nv])[0])
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:

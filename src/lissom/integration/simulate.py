@@ -155,7 +155,6 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
     began = time.perf_counter()
 
     def so_far() -> Trajectory:
-        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
         times, states, shown = (np.concatenate(rows) for rows in (t, x, u))
         inputs, z = shown[:, : model.nu], shown[:, model.nu :]
         q, v, a, force = np.split(states, np.cumsum([model.nq, model.nv, model.nv]), axis=1)
@@ -166,7 +165,9 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
                 q, v = (np.array(x) for x in zip(*rows))
             q, v = onto_loops(model, q, v)
             a, force = _accelerations(model, times, q, v, inputs)
-        return Trajectory(times, q, v, a, inputs, _multipliers(model, times, q, v, a, inputs, force), z, cost)
+        forces = _multipliers(model, times, q, v, a, inputs, force)
+        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
+        return Trajectory(times, q, v, a, inputs, forces, z, cost)
 
     try:
         for time_now, state, inputs, taken in points:

@@ -49,6 +49,7 @@ class NodeRow:
     q_shift: wp.int32
     is_placed: wp.int32
     has_inertia: wp.int32
+    is_centred: wp.int32  # the same mass in every direction, at the frame's origin
 
 
 @wp.struct
@@ -192,6 +193,8 @@ def _node_rows(model: Model) -> np.ndarray:
     rows["heavy"], rows["heavy_c"] = model.node_heavy[:, 3], model.node_heavy[:, :3]
     rows["is_placed"] = (g != np.eye(4)).any(axis=(1, 2))
     rows["has_inertia"] = inertia.any(axis=(1, 2))
+    plain = inertia[:, 5, 5, None, None] * np.eye(3)
+    rows["is_centred"] = (inertia[:, :3, 3:] == 0.0).all(axis=(1, 2)) & (inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
     for name in ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "kind", "v_start", "v_stop", "q_shift"):
         rows[name] = getattr(model, f"node_{name}")
     return rows
