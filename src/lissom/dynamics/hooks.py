@@ -6,7 +6,7 @@ for `force_of_user` and `current_of_user`.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportInvalidTypeForm=false, reportUnusedParameter=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What the half-passes leave at the nodes, and why an instance was refused."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportInvalidTypeForm=false
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 

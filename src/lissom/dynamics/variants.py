@@ -96,7 +96,7 @@ def _function(function: Any, made: dict[Any, Any]) -> Any:
 def _put(code: FunctionType, old: Any) -> Any:
     """The Warp function of a Python function that takes the place of an old one, inlined or not as that is."""
     hint = {None: None, "noinline": False, "forceinline": True}[old.inline_hint]
-    return wp.func(code, module="unique", inline=hint)
+    return wp.func(module="unique", inline=hint)(code)
 
 
 def _rebound(code: FunctionType, made: dict[Any, Any]) -> FunctionType | None:

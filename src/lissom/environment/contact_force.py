@@ -12,8 +12,8 @@ Source: Mathew 2025 (57)-(61), with the shape's Hessian in place of that of a cy
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportIndexIssue=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 

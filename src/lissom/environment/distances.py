@@ -5,8 +5,8 @@ nearest feature does not extend. Inside a box or a cylinder the nearest face cou
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 

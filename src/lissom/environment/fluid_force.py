@@ -15,8 +15,8 @@ fluid has, which drives the fluid displaced, M_D, as well.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportIndexIssue=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 

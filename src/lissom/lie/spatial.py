@@ -1,7 +1,8 @@
 """6x6 operators on twists and wrenches, inside kernels."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 

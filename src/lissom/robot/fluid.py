@@ -82,7 +82,8 @@ class Hydrodynamics:
         """What a rigid body feels."""
         rule = "is needed where the body is no box, cylinder or sphere of its own making"
         volume = body.volume if self.volume is None else float(self.volume)
-        checks.require(volume is not None, f"{where}: volume", rule, self.volume)
+        if volume is None:
+            raise checks.fail(f"{where}: volume", rule, self.volume)
         added, drag = np.zeros((6, 6)), np.zeros((6, 6))
         if body.form is None:
             for name, unused in (("added_matrix", self.added_mass), ("drag_matrix", self.drag_normal)):
@@ -95,10 +96,11 @@ class Hydrodynamics:
         )
 
     def _given(self, name: str, otherwise: np.ndarray, s: float, where: str) -> np.ndarray:
-        value = getattr(self, name)
+        value: Any = getattr(self, name)
         if value is None:
             return otherwise
-        value = value(s) if callable(value) else value
+        if callable(value):
+            value = value(s)
         if name == "added_matrix":
             return checks.symmetric(value, 6, f"{where}: {name}")
         rule = "must be a 6x6 matrix or its diagonal"
