@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 
@@ -10,59 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from robot_descriptions import ABSCISSAE, SHAPES, assert_same, one_rod, rod, round_trip
 
 import lissom as ls
 from lissom.io.schema import TYPES
 from lissom.io.values import ConstantMatrix
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
-ABSCISSAE = np.linspace(0.0, 1.0, 41)
-MATERIAL = ls.Material(young=1e6, density=1000.0)
-
-
-def assert_same(a, b, where="robot"):
-    """Two descriptions agree: classes and fields, numbers exactly, functions exactly or, once tabulated, to 1e-13."""
-    if isinstance(a, ls.Robot):
-        for part in ("name", "gravity", "links", "frames", "actuators", "couplings", "loads"):
-            assert_same(getattr(a, part), getattr(b, part), part)
-    elif isinstance(a, dict):
-        assert list(a) == list(b), where
-        for key in a:
-            assert_same(a[key], b[key], f"{where} > {key}")
-    elif dataclasses.is_dataclass(a) and not (callable(a) and type(a) is not type(b)):
-        assert type(a) is type(b), where
-        for field in dataclasses.fields(a):
-            assert_same(getattr(a, field.name), getattr(b, field.name), f"{where} > {field.name}")
-    elif callable(a):
-        expected, read = (np.array([function(s) for s in ABSCISSAE]) for function in (a, b))
-        np.testing.assert_allclose(read, expected, rtol=0, atol=1e-13 * np.abs(expected).max(), err_msg=where)
-    elif isinstance(a, list | tuple) and any(dataclasses.is_dataclass(item) for item in a):
-        assert len(a) == len(b), where
-        for k, (x, y) in enumerate(zip(a, b, strict=True)):
-            assert_same(x, y, f"{where}[{k}]")
-    elif a is None or isinstance(a, bool | str):
-        assert a == b and type(a) is type(b), where
-    else:
-        assert np.array_equal(np.asarray(a), np.asarray(b)), f"{where}: {a} != {b}"
-
-
-def round_trip(robot, tmp_path):
-    """The robot that is read from what was written."""
-    ls.save_robot(robot, tmp_path / "robot.yaml")
-    return ls.load_robot(tmp_path / "robot.yaml")
-
-
-def rod(**fields):
-    """A plain rod with some of its fields replaced."""
-    plain = {"length": 0.5, "section": ls.SectionCircle(0.01), "basis": ls.BasisLegendre(bending_y=2)}
-    return ls.Rod(**(plain | {"material": MATERIAL} | fields))
-
-
-def one_rod(**fields):
-    """A robot of one rod called arm."""
-    robot = ls.Robot("one")
-    robot.add_link("arm", rod(**fields))
-    return robot
 
 
 def read(tmp_path, text):
@@ -173,10 +126,10 @@ def test_every_body_is_read_as_it_was_written(body, tmp_path):
 
 def test_the_sweeps_hold_every_class_of_the_description():
     """Purpose: a class added to the file format must be added to these sweeps."""
-    swept = {type(item) for item in (*SECTIONS, *BASES, *JOINTS, *BODIES)} - {type(None)}
+    swept = {type(item) for item in (*SECTIONS, *BASES, *JOINTS, *BODIES, *SHAPES)} - {type(None)}
     assert swept == TYPES - {ls.Material, ls.PathRod, ls.PathPoint}
-    public = {getattr(ls, name) for name in ls.__all__ if name.startswith(("Joint", "Section", "Basis"))}
-    assert public <= TYPES
+    public = {getattr(ls, name) for name in ls.__all__ if name.startswith(("Joint", "Section", "Basis", "Shape"))}
+    assert public - {ls.ShapeError} <= TYPES
 
 
 def test_tree_actuators_loads_and_frames_are_read_as_they_were_written(tmp_path):

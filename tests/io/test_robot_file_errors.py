@@ -39,6 +39,17 @@ couplings:
   - {name: pair, gains: {t1: 1, t2: -1}}
 loads:
   - {name: weight, link: arm, force: [0, 0, -1]}
+contacts:
+  - {name: floor, links: [arm, base], shape: {type: ShapePlane}, friction: 0.5}
+  - name: self
+    links: arm
+    others: arm
+fluid:
+  density: 998
+  default: {lift: 0.5}
+  links:
+    arm: {drag_normal: 1.2}
+    base: null
 """
 
 # name: (what stands in GOOD, what replaces it, the line of the error, parts of the message)
@@ -105,6 +116,80 @@ WRONG = {
     "path item offset": ("[0, -0.01]", "[0]", 24, ["actuator 't2' > path[0]: offset", "(got [0])"]),
     "chamber area": ("1e-4", "-1e-4", 25, ["actuator 'c1': area: must be > 0 (got -0.0001)"]),
     "load": ("force: [0, 0, -1]", "force: [0, -1]", 30, ["load 'weight': force: must be a finite 3-vector"]),
+    "near pairs": ("name: arm\ngravity", "name: arm\nnear_pairs: 0\ngravity", 3, ["near_pairs: must be", "(got 0)"]),
+    # what the world does
+    "unknown shape type": ("ShapePlane}", "ShapeDisc}", 32, ["contact 'floor' > shape", "ShapeSphere", "'ShapeDisc'"]),
+    "key of another shape": (
+        "ShapePlane}",
+        "ShapePlane, radius: 1}",
+        32,
+        ["contact 'floor' > shape: radius", "normal"],
+    ),
+    "radius of a shape": (
+        "{type: ShapePlane}",
+        "{type: ShapeSphere, radius: -1}",
+        32,
+        ["contact 'floor' > shape: radius: must be > 0 (got -1.0)"],
+    ),
+    "long hole": (
+        "{type: ShapePlane}",
+        "{type: ShapeCylinder, radius: 1, length: 2, inside: true}",
+        32,
+        ["contact 'floor' > shape: length: must be None for a hole (got 2.0)"],
+    ),
+    "number for links": (
+        "links: arm",
+        "links: 3",
+        34,
+        ["contact 'self': links", "name of a link or a list", "(got 3)"],
+    ),
+    "no links": ("links: arm", "links: []", 34, ["contact 'self': links: must name at least one link (got [])"]),
+    "unknown link of a contact": (
+        "links: arm",
+        "links: [arm, amr]",
+        34,
+        ["'self': links: must be one of", "(got 'amr')"],
+    ),
+    "shape and others": ("others: arm", "others: arm\n    shape: {type: ShapePlane}", 33, ["'self': needs a shape or"]),
+    "friction": ("friction: 0.5", "friction: -0.5", 32, ["contact 'floor': friction: must be >= 0 (got -0.5)"]),
+    "radius of balls": (
+        "others: arm",
+        "others: arm\n    radius: [1, -1]",
+        36,
+        ["'self': radius: must be > 0 (got -1.0)"],
+    ),
+    "contact named twice": ("name: self", "name: floor", 33, ["contact 'floor'", "must not be taken already"]),
+    "fluid that is no mapping": (
+        "fluid:\n  density: 998\n  default: {lift: 0.5}\n  links:\n    arm: {drag_normal: 1.2}\n    base: null",
+        "fluid: water",
+        36,
+        ["robot file > fluid", "(got 'water')"],
+    ),
+    "no density": ("  density: 998\n", "", 36, ["robot file > fluid", "'density' is required"]),
+    "density of a fluid": ("density: 998", "density: 0", 37, ["fluid: density: must be > 0 (got 0.0)"]),
+    "current": ("density: 998", "density: 998\n  current: [1, 0]", 38, ["fluid: current: must be a finite 3-vector"]),
+    "unknown key of a fluid": ("density: 998", "density: 998\n  flow: 1", 38, ["fluid: flow", "known key", "current"]),
+    "coefficient of all links": ("lift: 0.5", "drag_normal: -1", 38, ["fluid > default: drag_normal: must be >= 0"]),
+    "coefficient of a link": (
+        "drag_normal: 1.2",
+        "drag_normal: -1",
+        40,
+        ["fluid > link 'arm': drag_normal: must be >="],
+    ),
+    "kind of a coefficient": ("drag_normal: 1.2", "tail: 1", 40, ["fluid > link 'arm': tail", "boolean", "(got 1)"]),
+    "unknown coefficient": (
+        "drag_normal: 1.2",
+        "drag: 1",
+        40,
+        ["fluid > link 'arm': drag", "known key", "drag_normal"],
+    ),
+    "matrix of a fluid": (
+        "drag_normal: 1.2",
+        "drag_matrix: [1, 2]",
+        40,
+        ["fluid > link 'arm': drag_matrix: must be a"],
+    ),
+    "unknown link in a fluid": ("base: null", "bse: null", 41, ["fluid > link 'bse': must be one of the links"]),
     # placements
     "sheared rotation": (
         "{axis: [0, 0, 1], degrees: 90}",

@@ -11,10 +11,14 @@ from lissom.errors import ModelError
 from lissom.io.schema import FORMAT, TYPES
 from lissom.io.values import ConstantMatrix, tabulate
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathRod, Tendon
+from lissom.robot.fluid import Fluid
+from lissom.robot.forces import is_compiled
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.robot import Link, Robot
+
+_AGAIN = "add it again after loading the rest"
 
 
 def document(robot: Robot) -> dict[str, Any]:
@@ -24,6 +28,8 @@ def document(robot: Robot) -> dict[str, Any]:
         ModelError: something that a file cannot hold.
     """
     out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
+    if robot.near_pairs != Robot().near_pairs:
+        out["near_pairs"] = robot.near_pairs
     out["links"] = [_link(link) for link in robot.links.values()]
     out["frames"] = [_fields(frame, f"frame {name!r}") for name, frame in robot.frames.items()]
     out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
@@ -31,7 +37,23 @@ def document(robot: Robot) -> dict[str, Any]:
     out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
     out["loops"] = [_loop(loop) for loop in robot.loops.values()]
     out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
+    out["contacts"] = [_fields(contact, f"contact {name!r}") for name, contact in robot.contacts.items()]
+    if robot.fluid is not None:
+        out["fluid"] = _fluid(robot.fluid)
+    for name in robot.forces:
+        raise _unsaved(f"force {name!r}: function", "of the pose and the twist", _AGAIN)
     return {key: value for key, value in out.items() if value != []}
+
+
+def _fluid(fluid: Fluid) -> dict[str, Any]:
+    out: dict[str, Any] = {"density": _plain(fluid.density, "fluid: density")}
+    if fluid.current is not None:
+        out["current"] = _plain(fluid.current, "fluid: current", "t")
+    feels = {"default": fluid.default} | {f"link {name!r}": felt for name, felt in fluid.links.items()}
+    written = [None if felt is None else _fields(felt, f"fluid > {where}") for where, felt in feels.items()]
+    if written[0] != {}:
+        out["default"] = written[0]
+    return out | ({"links": dict(zip(fluid.links, written[1:], strict=True))} if fluid.links else {})
 
 
 def _link(link: Link) -> dict[str, Any]:
@@ -57,7 +79,7 @@ def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
         return head | _fields(actuator.path, where) | {k: v for k, v in fields.items() if k in ("area", "force")}
     if isinstance(actuator, CustomActuator):
         if not isinstance(actuator.function, ConstantMatrix):
-            raise _unsaved(f"{where}: function", "q", "add it again after loading the rest")
+            raise _unsaved(f"{where}: function", "of q", _AGAIN)
         return head | {"matrix": _plain(actuator.function.matrix, where)}
     return head | _fields(actuator, where)
 
@@ -106,12 +128,14 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if type(value) in TYPES:
         kind = {} if isinstance(value, Material) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
+    if is_compiled(value):
+        raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")
     if not callable(value):
         raise ModelError(f"{where}: a {type(value).__name__} cannot be saved in a robot file")
     if variable != "s":
-        raise _unsaved(where, variable, f"give it as ls.Expression(..., {variable!r}) or ls.Tabulated")
+        raise _unsaved(where, f"of {variable}", f"give it as ls.Expression(..., {variable!r}) or ls.Tabulated")
     return _plain(tabulate(value, where), where)
 
 
-def _unsaved(where: str, variable: str, remedy: str) -> ModelError:
-    return ModelError(f"{where}: a Python function of {variable} cannot be saved in a robot file; {remedy}")
+def _unsaved(where: str, of: str, remedy: str) -> ModelError:
+    return ModelError(f"{where}: a Python function {of} cannot be saved in a robot file; {remedy}")

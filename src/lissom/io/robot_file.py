@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ _ENTITIES = {
     "loads": "load",
     "loops": "loop",
     "motions": "motion",
+    "contacts": "contact",
 }
 _SHOWN = 10  # errors listed for one file
 
@@ -95,7 +97,7 @@ def _read(text: str, name: str) -> Robot:
 
 def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
     """The robot with everything the file lists, added in the order of the file."""
-    robot = Robot(content.name, gravity=content.gravity)
+    robot = Robot(content.name, gravity=content.gravity, near_pairs=content.near_pairs)
 
     def each(section: str, add: Callable[[Any], Any]) -> None:
         for index, item in enumerate(getattr(content, section)):
@@ -116,6 +118,8 @@ def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
         joint=k.joint))  # fmt: skip
     each("motions", lambda k: robot.add_joint_motion(
         k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
+    each("contacts", lambda k: robot.add_contact(**{field.name: getattr(k, field.name) for field in fields(k)}))
+    robot.fluid = content.fluid
     return robot
 
 
@@ -164,13 +168,20 @@ def _schema_error(error: ValidationError, source: Source, data: dict[str, Any]) 
 
 def _entity(keys: list[str | int], data: dict[str, Any]) -> str:
     """Path of an entity in words: links, 0, body, length becomes "link 'arm' > body: length"."""
-    if not keys or keys[0] not in _ENTITIES or len(keys) == 1:
+    if len(keys) < 2 or keys[0] not in (*_ENTITIES, "fluid"):
         return " > ".join(["robot file", *map(str, keys)])
-    item = data[str(keys[0])][keys[1]]
-    name = item.get("name") if isinstance(item, dict) else None
-    words = [f"{_ENTITIES[str(keys[0])]} {name!r}" if name is not None else f"{keys[0]}[{keys[1]}]"]
-    value = item
-    for key in keys[2:]:
+    if keys[0] == "fluid":
+        of_link = keys[1] == "links" and len(keys) > 2
+        words, deeper = (["fluid", f"link {keys[2]!r}"], 3) if of_link else (["fluid"], 1)
+    else:
+        item = data[str(keys[0])][keys[1]]
+        name = item.get("name") if isinstance(item, dict) else None
+        words = [f"{_ENTITIES[str(keys[0])]} {name!r}" if name is not None else f"{keys[0]}[{keys[1]}]"]
+        deeper = 2
+    value: Any = data
+    for key in keys[:deeper]:
+        value = value[key]
+    for key in keys[deeper:]:
         value = value[key]
         words = [*words[:-1], f"{words[-1]}[{key}]"] if isinstance(key, int) else [*words, key]
     joint = " > " if isinstance(value, dict) or len(words) < 2 else ": "
@@ -180,12 +191,16 @@ def _entity(keys: list[str | int], data: dict[str, Any]) -> str:
 def _line_of(message: str, source: Source, data: dict[str, Any]) -> int:
     """Line of the entity that a message of `Robot.check` names, as deep as the file tells."""
     if message.startswith("robot "):
-        return source.locate(["gravity" if ": gravity" in message else "links"])[0]
-    for section, kind in _ENTITIES.items():
-        for number, item in enumerate(data.get(section, [])):
-            start = f"{kind} {item['name']!r}"
-            if message.startswith((f"{start} > ", f"{start}: ")):
-                steps = re.findall(r"(?: > |: )(\w+)(?:\[(\d+)\])?[^:>(]*(?= > |: )", message[len(start) :])
-                keys = [key for word, index in steps for key in ((word, int(index)) if index else (word,))]
-                return source.locate([section, number, *keys])[0]
+        found = [key for key in ("gravity", "near_pairs") if f": {key}" in message]
+        return source.locate(found or ["links"])[0]
+    places = [
+        (["fluid", "links", name], f"fluid > link {name!r}") for name in (data.get("fluid") or {}).get("links", [])
+    ]
+    places += [([section, number], f"{kind} {item['name']!r}") for section, kind in _ENTITIES.items()
+               for number, item in enumerate(data.get(section, []))]  # fmt: skip
+    for place, start in [*places, (["fluid"], "fluid")]:
+        if message.startswith((f"{start} > ", f"{start}: ")):
+            steps = re.findall(r"(?: > |: )(\w+)(?:\[(\d+)\])?[^:>(]*(?= > |: )", message[len(start) :])
+            keys = [key for word, index in steps for key in ((word, int(index)) if index else (word,))]
+            return source.locate([*place, *keys])[0]
     return 1

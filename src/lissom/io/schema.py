@@ -9,9 +9,23 @@ from typing import Annotated, Any, Literal, Union
 
 from pydantic import AfterValidator, Discriminator, Tag, create_model
 
-from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Placement, Schema
-from lissom.robot import actuators, bases, bodies, checks, joints, loads, loops, materials, motions, sections
-from lissom.robot.robot import Link
+from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Names, Placement, Schema
+from lissom.robot import (
+    actuators,
+    bases,
+    bodies,
+    checks,
+    contacts,
+    fluid,
+    joints,
+    loads,
+    loops,
+    materials,
+    motions,
+    sections,
+    shapes,
+)
+from lissom.robot.robot import Link, Robot
 
 FORMAT = 1
 
@@ -231,6 +245,33 @@ Actuator = _one_of(
 )
 
 
+_SHAPES = (
+    shapes.ShapePlane,
+    shapes.ShapeSphere,
+    shapes.ShapeBox,
+    shapes.ShapeCylinder,
+    shapes.ShapeCapsule,
+)
+_shape_kinds: dict[str, Any] = dict.fromkeys(("radius", "length", "size_x", "size_y", "size_z"), float)
+_shape_kinds |= {"normal": Constant, "axis": Constant, "inside": bool}
+_laws = ("stiffness", "exponent", "damping", "friction", "slip_speed", "s")
+_contact_kinds: dict[str, Any] = dict.fromkeys(_laws, float)
+_contact_kinds |= {
+    "name": str,
+    "links": Names,
+    "others": Names,
+    "shape": _one_of(_classes(_SHAPES, _shape_kinds)),
+    "on": str,
+    "placement": Placement,
+}
+_Contact = _class(contacts.Contact, _contact_kinds | {"radius": FunctionOfS, "per_interval": int}, typed=False)
+
+_feeling_kinds: dict[str, Any] = dict.fromkeys(("drag_normal", "drag_tangent", "lift", "added_mass", "volume"), float)
+_feeling_kinds |= {"tail": bool, "added_matrix": FunctionOfS, "drag_matrix": FunctionOfS}
+_Feeling: Any = _class(fluid.Hydrodynamics, _feeling_kinds, typed=False) | None
+_fluid_kinds = {"density": float, "current": FunctionOfT, "default": _Feeling, "links": dict[str, _Feeling]}
+_Fluid: Any = _class(fluid.Fluid, _fluid_kinds, typed=False) | None
+
 _Link = _class(Link, _link_kinds, typed=False)
 _Frame = _class(loads.Frame, _frame_kinds, typed=False)
 _Coupling = _class(actuators.InputCoupling, {"name": str, "gains": dict[str, float]}, typed=False)
@@ -244,6 +285,7 @@ Document: Any = create_model(
     format=(Literal[1], FORMAT),
     name=(str, "robot"),
     gravity=(Constant, (0.0, 0.0, -9.81)),
+    near_pairs=(int, Robot().near_pairs),
     links=(_list_of(_Link), ...),
     frames=(_list_of(_Frame), []),
     actuators=(_list_of(Actuator), []),
@@ -251,8 +293,10 @@ Document: Any = create_model(
     loads=(_list_of(_Load), []),
     loops=(_list_of(_Loop), []),
     motions=(_list_of(_Motion), []),
+    contacts=(_list_of(_Contact), []),
+    fluid=(_Fluid, None),
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
 
-_DESCRIBED = (*_SECTIONS, sections.SectionGeneral, *_BASES, *_JOINTS, bodies.Rod, bodies.RigidBody)
+_DESCRIBED = (*_SECTIONS, sections.SectionGeneral, *_BASES, *_JOINTS, *_SHAPES, bodies.Rod, bodies.RigidBody)
 TYPES = {*_DESCRIBED, materials.Material, actuators.PathRod, actuators.PathPoint}  # the classes a field may hold

@@ -151,7 +151,14 @@ def _placement_kind(value: Any) -> str:
     return "a position and a rotation" if isinstance(value, dict) else "a 4x4 matrix"
 
 
+def _names(value: Any) -> Any:
+    if isinstance(value, str) or (isinstance(value, list) and all(isinstance(item, str) for item in value)):
+        return value
+    raise PydanticCustomError("names", "must be the name of a link or a list of names")
+
+
 Constant = Annotated[Any, PlainValidator(_numbers)]
+Names = Annotated[Any, PlainValidator(_names)]
 FunctionOfS = _function_of("s")
 FunctionOfT = _function_of("t")
 Placement = Annotated[

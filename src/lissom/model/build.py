@@ -128,7 +128,7 @@ class _Assembly:
         fluid = self.robot.fluid
         feels = None if fluid is None else fluid.felt_by(link.name)
         if fluid is not None and feels is not None:
-            immersion = feels.of_body(body, fluid.density, f"fluid > {link.name}")
+            immersion = feels.of_body(body, fluid.density, f"fluid > link {link.name!r}")
             centre = np.zeros(3) if body.form is not None else np.asarray(body.com, dtype=np.float64)
             self._put_in_fluid(here[0], displaced(immersion, 1.0, fluid.density, centre))
         return here
@@ -171,7 +171,7 @@ class _Assembly:
                     Phi = rod.basis.evaluate(s0)
                     self._put_inertia(here[0], weight * section.inertia)
                     if fluid is not None and feels is not None:
-                        immersion = feels.of_rod(rod.section, s0, fluid.density, f"fluid > {link.name}")
+                        immersion = feels.of_rod(rod.section, s0, fluid.density, f"fluid > link {link.name!r}")
                         self._put_in_fluid(here[0], displaced(immersion, weight, fluid.density, np.zeros(3)))
                     self.mass[k] += weight * section.inertia[3, 3]
                     K += weight * Phi.T @ section.stiffness @ Phi
@@ -186,7 +186,7 @@ class _Assembly:
         self.rods[link.name] = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, np.array(node),
                                         np.array(node_s), np.array(node_weight))  # fmt: skip
         if fluid is not None and feels is not None and feels.tail:
-            added = feels.of_rod(rod.section, 1.0, fluid.density, f"fluid > {link.name}").added
+            added = feels.of_rod(rod.section, 1.0, fluid.density, f"fluid > link {link.name!r}").added
             self.tails.append((here[0], np.diag([0.0, added[4, 4], added[5, 5]])))
         self.frames[link.name] = here
 

@@ -62,6 +62,9 @@ class Hydrodynamics:
         checks.number(self.lift, f"{where}: lift")
         if self.volume is not None:
             checks.number(self.volume, f"{where}: volume", least=0.0)
+        for name in ("added_matrix", "drag_matrix"):
+            for s in (0.0, 0.5, 1.0):
+                self._given(name, np.zeros((6, 6)), s, where)
 
     def of_rod(self, section: Section, s: float, density: float, where: str) -> Immersion:
         """What a metre of a rod feels at s."""
@@ -134,7 +137,8 @@ class Fluid:
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         checks.number(self.density, f"{where}: density", above=0.0)
-        for name, value in [("default", self.default), *self.links.items()]:
+        links = [(f"link {name!r}", value) for name, value in self.links.items()]
+        for name, value in [("default", self.default), *links]:
             here = f"{where} > {name}"
             fits = value is None or isinstance(value, Hydrodynamics)
             checks.require(fits, here, "must be a Hydrodynamics or None", value)

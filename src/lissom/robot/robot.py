@@ -312,7 +312,7 @@ class Robot:
         if self.fluid is not None:
             self.fluid.check("fluid")
             for link in self.fluid.links:
-                self._check_link(link, "fluid: links")
+                self._check_link(link, f"fluid > link {link!r}")
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
         self._new_name(actuator.name, kind, self.actuators, self.couplings)
