@@ -65,6 +65,28 @@ def test_info_lists_links_inputs_and_totals(capsys):
     assert "nq 20, nv 20, nu 5" in text and "frame 'camera' on 'arm' at s=0.8" in text
 
 
+def test_info_says_what_the_robot_touches_and_what_it_swims_in(tmp_path, capsys):
+    """Purpose: a line for each contact with what touches what, and one for the fluid with the links that feel it."""
+    ball = "  - {name: ball, body: {type: RigidBody, shape: sphere, radius: 0.1, density: 1e3}}\n"
+    world = """\
+contacts:
+  - {name: floor, links: [arm, ball], shape: {type: ShapePlane}, friction: 0.5}
+  - {name: lid, links: arm, shape: {type: ShapeSphere, radius: 0.1}, on: ball, stiffness: 2e3, exponent: 2}
+  - {name: push, links: arm, others: ball}
+fluid: {density: 1000, current: [0.1, 0, 0], links: {ball: null}}
+"""
+    text = SMALL.replace("actuators:", f"{ball}actuators:") + world
+    assert main(["info", str(write(tmp_path / "r.yaml", text))]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    law = "stiffness 100000, exponent 1.5"
+    assert lines[-5:-1] == [
+        f"contact 'floor' of 'arm', 'ball' with ShapePlane on the world: {law}, friction 0.5",
+        "contact 'lid' of 'arm' with ShapeSphere on 'ball': stiffness 2000, exponent 2, friction 0",
+        f"contact 'push' of 'arm' with links 'ball': {law}, friction 0",
+        "fluid of 1000 kg/m³, with a current, felt by 'arm'",
+    ]
+
+
 def test_info_warns_on_stderr_about_the_paper_s_gauss_points(capsys):
     """Purpose: AccuracyWarning reaches the user as one line; the paper's five points are fewer than the taper needs."""
     assert main(["info", str(EXAMPLES / "cdm.yaml")]) == 0

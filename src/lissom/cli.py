@@ -139,11 +139,34 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"frame {name!r} on {frame.link!r} at s={frame.s:g}", highlight=False)
     for name, load in robot.loads.items():
         console.print(f"load {name!r} on {load.link!r} at s={load.s:g}", highlight=False)
+    for line in _surroundings(robot):
+        console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.link_mass):.6g} kg",
         highlight=False,
     )
     return 0
+
+
+def _surroundings(robot: Robot) -> list[str]:
+    """Contacts, one by one, and the fluid, in words."""
+    lines = []
+    for name, contact in robot.contacts.items():
+        if contact.shape is None:
+            touched = f"links {_listed(contact.touched())}"
+        else:
+            touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
+        law = f"stiffness {contact.stiffness:g}, exponent {contact.exponent:g}, friction {contact.friction:g}"
+        lines.append(f"contact {name!r} of {_listed(contact.carriers())} with {touched}: {law}")
+    if robot.fluid is not None:
+        felt = [name for name in robot.links if robot.fluid.felt_by(name) is not None]
+        flow = "still" if robot.fluid.current is None else "with a current"
+        lines.append(f"fluid of {robot.fluid.density:g} kg/m³, {flow}, felt by {_listed(felt) or 'no link'}")
+    return lines
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(map(repr, names))
 
 
 def _drives(robot: Robot, name: str) -> str:
