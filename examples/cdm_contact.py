@@ -159,20 +159,15 @@ def _draw_motion(model: ls.Model, times: np.ndarray, q: np.ndarray, tip: np.ndar
 
     shown = [int(np.argmin(np.abs(times - t))) for t in np.linspace(0.0, times[-1], 11)]
     turn = np.linspace(0.0, 2 * np.pi, 97)
-    ring = np.column_stack([RADIUS * np.cos(turn), RADIUS * np.sin(turn), np.zeros(len(turn))])
+    ring = RADIUS * np.array([np.cos(turn), np.sin(turn)])
     figure = plt.figure(figsize=(11, 7.0))
     space: Any = figure.add_axes((-0.07, -0.13, 0.69, 1.18), projection="3d")
     ls.plot_shapes(model, q[shown], trace=tip, values=times[shown], value_label="time [s]", axes=space, title="",
                    view=(18.0, -55.0))  # fmt: skip
-    for end in (ring, ring - [0, 0, 0.52]):
-        space.plot(*end.T, color="#5a6b7a", linewidth=1.2, zorder=4)
-    angle, height = np.meshgrid(turn, np.array([0.0, -0.52]))
-    wall = RADIUS * np.cos(angle), RADIUS * np.sin(angle), height
-    space.plot_surface(*wall, color="#8fa3b5", alpha=0.13, linewidth=0, zorder=1)
     top = figure.add_axes((0.715, 0.27, 0.275, 0.5))
-    top.fill(*ring[:, :2].T, facecolor="#eef2f5", edgecolor="#5a6b7a", linewidth=1.5)
+    top.fill(*ring, facecolor="#eef2f5", edgecolor="#5a6b7a", linewidth=1.5)
     reach = RADIUS - balls(model)[1][-1]
-    top.plot(*(reach / RADIUS * ring[:, :2]).T, "--", color="#5a6b7a", linewidth=0.8, label="tip's ball touches")
+    top.plot(*(reach / RADIUS * ring), "--", color="#5a6b7a", linewidth=0.8, label="tip's ball touches")
     top.plot(*tip[:, :2].T, color="#2456a6", linewidth=1.0, label="path of the tip")
     top.set(aspect="equal", xlabel="x [m]", ylabel="y [m]", title="seen from above")
     top.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16), fontsize=8, frameon=False, ncols=2)

@@ -15,7 +15,7 @@ from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.view import scene
-from lissom.view.plots import add_shapes, plot_shapes
+from lissom.view.plots import add_obstacles, add_shapes, plot_shapes
 
 
 def animate(
@@ -28,6 +28,7 @@ def animate(
     links: Sequence[str] | None = None,
     follow: str | None = None,
     view: tuple[float, float] = (20.0, -60.0),
+    obstacles: bool = True,
     dpi: int = 100,
 ) -> Path:
     """Film of a motion.
@@ -39,6 +40,7 @@ def animate(
         links: names of the links to draw; None is all of them.
         follow: name of a link or frame whose path is drawn.
         view: elevation and azimuth of the eye [deg].
+        obstacles: whether shapes that the robot may touch are drawn.
         dpi: dots per inch.
     Returns:
         The path.
@@ -57,10 +59,11 @@ def animate(
     times = np.arange(trajectory.t[0], trajectory.t[-1] + 1e-9, speed / fps)
     rows = configurations_at(model, trajectory, times)
     trace = None if follow is None else frame_pose(model, trajectory.q, follow)[:, :3, 3]
-    figure = plot_shapes(model, rows, links=links, trace=trace, view=view)
+    figure = plot_shapes(model, rows, links=links, trace=trace, view=view, obstacles=obstacles)
     FigureCanvasAgg(figure)
-    ax = figure.axes[0]
+    ax: Any = figure.axes[0]
     clock = figure.text(0.03, 0.03, "")
+    low, high = np.transpose([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
     names = [name for name in model.link_names if links is None or name in links]
     with writer.saving(figure, str(path), dpi):
         for t, q in zip(times, rows):
@@ -68,6 +71,8 @@ def animate(
                 shape.remove()
             bodies = {name: scene.body_facets(model, q[None], name) for name in names}
             add_shapes(ax, model, bodies, [], np.zeros(1), view)
+            if obstacles:
+                add_obstacles(ax, model, q[None], names, low, high, view)
             clock.set_text(f"t = {t:.2f} s")
             writer.grab_frame()
     return path

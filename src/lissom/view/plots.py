@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _RIGID = np.array([0.58, 0.60, 0.64])
 _ROD = np.array([0.93, 0.66, 0.45])
+_OBSTACLE = np.array([0.44, 0.55, 0.68])
 _TRACE = "#c2272d"
 _FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
 
@@ -40,12 +41,14 @@ def plot_shapes(
     value_label: str = "",
     title: str | None = None,
     view: tuple[float, float] = (20.0, -60.0),
+    obstacles: bool = True,
     axes: Any = None,
 ) -> Figure:
     """Picture of a robot in space, at one configuration or at several on top of each other.
 
     Rods are drawn as tubes with the outline of their section, rigid bodies as solids. Several configurations go from
-    pale to solid in the order given.
+    pale to solid in the order given. What contacts fix to the world or to a link stands translucent behind the robot,
+    as it is in the last configuration and cut to the box of the picture.
 
     Args:
         q: configurations, shape (nq,) or (n, nq).
@@ -57,6 +60,7 @@ def plot_shapes(
         value_label: of the scale of these colours, with its unit.
         title: None is the name of the robot.
         view: elevation and azimuth of the eye [deg].
+        obstacles: whether shapes that the robot may touch are drawn.
         axes: matplotlib 3-D axes to draw into; None makes a figure.
     Returns:
         The figure.
@@ -72,6 +76,8 @@ def plot_shapes(
     ties = scene.connectors(model, rows, names)
     drawn = (*bodies.values(), *tendons.values(), ties, *curves)
     points = np.concatenate([x.reshape(-1, 3) for x in drawn])
+    if obstacles:
+        points = np.concatenate([points, _near(model, rows, names, points)])
     low, high, origin = _bounds(points)
     colors = _tendon_colors(list(tendons))
     radius = 0.003 * float((high - low).max())
@@ -80,6 +86,8 @@ def plot_shapes(
     scaled = values is not None and float(np.ptp(values)) > 0.0
     ax = _space_axes(high - low, view, scaled, bool(tendons)) if axes is None else axes
     add_shapes(ax, model, bodies, lines, levels, view)
+    if obstacles:
+        add_obstacles(ax, model, rows[-1:], names, low, high, view)
     for name, line in tendons.items():  # inside or behind a body, faintly
         ax.plot(*line[0].T, color=colors[name], linewidth=1.0, alpha=0.6, zorder=4)
     for curve in curves:
@@ -214,6 +222,35 @@ def add_shapes(
         edges = {"edgecolors": paint, "linewidths": 0.25}  # closes the hair between antialiased facets
         shape = Poly3DCollection(np.concatenate(facets), facecolors=paint, zorder=2 + rank / len(levels), **edges)
         ax.add_collection3d(shape)
+
+
+def add_obstacles(
+    ax: Any,
+    model: Model,
+    q: np.ndarray,
+    links: Sequence[str],
+    low: np.ndarray,
+    high: np.ndarray,
+    view: tuple[float, float],
+) -> None:
+    """What the robot may touch at a configuration (1, nq), behind it, as far as it lies in a box."""
+    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+
+    found = scene.obstacle_facets(model, q, links, low, high)
+    for facets in sorted(found, key=lambda facets: float(facets.mean(axis=(0, 1, 2)) @ _eye(view))):
+        polygons = scene.cut_to_box(facets[0], low, high)
+        if polygons:
+            paint = _shaded(_OBSTACLE, np.array([polygon[[0, 1, 2, -1]] for polygon in polygons]), view)
+            ax.add_collection3d(Poly3DCollection(polygons, facecolors=paint, alpha=0.16, linewidths=0.0, zorder=1))
+
+
+def _near(model: Model, q: np.ndarray, links: Sequence[str], points: np.ndarray) -> np.ndarray:
+    """Corners (m, 3) of what the robot may touch, no farther from its box than that is long."""
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = float((high - low).max())
+    found = scene.obstacle_facets(model, q, links, low, high)
+    corners = np.concatenate([np.zeros((0, 3)), *(facets.reshape(-1, 3) for facets in found)])
+    return corners[((corners > low - size) & (corners < high + size)).all(axis=1)]
 
 
 def _shaded(color: np.ndarray, facets: np.ndarray, view: tuple[float, float]) -> np.ndarray:

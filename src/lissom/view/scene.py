@@ -1,4 +1,7 @@
-"""What a robot looks like: facets of its bodies and lines of its tendons in the world. NumPy only, no plotting."""
+"""What a robot looks like: facets of its bodies and of what it touches, and lines of its tendons in the world.
+
+NumPy only, no plotting.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lissom.dynamics.kinematics import frame_pose
+from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.model.model import Model
 from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
 from lissom.robot.bodies import RigidBody, Rod, body_outline
 from lissom.robot.robot import Robot
+from lissom.robot.shapes import ShapeKind
 
 STATIONS = 41
 AROUND = 24
@@ -44,6 +48,51 @@ def tendon_lines(model: Model, robot: Robot, q: np.ndarray) -> dict[str, np.ndar
     """Lines of the tendons by name, each (n, points, 3) [m] for configurations (n, nq)."""
     tendons = [actuator for actuator in robot.actuators.values() if isinstance(actuator, Tendon)]
     return {t.name: np.concatenate([_path_line(model, q, item) for item in t.path], axis=1) for t in tendons}
+
+
+def obstacle_facets(
+    model: Model, q: np.ndarray, links: Sequence[str], low: np.ndarray, high: np.ndarray
+) -> list[np.ndarray]:
+    """Quadrilaterals (n, m, 4, 3) [m] of each shape that contacts fix to the world or to one of the links.
+
+    What has no end reaches over the box from `low` to `high`; a shape of several contacts comes once.
+    """
+    world, found = model.surroundings, {}
+    corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1).T
+    for k, link in enumerate(world.obstacle_link):
+        ball = link is not None and not world.obstacle_roams[k]
+        if ball or (link is not None and link not in links):
+            continue
+        node, placement, size = int(world.obstacle_node[k]), world.obstacle_placement[k], world.obstacle_size[k]
+        g = (np.eye(4) if link is None else forward_kinematics(model, q)[..., node, :, :]) @ placement
+        g = np.broadcast_to(g, (len(q), 4, 4))
+        seen = np.einsum("nji,ncj->nci", g[:, :3, :3], corners - g[:, None, :3, 3]).reshape(-1, 3)
+        kind = ShapeKind(int(world.obstacle_kind[k]))
+        key = kind, node, placement.tobytes(), size.tobytes()
+        found[key] = _on_frame(g, _shape_facets(kind, size, seen.min(axis=0), seen.max(axis=0)))
+    return list(found.values())
+
+
+def cut_to_box(facets: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+    """What lies inside a box of facets (m, corners, 3), each a polygon (k, 3)."""
+    inside = ((facets >= low) & (facets <= high)).all(axis=(1, 2))
+    cut = [_cut(polygon, low, high) for polygon in facets[~inside]]
+    return [*facets[inside], *(polygon for polygon in cut if len(polygon) > 2)]
+
+
+def _cut(polygon: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """The part of a convex polygon inside a box, side after side (Sutherland and Hodgman 1974)."""
+    for axis in range(3):
+        for sign, bound in ((1.0, low[axis]), (-1.0, high[axis])):
+            kept, depth = [], sign * (polygon[:, axis] - bound)
+            for k in range(len(polygon)):
+                if depth[k - 1] * depth[k] < 0.0:
+                    part = depth[k - 1] / (depth[k - 1] - depth[k])
+                    kept.append(polygon[k - 1] + part * (polygon[k] - polygon[k - 1]))
+                if depth[k] >= 0.0:
+                    kept.append(polygon[k])
+            polygon = np.array(kept).reshape(-1, 3)
+    return polygon
 
 
 def ribbon_facets(line: np.ndarray, radius: float) -> np.ndarray:
@@ -105,6 +154,31 @@ def _solid_facets(body: RigidBody) -> np.ndarray:
     rings = (x[:, None, None] * np.array([1.0, 0.0, 0.0]) + profile[:, None, None] * circle) * half
     ends = [_cap(rings[k][None], _at(rings[k].mean(axis=0))[None], k == 0)[0] for k in (0, -1)]
     return np.concatenate([_between(rings[None])[0], *ends]) + body.com
+
+
+def _shape_facets(kind: ShapeKind, size: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Facets of a shape in its frame, whose axis is z; what has no end reaches from `low` to `high`."""
+    if kind is ShapeKind.BOX:
+        return _box_facets(size)
+    if kind is ShapeKind.PLANE:
+        (x, y, _), (X, Y, _) = low, high
+        return np.array([[[x, y, 0.0], [X, y, 0.0], [X, Y, 0.0], [x, Y, 0.0]]])
+    radius, half = size[:2]
+    turn = np.linspace(-np.pi / 2, np.pi / 2, 17)
+    if kind is ShapeKind.SPHERE:
+        return _turned(radius * np.sin(turn), radius * np.cos(turn))
+    if kind is ShapeKind.CAPSULE:
+        return _turned(radius * np.sin(turn) + half * np.where(turn < 0, -1.0, 1.0), radius * np.cos(turn))
+    if half < 0.0:  # a hole, or a cylinder without end
+        return _turned(np.linspace(low[2], high[2], 9), np.full(9, radius))
+    return _turned(half * np.array([-1.0, -1.0, 1.0, 1.0]), radius * np.array([0.0, 1.0, 1.0, 0.0]))
+
+
+def _turned(z: np.ndarray, radius: np.ndarray) -> np.ndarray:
+    """Facets of a surface of revolution about z."""
+    angle = 2 * np.pi * np.arange(2 * AROUND) / (2 * AROUND)
+    rings = np.stack([radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle), 0 * angle + z[:, None]], axis=2)
+    return _between(rings[None])[0]
 
 
 def _box_facets(half: np.ndarray) -> np.ndarray:
