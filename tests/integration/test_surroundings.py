@@ -1,0 +1,33 @@
+"""Steps among contacts and in moving water, in one kernel and one by one."""
+
+import numpy as np
+import pytest
+from touching_robots import LAW, RADIUS, hybrid
+
+import lissom as ls
+
+
+def everything(base):
+    """Rods and a ball that touch each other in a current that grows, one with a wake."""
+    robot = hybrid(base, foot=(0.0, -0.01, 0.0))
+    robot.add_contact("rods", "a", others="b", radius=RADIUS, **LAW)
+    robot.add_contact("box", ["a", "ball"], ls.ShapeBox(0.3, 0.3, 0.3), on="b", s=0.6, radius=RADIUS, **LAW)
+    wake = ls.Hydrodynamics(tail=True, lift=0.3)
+    robot.set_fluid(500.0, current=lambda t: (np.sin(t), 0.4, t), links={"a": wake})
+    return robot.build()
+
+
+@pytest.mark.parametrize("base", ["free", "fixed"])
+def test_fused_steps_are_the_separate_ones(base):
+    """One kernel for all steps and a controller that does nothing take the same steps, Newton's matrices included."""
+    model, rng = everything(base), np.random.default_rng(3)
+    start = ls.integrate(model, model.neutral(), 0.1 * rng.normal(size=model.nv) * model.dof_scale)
+    speed = 0.05 * rng.normal(size=model.nv) * model.dof_scale
+    options = {"method": "generalized_alpha", "dt": 5e-4, "rtol": 1e-9, "atol": 1e-11}
+    fused = ls.simulate(model, 0.1, start, speed, **options)
+    apart = ls.simulate(model, 0.1, start, speed, controller=lambda t, q, v: np.zeros(0), **options)
+    assert len(ls.contact_forces(model, fused.q[-1], fused.v[-1]).depth) > 0
+    assert fused.statistics.evaluations == apart.statistics.evaluations
+    assert fused.statistics.jacobians == apart.statistics.jacobians
+    np.testing.assert_allclose(fused.q, apart.q, atol=1e-11)
+    np.testing.assert_allclose(fused.v, apart.v, atol=1e-9)
