@@ -169,9 +169,9 @@ def test_wrong_fluids():
     cases = {
         "fluid: density: must be > 0": {"density": 0.0},
         "fluid > default: drag_normal: must be >= 0": {"density": 1.0, "default": ls.Hydrodynamics(drag_normal=-1.0)},
-        "fluid: links: must be one of the links": {"density": 1.0, "links": {"nobody": None}},
+        "fluid > link 'nobody': must be one of the links": {"density": 1.0, "links": {"nobody": None}},
         "fluid: current: must be a finite 3-vector": {"density": 1.0, "current": (1.0, 2.0)},
-        "fluid > odd: volume: is needed where": {"density": 1.0, "links": {"odd": ls.Hydrodynamics()}},
+        "fluid > link 'odd': volume: is needed where": {"density": 1.0, "links": {"odd": ls.Hydrodynamics()}},
     }
     for message, arguments in cases.items():
         robot = ls.Robot("r")
