@@ -121,7 +121,7 @@ class Surroundings:
 
 @final
 class SurroundingsBuilder:
-    """Collects the tables while a robot is built; nodes are numbered as they are made until `renumbered`."""
+    """Collects the tables while a robot is built; nodes have the numbers they are made with until `tables`."""
 
     def __init__(self, robot: Robot, rods: dict[str, RodTable], anchor: Anchor) -> None:
         self.robot, self.rods, self.anchor = robot, rods, anchor

@@ -98,6 +98,16 @@ def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric 
     return out
 
 
+def value_at(value: Any, s: float, where: str) -> Any:
+    """A value, or what a user's function of s returns."""
+    if not callable(value):
+        return value
+    try:
+        return value(s)
+    except Exception as error:
+        raise ModelError(f"{where}: the function failed at {s:g} ({type(error).__name__}: {error})") from error
+
+
 def call(function: Callable[..., Any], argument: float, shape: tuple[int, ...], where: str) -> np.ndarray:
     """Value of a user's function at `argument`, checked to be finite and of `shape`."""
     try:

@@ -40,7 +40,7 @@ class Hydrodynamics:
         added_mass: ratio to the added masses (1) or (3); 0 leaves them out.
         tail: whether the elongated-body force of the wake acts at the tip: V_x p − ½ (p·V) x with p = M_A V the
             momentum of the fluid around the tip's section (Lighthill's large-amplitude theory). The added mass along
-            the rod is the rest of that theory.
+            the rod is the rest of that theory. A rigid body has no tip.
         added_matrix, drag_matrix: the 6x6 matrices instead of those coefficients, per metre of a rod, of the whole of a
             rigid body; a matrix, its diagonal, or on a rod a function of s.
         volume: displaced by a rigid body [m³]; None takes that of its box, cylinder or sphere.
@@ -99,11 +99,9 @@ class Hydrodynamics:
         )
 
     def _given(self, name: str, otherwise: np.ndarray, s: float, where: str) -> np.ndarray:
-        value: Any = getattr(self, name)
+        value = checks.value_at(getattr(self, name), s, f"{where}: {name}")
         if value is None:
             return otherwise
-        if callable(value):
-            value = value(s)
         if name == "added_matrix":
             return checks.symmetric(value, 6, f"{where}: {name}")
         rule = "must be a 6x6 matrix or its diagonal"

@@ -311,8 +311,11 @@ class Robot:
             self._check_link(force.link, f"force {name!r}: link")
         if self.fluid is not None:
             self.fluid.check("fluid")
-            for link in self.fluid.links:
-                self._check_link(link, f"fluid > link {link!r}")
+            for link, feels in self.fluid.links.items():
+                body = self._check_link(link, f"fluid > link {link!r}").body
+                sheds = feels is not None and feels.tail
+                rule = "needs a Rod, at whose tip the wake begins"
+                checks.require(isinstance(body, Rod) or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
         self._new_name(actuator.name, kind, self.actuators, self.couplings)

@@ -10,7 +10,6 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material
@@ -230,9 +229,4 @@ class SectionGeneral(Section):
 
 
 def _matrix(value: Any, s: float, where: str) -> np.ndarray:
-    if callable(value):
-        try:
-            value = value(s)
-        except Exception as error:
-            raise ModelError(f"{where}: the function failed at {s:g} ({type(error).__name__}: {error})") from error
-    return checks.symmetric(value, 6, where)
+    return checks.symmetric(checks.value_at(value, s, where), 6, where)
