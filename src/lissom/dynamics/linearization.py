@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg import LinAlgError, cholesky, eig, eigh, solve_triangular
+from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
 from lissom.dynamics.assembly import consistent_velocity
 from lissom.dynamics.configuration import checked_configuration
@@ -75,7 +75,7 @@ class Modes:
     def damping_ratios(self) -> np.ndarray:
         """−Re s/|s|, the share of critical damping; 0 where s is 0, negative where a motion grows, shape (n,)."""
         size = np.abs(self.exponents)
-        return -self.exponents.real / np.where(size > 0.0, size, 1.0)
+        return -np.real(self.exponents) / np.where(size > 0.0, size, 1.0)
 
 
 def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> Linearization:
@@ -147,8 +147,8 @@ def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = 
     except LinAlgError:
         forward_dynamics(model, q, rate, u, t)  # names the coordinate that moves no mass
         raise
-    order = np.lexsort((exponents.real, exponents.imag))
-    return Modes(exponents.imag[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate)
+    order = np.lexsort((np.real(exponents), np.imag(exponents)))
+    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate)
 
 
 def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -172,9 +172,9 @@ def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarr
         omega, z = eigh(-0.5j * (matrix - matrix.T))
         s, z = 1j * omega[n:], z[:, n:]
     else:
-        s, z = eig(matrix)
-        s, z = s[s.imag >= 0.0], z[:, s.imag >= 0.0]
-    return s, solve_triangular(L_K, z[n:], lower=True, trans="T")
+        s, z = np.linalg.eig(matrix)
+        s, z = s[np.imag(s) >= 0.0], z[:, np.imag(s) >= 0.0]
+    return s, solve_triangular(L_K, z[n:], lower=True, trans=1)
 
 
 def _metric(K: np.ndarray, C: np.ndarray, M: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, bool]:
