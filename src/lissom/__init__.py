@@ -80,6 +80,7 @@ _PUBLIC = {
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
     "dynamics.contacts": ("Contacts", "contact_forces"),
+    "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
     "dynamics.momentum": ("center_of_mass", "momentum"),
     "dynamics.assembly": ("assemble",),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),

@@ -198,6 +198,35 @@ def test_acceleration_at_a_point(case, theta, speed):
     np.testing.assert_allclose(wrench, exact, rtol=0, atol=1e-11 * max(1.0, abs(force)))
 
 
+PINS = {  # of the closure, those that are joints of the tree, by the link behind them, and whether (2) has that on it
+    "B": {"O": ("crank", 1), "A": ("coupler", 1), "D": ("rocker", 1)},
+    "A": {"O": ("crank", 1), "B": ("coupler", 1), "D": ("rocker", 1)},
+    "O": {"A": ("crank", -1), "B": ("coupler", 1), "D": ("rocker", 1)},
+}
+
+
+@pytest.mark.parametrize("theta, speed", [(0.5, 12.0), (2.4, -7.0), (5.1, 0.0)])
+@pytest.mark.parametrize("name", [name for name in CASES if name.startswith("four-bar")])
+def test_reactions_in_the_pins(name, theta, speed):
+    """The reaction in each joint is the force of (2), the multiplier of the bars' own equations, and about the axis
+    minus the torque of the motor; the multipliers may be given or left to forward dynamics."""
+    case = CASES[name]()
+    model, u = case.model, [case.torque] * case.model.nu
+    alpha = case.mechanism.acceleration(theta, speed, case.torque)
+    q, v, a = case.coordinates(theta, speed, alpha)
+    left = ls.inverse_dynamics(model, q, v, a) - ls.actuation_matrix(model, q) @ u
+    multipliers = np.linalg.lstsq(ls.constraint_jacobian(model, q).T, left, rcond=1e-10)[0]
+    forces, _ = case.mechanism.reactions(theta, speed, alpha)
+    for pin, (link, sign) in PINS[case.cut].items():
+        turned = ls.frame_pose(model, q, link)[:3, :3]
+        exact = turned.T @ (-sign * np.array([forces[pin].real, forces[pin].imag, 0.0]))
+        for options in ({}, {"multipliers": multipliers}):
+            W = ls.joint_wrench(model, q, v, a, u, link, **options)
+            torque = -case.torque if link == "crank" and case.cut != "O" else 0.0
+            tolerance = 1e-11 * max(1.0, abs(forces[pin]))
+            np.testing.assert_allclose(W, [0.0, 0.0, torque, *exact], rtol=0, atol=tolerance)
+
+
 def lowest(mechanism):
     """The crank angle where V is least, next to −π/2."""
     angles = np.linspace(-3.5, 3.5, 141)

@@ -429,10 +429,10 @@ def test_profiles():
 
 
 def test_the_eighth_order_derivative():
-    """Purpose: the derivative of offset functions is good to 1e-12 of their scale, also close to the ends."""
-    for s in (0.047, 0.23, 0.5, 0.953):
+    """Purpose: the derivative of offset functions is good to 1e-12 of their scale, also at the ends."""
+    for s in (0.0, 1e-16, 1e-5, 0.047, 0.23, 0.5, 0.953, 1.0 - 1e-16, 1.0):
         found = functions.derivative(lambda x: (math.sin(4 * math.pi * x), math.exp(x)), s, (2,), "offset")
         expected = [4 * math.pi * math.cos(4 * math.pi * s), math.exp(s)]
         np.testing.assert_allclose(found, expected, rtol=0, atol=4 * math.pi * 1e-12)
-    with pytest.raises(ls.ModelError, match=r"only taken inside \(0, 1\)"):
-        functions.derivative(math.sin, 0.0, (), "offset")
+    with pytest.raises(ls.ModelError, match=r"only taken in \[0, 1\]"):
+        functions.derivative(math.sin, -0.1, (), "offset")

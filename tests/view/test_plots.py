@@ -203,6 +203,23 @@ def test_plot_trajectory_holds_the_tip_and_the_inputs(arm, motion):
     assert all(panel.get_xlim() == figure.axes[0].get_xlim() for panel in figure.axes)
 
 
+def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
+    """Purpose: moments and forces of the section and of the joint, in panels that say where and in which unit."""
+    model = arm[1]
+    figure = ls.plot_trajectory(model, motion, internal=("arm", 0.25), joint="arm")
+    rows = model, motion.q, motion.v, motion.a, motion.u
+    inside = ls.internal_wrench(*rows, "arm", 0.25, t=motion.t).total
+    expected = np.hstack([inside, ls.joint_wrench(*rows, "arm", t=motion.t)])
+    labels = [panel.get_ylabel() for panel in figure.axes[1:5]]
+    places = [
+        f"{place}\n{kind}" for place in ("arm at s = 0.25", "joint of arm") for kind in ("moment [N·m]", "force [N]")
+    ]
+    assert labels == places and len(figure.axes) == 8
+    for k, line in enumerate(line for panel in figure.axes[1:5] for line in panel.lines):
+        np.testing.assert_allclose(line.get_ydata(), expected[:, k], rtol=0, atol=1e-12)
+    assert [text.get_text() for text in figure.axes[2].get_legend().get_texts()] == ["tension", "shear y", "shear z"]
+
+
 def test_plot_trajectory_without_inputs_has_one_panel():
     """Purpose: a robot without actuators is plotted, too; a named frame may be followed."""
     robot = ls.Robot("pendulum")
@@ -271,3 +288,8 @@ def test_wrong_arguments_are_named(arm, motion):
         ls.plot_trajectory(model, batch)
     with pytest.raises(ls.ModelError, match="link or frame"):
         ls.plot_trajectory(model, motion, link="leg")
+    for internal in ("arm", ("arm", [0.0, 1.0])):
+        with pytest.raises(ls.ModelError, match=r"internal: must be \(link, s\)"):
+            ls.plot_trajectory(model, motion, internal=internal)
+    with pytest.raises(ls.ModelError, match="link: must be one of"):
+        ls.plot_trajectory(model, motion, joint="leg")

@@ -14,7 +14,7 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.hooks import add_surroundings
-from lissom.dynamics.loads import put_loads
+from lissom.dynamics.loads import Times, put_loads
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
@@ -90,7 +90,7 @@ def _make(model: Model, batch: int) -> Workspace:
 
 
 def run_inverse_dynamics(
-    model: Model, q: Any, v: Any, a: Any, gravity: bool, elastic: bool, loads: bool, t: float
+    model: Model, q: Any, v: Any, a: Any, gravity: bool, elastic: bool, loads: bool, t: Times
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Fill and run the workspace of inverse dynamics; the caller reads `tau` and `status`."""
     w, lead = filled(model, "inverse_dynamics", _make, q=q, v=v, a=a)

@@ -55,6 +55,7 @@ def actuation_tables(
         "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
         **_wrench_tables(channels, anchor),
         "channel_names": tuple(actuator.name for actuator in channels),
+        "channel_actuator": tuple(channels),
         "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in channels], dtype=bool),
         **_inputs(robot, [actuator.name for actuator in channels], v_start),
     }
@@ -98,9 +99,7 @@ def _rod_rows(
     """
     rod = robot.links[item.link].body
     assert isinstance(rod, Rod)  # robot.check() has seen to it
-    offset, slope_of = (make(item.offset, f"{where}: offset") for make in (offset_function, offset_slope))
-    area = profile(actuator.area, f"{where}: area") if isinstance(actuator, Chamber) else None
-    normal = isinstance(actuator, Chamber) and actuator.force == "volume"
+    path = path_on_rod(actuator, item, rod.length)
     low, high = sorted((item.start, item.stop))
     for start, stop, points, weights in gauss_rule(rod, where):
         a, b = max(start, low), min(stop, high)
@@ -108,10 +107,25 @@ def _rod_rows(
             continue
         for fraction, weight in zip((points - start) / (stop - start), weights / (stop - start)):
             s = float(a + (b - a) * fraction)
-            w = weight * (b - a) * rod.length
-            d = np.concatenate([[0.0], offset(s)])
-            slope = np.concatenate([[0.0], slope_of(s) / rod.length])
-            yield s, (channel, -w if area is None else w * area(s), d, slope, normal)
+            size, d, slope, normal = path(s)
+            yield s, (channel, weight * (b - a) * rod.length * size, d, slope, normal)
+
+
+def path_on_rod(
+    actuator: Tendon | Chamber, item: PathRod, length: float
+) -> Callable[[float], tuple[float, np.ndarray, np.ndarray, bool]]:
+    """A path along a rod of some length as a function of s: signed weight per metre, offset, its slope per metre, and
+    whether the force is normal to the section."""
+    where = f"actuator {actuator.name!r}"
+    offset, slope = (make(item.offset, f"{where}: offset") for make in (offset_function, offset_slope))
+    area = profile(actuator.area, f"{where}: area") if isinstance(actuator, Chamber) else None
+    normal = isinstance(actuator, Chamber) and actuator.force == "volume"
+
+    def at(s: float) -> tuple[float, np.ndarray, np.ndarray, bool]:
+        size = -1.0 if area is None else area(s)
+        return size, np.concatenate([[0.0], offset(s)]), np.concatenate([[0.0], slope(s) / length]), normal
+
+    return at
 
 
 def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, Any]]:

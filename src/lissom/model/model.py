@@ -44,8 +44,8 @@ class Model:
         segment_*: straight pieces of tendons between two points (node, position).
         wrench_*: controlled wrenches: channel, node, wrench per unit (6,) and point (3,) in the node, whether it turns
         with the node.
-        channel_gain (n_channels, nu): tensions, chamber pressures and sizes of wrenches from u, channel_units what they
-        are; joint_gain (nv, nu): joint forces from u;
+        channel_actuator: what describes each channel. channel_gain (n_channels, nu): tensions, chamber pressures and
+        sizes of wrenches from u, channel_units what they are; joint_gain (nv, nu): joint forces from u;
         custom_actuators: (function, (size, nu) gain) pairs.
     """
 
@@ -137,6 +137,7 @@ class Model:
     wrench_position: np.ndarray
     wrench_is_body: np.ndarray
     channel_names: tuple[str, ...]
+    channel_actuator: tuple[Any, ...]
     channel_units: tuple[str, ...]
     channel_is_tendon: np.ndarray
     channel_gain: np.ndarray

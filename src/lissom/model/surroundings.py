@@ -71,6 +71,7 @@ class Surroundings:
         current: velocity and rate of the fluid at time t, (6,), or a Warp function.
         force_*: nodes of the users' compiled forces, which function, weight and abscissa; compiled: those functions;
         called: (name, function, node, placement, weight) of forces that stay in Python.
+        force_is_spread, called_is_spread: whether each is one of a force per metre, at a Gauss point of a rod.
     """
 
     ball_link: tuple[str, ...]
@@ -102,8 +103,10 @@ class Surroundings:
     force_which: np.ndarray
     force_weight: np.ndarray
     force_s: np.ndarray
+    force_is_spread: np.ndarray
     compiled: tuple[Any, ...]
     called: tuple[Any, ...]
+    called_is_spread: np.ndarray
 
     @property
     def exists(self) -> bool:
@@ -130,9 +133,10 @@ class SurroundingsBuilder:
         self.obstacles: list[tuple[ShapeKind, int, np.ndarray, tuple[float, ...], bool, str | None, float]] = []
         self.pairs: list[np.ndarray] = []
         self.laws: list[tuple[float, ...]] = []
-        self.forces: list[tuple[int, int, float, float]] = []
+        self.forces: list[tuple[int, int, float, float, bool]] = []
         self.compiled: list[Any] = []
         self.called: list[tuple[str, Any, int, np.ndarray, float]] = []
+        self.called_is_spread: list[bool] = []
         for contact in robot.contacts.values():
             self._add_contact(contact)
         for force in robot.forces.values():
@@ -227,8 +231,9 @@ class SurroundingsBuilder:
     def _add_force(self, force: Any) -> None:
         where = f"force {force.name!r}"
         rod = self.rods.get(force.link)
+        spread = False
         if force.s is None and rod is not None:
-            weights = rod.weight
+            weights, spread = rod.weight, True
             places = [(float(s), float(w)) for s, w in zip(rod.node_s, weights) if w > 0.0]
         else:
             places = [(1.0 if force.s is None else float(force.s), 1.0)]
@@ -236,9 +241,10 @@ class SurroundingsBuilder:
             node, G = self.anchor(force.link, s)
             if is_compiled(force.function):
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
-                self.forces.append((node, self._number(force.function), weight, s))
+                self.forces.append((node, self._number(force.function), weight, s, spread))
             else:
                 self.called.append((force.name, force.function, node, G, weight))
+                self.called_is_spread.append(spread)
 
     def _number(self, function: Any) -> int:
         """Of a compiled force; each is compiled once, however many forces there are of it."""
@@ -281,8 +287,10 @@ class SurroundingsBuilder:
             force_which=np.array([row[1] for row in self.forces], dtype=np.int32),
             force_weight=np.array([row[2] for row in self.forces]),
             force_s=np.array([row[3] for row in self.forces]),
+            force_is_spread=np.array([row[4] for row in self.forces], dtype=bool),
             compiled=tuple(self.compiled),
             called=tuple((name, f, int(rank[node]), G, weight) for name, f, node, G, weight in self.called),
+            called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
 
 

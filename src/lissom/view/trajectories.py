@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lissom.dynamics.internal_wrench import internal_wrench, joint_wrench
 from lissom.dynamics.kinematics import frame_pose
-from lissom.errors import ShapeError
+from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.view.style import FAINT, GRID, INK, SERIES, finish
@@ -23,19 +24,24 @@ def plot_trajectory(
     *,
     path: str | Path | None = None,
     link: str | None = None,
+    internal: tuple[str, float] | None = None,
+    joint: str | None = None,
     title: str | None = None,
 ) -> Figure:
-    """A motion against time: coordinates of a tip in the world, and the inputs below.
+    """A motion against time: coordinates of a tip in the world, and below it what a section or a joint carries, if that
+    is asked for, and the inputs.
 
     Args:
         trajectory: of one motion.
         path: file to write; its ending chooses the format (.png, .pdf, .svg).
         link: name of the link or frame followed, a rod at its far end; None is the last link that carries no other.
+        internal: link and abscissa of a section whose internal_wrench is drawn, rod, tendons and chambers together:
+            moments, then forces. joint: name of the link whose joint_wrench is drawn in the same way.
         title: None is the name of the robot.
     Returns:
         The figure.
     Raises:
-        ShapeError: the trajectory is a batch. ModelError: no such link or frame.
+        ShapeError: the trajectory is a batch. ModelError: no such link, frame or rod, or s outside [0, 1].
     """
     from matplotlib.figure import Figure
 
@@ -44,18 +50,40 @@ def plot_trajectory(
     carriers = set(model.link_parent.tolist())
     followed = link or [name for k, name in enumerate(model.link_names) if k not in carriers][-1]
     tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
-    groups = _inputs_by_unit(model)
-    heights = [1.25] + [1.0] * len(groups)
+    place = f"tip of {followed}" if followed in model.rods else followed
+    drawn = [(f"{place} [m]", tip, list("xyz")), *_wrench_panels(model, trajectory, internal, joint)]
+    for unit, columns in _inputs_by_unit(model).items():
+        drawn.append((unit, trajectory.u[:, columns], [model.input_names[k] for k in columns]))
+    heights = [1.25] + [1.0] * (len(drawn) - 1)
     figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
-    place = f"tip of {followed}" if followed in model.rods else followed
-    _draw_series(panels[0], trajectory.t, tip, list("xyz"), f"{place} [m]")
-    for panel, (unit, columns) in zip(panels[1:], groups.items()):
-        labels = [model.input_names[k] for k in columns]
-        _draw_series(panel, trajectory.t, trajectory.u[:, columns], labels, unit)
+    for panel, (ylabel, series, labels) in zip(panels, drawn):
+        _draw_series(panel, trajectory.t, series, labels, ylabel)
     panels[-1].set_xlabel("time [s]", color=INK)
     panels[0].set_title(model.name if title is None else title, loc="left", color=INK, fontsize=12, weight="bold")
     return finish(figure, path)
+
+
+def _wrench_panels(
+    model: Model, x: Trajectory, internal: tuple[str, float] | None, joint: str | None
+) -> list[tuple[str, np.ndarray, list[str]]]:
+    """Label, rows and their names of two panels for each wrench asked for: moments and forces."""
+    states, panels = (model, x.q, x.v, x.a, x.u), []
+    if internal is not None:
+        if not isinstance(internal, tuple | list) or len(internal) != 2 or np.ndim(internal[1]):
+            raise ModelError(f"internal: must be (link, s), one abscissa (got {internal!r})")
+        rod, s = internal
+        W = internal_wrench(*states, rod, s, t=x.t, multipliers=x.multipliers).total
+        names = ["torsion", "bending y", "bending z"], ["tension", "shear y", "shear z"]
+        panels.append((f"{rod} at s = {s:g}", W, names))
+    if joint is not None:
+        W = joint_wrench(*states, joint, t=x.t, multipliers=x.multipliers)
+        panels.append((f"joint of {joint}", W, (list("xyz"), list("xyz"))))
+    return [
+        (f"{place}\n{kind}", W[:, 3 * k : 3 * k + 3], names[k])
+        for place, W, names in panels
+        for k, kind in enumerate(("moment [N·m]", "force [N]"))
+    ]
 
 
 def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
