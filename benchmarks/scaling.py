@@ -13,7 +13,6 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
-import warnings
 
 import numpy as np
 from run import smallest, state
@@ -35,9 +34,7 @@ def chain(rods: int) -> ls.Model:
     for k in range(rods):
         rod = ls.Rod(0.2, ls.SectionCircle(0.02), basis, material, gauss_points=4)
         robot.add_link(f"rod{k}", rod, parent=f"rod{k - 1}" if k else None)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ls.AccuracyWarning)
-        return robot.build()
+    return robot.build()
 
 
 def times(model: ls.Model) -> tuple[float, float, float]:

@@ -14,7 +14,6 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,9 +38,7 @@ PAPER = {"CDM": {"bdf": 1.25, "newmark": 24.43}, "serial robot": {"bdf": 2.49, "
 
 def load(name: str) -> ls.Model:
     """A robot of the gallery."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ls.AccuracyWarning)  # the paper's five Gauss points are meant
-        return ls.load_robot(EXAMPLES / "robots" / f"{name}.yaml").build()
+    return ls.load_robot(EXAMPLES / "robots" / f"{name}.yaml").build()
 
 
 def derivatives_in_kernel(model: ls.Model) -> float:

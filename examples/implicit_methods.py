@@ -19,7 +19,6 @@ from __future__ import annotations
 import runpy
 import sys
 import time
-import warnings
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -40,13 +39,6 @@ FALLEN = 2.0  # largest bend of the start, in natural sizes: two radians over th
 def robot(name: str) -> ls.Robot:
     """A robot from its file."""
     return ls.load_robot(HERE / "robots" / f"{name}.yaml")
-
-
-def built(description: ls.Robot) -> ls.Model:
-    """The model with the paper's Gauss points, few as they are."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ls.AccuracyWarning)
-        return description.build()
 
 
 def tip(model: ls.Model, q: np.ndarray) -> np.ndarray:
@@ -126,7 +118,7 @@ def derivatives_along(model: ls.Model, motion: ls.Trajectory) -> tuple[np.ndarra
 
 def random_cdm(n: int, seed: int = 0) -> tuple[ls.Model, np.ndarray]:
     """The manipulator and n sets of tensions, shape (n, 5) [N]."""
-    return built(robot("cdm")), np.random.default_rng(seed).uniform(0.0, 100.0, (n, 5))
+    return robot("cdm").build(), np.random.default_rng(seed).uniform(0.0, 100.0, (n, 5))
 
 
 def _entry(column: np.ndarray, t: float) -> float:
@@ -146,7 +138,7 @@ def random_serial(n: int, seed: int = 0) -> tuple[ls.Model, np.ndarray]:
     for link, column in zip(links, angles.T):
         held = partial(_entry, column)
         description.add_joint_motion(f"angle of {link}", link, position=held, velocity=_zero, acceleration=_zero)
-    return built(description), np.zeros((n, 0))
+    return description.build(), np.zeros((n, 0))
 
 
 def equation(model: ls.Model, u: np.ndarray, t: float) -> tuple[Callable[[np.ndarray], np.ndarray], np.ndarray]:
@@ -230,7 +222,7 @@ def main(out: str | Path | None = None, n: int = 1000, duration: float = 10.0) -
     tensions = runpy.run_path(str(HERE / "cdm.py"))["tensions"]
     numbers = {}
     for name, u, make in (("cdm", tensions, random_cdm), ("serial_robot", None, random_serial)):
-        model = built(robot(name))
+        model = robot(name).build()
         picture, second = ((folder / f"{name}_{what}.png") if folder else None for what in ("dynamics", "statics"))
         numbers[f"{name} dynamics"] = dynamics_study(model.name, model, u, duration, picture, dt=STEPS[name])
         numbers[f"{name} statics"] = statics_study(model.name, *make(n), second)

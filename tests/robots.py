@@ -265,6 +265,7 @@ class _Tree:
             material=None if bare else material,
             reference_strain=_reference(rng),
             gauss_points=GAUSS_POINTS.get(kind, max(*basis.modes(), 2) + 1 + int(rng.integers(2))),
+            interval_points=2 + self.seed % 4,
         )
 
     def _abscissa(self):

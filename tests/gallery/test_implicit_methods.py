@@ -39,7 +39,7 @@ def test_motions_and_derivatives_agree(study, tensions, name):
     BDF and Radau at rtol 1e-8 agree far better; generalised-α has an error of second order in its step, and with half
     the step a quarter of it is left.
     """
-    model = study.built(study.robot(name))
+    model = study.robot(name).build()
     u = tensions if name == "cdm" else None
     tight = {"rtol": 1e-8, "atol": 1e-10, "rate": 20.0}
     numbers = study.dynamics_study(name, model, u, 1.0, dt=1e-3, **tight)
@@ -82,7 +82,7 @@ def test_random_angles_are_held(study):
 ])  # fmt: skip
 def test_damped_motion_settles_where_statics_says(study, method, duration, options):
     """Purpose: under constant tensions the manipulator comes to rest at the equilibrium of solve_statics, to 1e-8."""
-    model = study.built(study.robot("cdm"))
+    model = study.robot("cdm").build()
     motion = ls.simulate(model, duration, u=TENSIONS, method=method, **options)
     found = ls.solve_statics(model, TENSIONS).q
     assert np.abs(found / model.dof_scale).max() > 0.1, "the arm bends"

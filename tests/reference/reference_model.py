@@ -61,6 +61,14 @@ def move(point, g, S=None, dS=None, columns=None, v=None):
     return Point(point.g @ g, J, dJ)
 
 
+def at_zannah_points(function, s0, s1, points):
+    """The straight line that fits a function of s best on [s0, s1], where (34) wants it; 2 points give the papers'."""
+    x, weight = np.polynomial.legendre.leggauss(points or 12)
+    values = np.array([function(s0 + (s1 - s0) * (1 + at) / 2) for at in x])
+    level, rise = np.polynomial.polynomial.polyfit(x, values.reshape(len(x), -1), 1, w=np.sqrt(weight))
+    return [(level + side / np.sqrt(3) * rise).reshape(values.shape[1:]) for side in (-1, 1)]
+
+
 class ReferenceModel:
     """Slow model of a lissom.Robot; q, v, a are single vectors, no batches."""
 
@@ -163,9 +171,9 @@ class ReferenceModel:
         if s1 == s0:
             return point._replace(inertia=None)
         h, q, v = (s1 - s0) * rod.length, self._q[self.q_body[name]], self._v[columns]
-        zannah = [s0 + (0.5 + side * np.sqrt(3) / 6) * (s1 - s0) for side in (-1, 1)]
-        P1, P2 = (tables.basis_matrix(rod.basis, s) for s in zannah)
-        x1, x2 = (P @ q + tables.reference_strain(rod, s) for P, s in zip((P1, P2), zannah))
+        P1, P2 = at_zannah_points(lambda s: tables.basis_matrix(rod.basis, s), s0, s1, rod.interval_points)
+        straight = at_zannah_points(lambda s: tables.reference_strain(rod, s), s0, s1, rod.interval_points)
+        x1, x2 = P1 @ q + straight[0], P2 @ q + straight[1]
         c = np.sqrt(3) * h**2 / 12
         Omega = h / 2 * (x1 + x2) + c * ad(x1) @ x2
         Z = h / 2 * (P1 + P2) + c * (ad(x1) @ P2 - ad(x2) @ P1)

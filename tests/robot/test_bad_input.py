@@ -108,6 +108,10 @@ CHECKED = {
     "reference nan": (body(rod, reference_strain=(0, 0, 0, NAN, 0, 0)), "link 'x' > body: reference_strain: must be"),
     "reference function": (body(rod, reference_strain=lambda s: s), "values of shape (6,) at 0 (got 0.0)"),
     "gauss points zero": (body(rod, gauss_points=0), "body: gauss_points: must be an integer >= 1 (got 0)"),
+    "interval points one": (
+        body(rod, interval_points=1),
+        "body: interval_points: must be an integer >= 2 (got 1)",
+    ),
     "gauss points half": (body(rod, gauss_points=2.5), "body: gauss_points: must be an integer >= 1 (got 2.5)"),
     # materials
     "young negative": (material(young=-1.0), "link 'x' > body > material: young: must be > 0 (got -1.0)"),

@@ -128,6 +128,7 @@ _rod_kinds = {
     "material": _Material,
     "reference_strain": FunctionOfS,
     "gauss_points": int,
+    "interval_points": int,
 }
 _rigid_kinds: dict[str, Any] = dict.fromkeys(("com", "inertia", "outline", "balls"), Constant)
 _rigid_kinds |= {"mass": float, "form": str}

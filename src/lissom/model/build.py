@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, final
 
 import numpy as np
@@ -9,7 +10,7 @@ import numpy as np
 from lissom.model.actuation import actuation_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
-from lissom.model.quadrature import gauss_rule, warn_inexact
+from lissom.model.quadrature import gauss_rule, interval_points, warn_inexact
 from lissom.model.surroundings import SurroundingsBuilder, Wet, displaced
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody, Rod
@@ -153,7 +154,8 @@ class _Assembly:
         self.dof_q[v : v + n] = np.arange(v, v + n) + shift
         empty = np.zeros(0)
         reference = rod.strain_reference(where)
-        table = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, empty, empty, empty)
+        inner = interval_points(rod)
+        table = RodTable(rod.length, rod.basis.evaluate, reference, inner, v, shift, base, empty, empty, empty)
         K, D = np.zeros((n, n)), np.zeros((n, n))
         node, node_s, node_weight = [], [], []
         here, s0 = base, 0.0
@@ -182,9 +184,9 @@ class _Assembly:
         K, D = (K + K.T) / 2, (D + D.T) / 2
         self.K[block, block] = self.K_linear[block, block] = K
         self.D[block, block] = D
-        warn_inexact(rod, K, where)
-        self.rods[link.name] = RodTable(rod.length, rod.basis.evaluate, reference, v, shift, base, np.array(node),
-                                        np.array(node_s), np.array(node_weight))  # fmt: skip
+        warn_inexact(rod, where)
+        self.rods[link.name] = replace(table, node=np.array(node), node_s=np.array(node_s),
+                                       weight=np.array(node_weight))  # fmt: skip
         if fluid is not None and feels is not None and feels.tail:
             added = feels.of_rod(rod.section, 1.0, fluid.density, f"fluid > link {link.name!r}").added
             self.tails.append((here[0], np.diag([0.0, added[4, 4], added[5, 5]])))
@@ -332,8 +334,7 @@ def _pose_of(rest: np.ndarray) -> np.ndarray:
 
 def _renumbered(rod: RodTable, rank: np.ndarray) -> RodTable:
     base = (int(rank[rod.base[0]]), rod.base[1])
-    return RodTable(rod.length, rod.strain_basis, rod.strain_reference, rod.v_start, rod.q_shift, base,
-                    rank[rod.node], rod.node_s, rod.weight)  # fmt: skip
+    return replace(rod, base=base, node=rank[rod.node])
 
 
 def _order(nodes: list[Node], pulled: list[int]) -> tuple[list[int], np.ndarray, int]:

@@ -1,15 +1,25 @@
-"""Nodes: what a rigid joint and an integration interval of a rod have in common, before they become flat tables."""
+"""Nodes: what a rigid joint and an integration interval of a rod have in common, before they become flat tables.
+
+The Magnus expansion to fourth order sees of the strain in an interval, x from −1 to 1, its mean and first moment only:
+
+    c = ½ ∫ ξ dx,   d = 3/2 ∫ x ξ dx,   Ω = h c + (h²/6) ad(c) d                                             (1)
+    ξ₁, ξ₂ = c ∓ d/√3   turn (1) into  h/2 (ξ₁ + ξ₂) + (√3 h²/12) ad(ξ₁) ξ₂, which the kernels compute       (2)
+
+With two Gauss points in (1), ξ₁ and ξ₂ are the strains at the two Zannah points, as in the papers. With points enough
+for the basis c and d are exact, and so are, at a straight reference, rotation and displacement at every node.
+Source: Mathew 2025 §2 for two points; S. Blanes and others, The Magnus expansion, 2009, §5 for (1).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, final
 
 import numpy as np
 
 from lissom.robot.joints import MotionKind
-
-ZANNAH = np.array([0.5 - np.sqrt(3.0) / 6.0, 0.5 + np.sqrt(3.0) / 6.0])
 
 
 @final
@@ -18,13 +28,15 @@ class RodTable:
     """One rod of a model: what is needed to place further points on it.
 
     Fields:
-        length [m]; basis and reference strain as functions of s; start of its coordinates in v and the shift from v to
-        q; its base frame (node, placement); its nodes, their s, rising, and the length each stands for [m].
+        length [m]; basis and reference strain as functions of s; points of (1) in an interval; start of its
+        coordinates in v and the shift from v to q; its base frame (node, placement); its nodes, their s, rising, and
+        the length each stands for [m].
     """
 
     length: float
     strain_basis: Any
     strain_reference: Any
+    interval_points: int
     v_start: int
     q_shift: int
     base: tuple[int, np.ndarray]
@@ -40,7 +52,7 @@ class Node:
 
     Fields:
         parent: node index, -1 for the world. G: placement in the parent, 4x4.
-        Phi1, Phi2: (6, n) at the two Zannah points (equal and constant for a joint); xi1, xi2: reference strain there.
+        Phi1, Phi2: (6, n), of (2) (equal and constant for a joint); xi1, xi2: the same of the reference strain.
         h: interval length [m], 1 for a joint; kappa: √3 h²/12, 0 for a joint.
         v_start, q_shift: first coordinate in v, and how far it stands further on in q.
         inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
@@ -68,12 +80,25 @@ class Node:
 
 def rod_interval(rod: RodTable, link: int, parent: tuple[int, np.ndarray], s0: float, s1: float) -> Node:
     """The node that carries a rod's frame from s0 to s1."""
-    points = s0 + ZANNAH * (s1 - s0)
     h = (s1 - s0) * rod.length
-    Phi1, Phi2 = (rod.strain_basis(s) for s in points)
-    xi1, xi2 = (rod.strain_reference(s) for s in points)
+    Phi1, Phi2 = interval_ends(rod.strain_basis, s0, s1, rod.interval_points)
+    xi1, xi2 = interval_ends(rod.strain_reference, s0, s1, rod.interval_points)
     return Node(parent[0], parent[1], link, s1, rod.v_start, rod.q_shift, MotionKind.EXP, Phi1, Phi2, xi1, xi2, h,
                 np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip
+
+
+def interval_ends(function: Callable[[float], np.ndarray], s0: float, s1: float, points: int) -> np.ndarray:
+    """ξ₁ and ξ₂ of (2) for a function of s on [s0, s1], with a Gauss rule of `points` in (1)."""
+    x, line = _line_through_moments(points)
+    values = np.array([function(float(s)) for s in s0 + (s1 - s0) * (x + 1) / 2])
+    return np.tensordot(line, values, axes=1)
+
+
+@lru_cache(maxsize=32)
+def _line_through_moments(points: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss points on [−1, 1], and the weights (2, points) that turn values there into ξ₁ and ξ₂."""
+    x, w = np.polynomial.legendre.leggauss(points)
+    return x, w / 2 * np.stack([1 - np.sqrt(3.0) * x, 1 + np.sqrt(3.0) * x])
 
 
 def previous_point(rod: RodTable, s: float) -> tuple[tuple[int, np.ndarray], float]:

@@ -176,7 +176,7 @@ class BasisFourier(ModalBasis):
 
     @staticmethod
     def polynomial_degree(order: int) -> int:
-        return 6 * order  # half the period count times the degree that resolves a wave to about 1e-6
+        return 4 * order + 4  # resolves the waves, twice integrated, to 1e-6
 
 
 @final
@@ -194,7 +194,7 @@ class BasisGaussian(ModalBasis):
 
     @staticmethod
     def polynomial_degree(order: int) -> int:
-        return 2 * order + 4
+        return 4 + (3 * order + 1) // 2  # resolves the bells, twice integrated, to 1e-6
 
 
 @final

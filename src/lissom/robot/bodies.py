@@ -38,8 +38,11 @@ class Rod(Body):
         material: may be None where a SectionGeneral gives everything.
         basis: strain modes; strains left out stay at the reference.
         reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
-        gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for basis and
-            taper. All integrals along the rod use them.
+        gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for the mass,
+            the load and the stiffness of basis, taper and reference strain. All integrals along the rod use them.
+        interval_points: points of the Gauss rule that takes mean and first moment of the strain in each interval
+            between those points; None chooses enough for the basis. 2 is the papers' collocation at two Zannah points.
+            Who gives both numbers means them, and is not warned.
     """
 
     length: float
@@ -48,6 +51,7 @@ class Rod(Body):
     material: Material | None = None
     reference_strain: Any = None
     gauss_points: int | None = None
+    interval_points: int | None = None
 
     def strain_reference(self, where: str) -> Callable[[float], np.ndarray]:
         """ξ* as a function of s."""
@@ -75,6 +79,8 @@ class Rod(Body):
             self.section.constitution(s, self.material, f"{where} > section")
         if self.gauss_points is not None:
             checks.integer(self.gauss_points, f"{where}: gauss_points", least=1)
+        if self.interval_points is not None:
+            checks.integer(self.interval_points, f"{where}: interval_points", least=2)
 
 
 @final
