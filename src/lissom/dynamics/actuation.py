@@ -101,21 +101,21 @@ def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64,
 
 
 @wp.func
-def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int, origin: vec3) -> vec3:
+def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
     """Position of one end of straight piece j in the base frame."""
     k = t.segment_node[j, side]
     x = t.segment_position[j, side]
     if k < 0:
-        return x - origin
+        return x - sweeps.origin_of(t, s, i, t.segment_node[j, 1 - side])
     return s.node[i, k].R * x + s.node[i, k].p
 
 
 @wp.func
-def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64, origin: vec3):
+def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces): each end is pulled towards the other."""
     for j in range(t.segment_channel.shape[0]):
-        a = segment_end(t, s, i, j, 0, origin)
-        b = segment_end(t, s, i, j, 1, origin)
+        a = segment_end(t, s, i, j, 0)
+        b = segment_end(t, s, i, j, 1)
         f = (sign * channel[i, t.segment_channel[j]] / wp.length(b - a)) * (b - a)
         k = t.segment_node[j, 0]
         if k >= 0:
@@ -139,9 +139,9 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
 
 
 @wp.func
-def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64, origin: vec3):
+def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
-    add_segment_wrenches(t, s, i, channel, sign, origin)
+    add_segment_wrenches(t, s, i, channel, sign)
     for j in range(t.wrench_channel.shape[0]):
         m, f, x = input_wrench(t, s, i, j, channel)
         k = t.wrench_node[j]
@@ -152,9 +152,9 @@ def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.
 def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, q, q)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
-        sweeps.outward_pose(t, s, i, k, q, origin)
+        sweeps.outward_pose(t, s, i, k, q)
     n = unit.shape[1]
     for c in range(n):
         length[i, c] = so3.ZERO
@@ -164,7 +164,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
         unit[i, c] = so3.ONE
         for k in range(t.n_dynamic):
             s.node[i, k].F = vec6()
-        add_channel_wrenches(t, s, i, unit, -so3.ONE, origin)
+        add_channel_wrenches(t, s, i, unit, -so3.ONE)
         project(t, s, i, tau)
         add_path_forces(t, i, q, unit, so3.ONE, tau)
         for j in range(t.nv):
@@ -177,7 +177,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
             length[i, c] = length[i, c] - t.path_weight[e] * stretch
     for j in range(t.segment_channel.shape[0]):
         c = t.segment_channel[j]
-        piece = segment_end(t, s, i, j, 1, origin) - segment_end(t, s, i, j, 0, origin)
+        piece = segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0)
         length[i, c] = length[i, c] + wp.length(piece)
 
 

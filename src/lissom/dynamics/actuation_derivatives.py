@@ -61,10 +61,10 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matr
 
 
 @wp.func
-def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix, origin: vec3):
+def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix):
     """Ends x_a and x_b of a straight piece, K of (3), and the force on its first end as C = f^."""
-    x_a = segment_end(t, s, i, j, 0, origin)
-    x_b = segment_end(t, s, i, j, 1, origin)
+    x_a = segment_end(t, s, i, j, 0)
+    x_b = segment_end(t, s, i, j, 1)
     length = wp.length(x_b - x_a)
     n = (x_b - x_a) / length
     tension = channel[i, t.segment_channel[j]]
@@ -73,10 +73,10 @@ def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix, origi
 
 
 @wp.func
-def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin: vec3, H: wp.array2d(dtype=mat6)):
+def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
     """(3) of every straight piece into H of its two nodes."""
     for j in range(t.segment_channel.shape[0]):
-        x_a, x_b, K, C = segment_spring(t, s, i, j, channel, origin)
+        x_a, x_b, K, C = segment_spring(t, s, i, j, channel)
         a = t.segment_node[j, 0]
         b = t.segment_node[j, 1]
         if a >= 0:
@@ -86,9 +86,9 @@ def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin
 
 
 @wp.func
-def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin: vec3, H: wp.array2d(dtype=mat6)):
+def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
     """(3) of the straight pieces and (4) of the controlled wrenches into H of their nodes."""
-    add_segment_stiffness(t, s, i, channel, origin, H)
+    add_segment_stiffness(t, s, i, channel, H)
     for j in range(t.wrench_channel.shape[0]):
         if t.wrench_is_body[j] == 0:
             m, f, x = input_wrench(t, s, i, j, channel)
@@ -97,10 +97,10 @@ def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, origin
 
 
 @wp.func
-def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix, origin: vec3):
+def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix):
     """H_ab of (3) at one end of a straight piece, given as 2 segment + end, and the node at its other end."""
     j = end // 2
-    x_a, x_b, K, _ = segment_spring(t, s, i, j, channel, origin)
+    x_a, x_b, K, _ = segment_spring(t, s, i, j, channel)
     if end % 2 == 0:
         return -across(x_a, K, x_b), t.segment_node[j, 1]
     return -across(x_b, K, x_a), t.segment_node[j, 0]

@@ -24,7 +24,7 @@ from lissom.dynamics.loops import add_covector, add_own_rows, add_path_row, loop
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace
 from lissom.lie import se3
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
@@ -305,11 +305,11 @@ def take_forces(nv: int, i: int, loops: LoopRows):
 
 
 @wp.func
-def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, origin: vec3, of_residual: int, out: Matrix):
+def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
     """Rows A, or A_q of the residual, from the nodes' own columns S."""
     clear_loop_rows(x.width, t.row_is_hinge.shape[0], i, out)
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
             y = velocity_row(t, g, loop, row)
             if of_residual != 0:
@@ -321,13 +321,13 @@ def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, origin: vec3,
 
 
 @wp.func
-def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, origin: vec3, loops: LoopRows):
+def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
     """Rows A and A_q from path sums J of the columns."""
     m = t.row_is_hinge.shape[0]
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         a = t.loop_node[loop, 0]
         b = t.loop_node[loop, 1]
         for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
@@ -341,10 +341,10 @@ def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, origin: vec3
 
 
 @wp.func
-def untwist_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, origin: vec3, loops: LoopRows):
+def untwist_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, loops: LoopRows):
     """Rows A where the path sums held S T of spherical and free joints: with S instead."""
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             for side in range(2):

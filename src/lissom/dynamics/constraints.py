@@ -46,14 +46,14 @@ _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopRows, q: Matrix, v: Matrix, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)
-    loop_residuals(t, s, i, origin, loops.gap)
-    loop_rates(t, s, i, vec6(), origin, loops.rate, loops.turn)
-    own_rows(t, s, x, i, S, origin, 0, loops.A)
-    own_rows(t, s, x, i, S, origin, 1, loops.A_q)
+    loop_residuals(t, s, i, loops.gap)
+    loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
+    own_rows(t, s, x, i, S, 0, loops.A)
+    own_rows(t, s, x, i, S, 1, loops.A_q)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -18,7 +18,7 @@ from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, touch_of
 from lissom.dynamics.workspace import Workspace, filled, workspace
 from lissom.environment.contact_force import contact_force
 from lissom.errors import ShapeError
-from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 
@@ -52,14 +52,14 @@ class Contacts:
 
 
 @wp.func
-def put_gaps(t: Tables, s: Scratch, i: int, origin: vec3, gap: Rows):
+def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
     """Distance of each ball from the nearest of what it may touch, no more than the margin."""
     for ball in range(gap.shape[1]):
         gap[i, ball] = t.world.margin
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         ball = t.world.pair[e, 0]
-        gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e, origin))
+        gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e))
 
 
 @wp.kernel
@@ -75,24 +75,24 @@ def contacts_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         if with_forces[0] == 0:
-            sweeps.outward_pose(t, s, i, k, q, origin)
+            sweeps.outward_pose(t, s, i, k, q)
         else:
-            sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
-    if has_moved(t, s, i, origin) == 1:
-        list_near(t, s, i, origin)
+            sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
     if with_forces[0] == 0:
-        put_gaps(t, s, i, origin, gap)
+        put_gaps(t, s, i, gap)
         return
     count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        x = touch_of(t, s, i, e, origin)
+        x = touch_of(t, s, i, e)
         if x.depth > wp.float64(0.0):
             f, _m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
-            point = x.c - x.radius * x.n + origin
+            point = x.c - x.radius * x.n + sweeps.origin_between(t, s, i, x.a, x.b)
             at = 11 * count
             touching[i, at] = wp.float64(e)
             touching[i, at + 1] = x.depth

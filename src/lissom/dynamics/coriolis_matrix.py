@@ -82,11 +82,11 @@ def coriolis_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     columns.clear_rows(t.nv, x.width, i, b.half)
     columns.clear_rows(t.nv, x.width, i, lower)
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         sweeps.base_inertia(t, s, b.composite, i, k)
         Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
         columns.motion_columns(t, s, x, i, k, b.S)

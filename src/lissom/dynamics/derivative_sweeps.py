@@ -20,7 +20,7 @@ from lissom.dynamics.loops import loop_coupling
 from lissom.dynamics.scratch import Scratch
 from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 
@@ -212,7 +212,6 @@ def derivative_outward(
     v: Matrix,
     a: Matrix,
     acc_base: vec6,
-    origin: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,
 ):
@@ -223,7 +222,7 @@ def derivative_outward(
         b.H[i, k] = mat6()
     if has_loads != 0:
         load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, origin, -se3.linear(acc_base), load, has_loads, b.H)
+    respond_to_surroundings(t, s, i, -se3.linear(acc_base), load, has_loads, b.H)
 
 
 @wp.func
@@ -233,7 +232,6 @@ def derivative_inward(
     b: DerivativeBuffers,
     i: int,
     channel: Matrix,
-    origin: vec3,
     force: Matrix,
     dq: Matrix,
     dv: Matrix,
@@ -249,10 +247,10 @@ def derivative_inward(
         N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
         add_newton_products(b.x, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
         for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
-            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], force, origin)
+            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], force)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
         couple_touching(s, b.x, i, k, 0, b.J, b.W_q)
         couple_touching(s, b.x, i, k, 1, b.J_R, b.W_q)

@@ -55,29 +55,32 @@ class Energy:
 def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     kinetic = wp.float64(0.0)
-    momentum = vec6()
+    angular = vec3()
+    linear = vec3()
     gravitational = wp.float64(0.0)
     first_moment = vec3()
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         if t.node[k].has_inertia != 0:
             R = s.node[i, k].R
             p = s.node[i, k].p
             eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
             h_B = sweeps.inertia_apply(t, k, eta_B)
             kinetic += so3.HALF * wp.dot(eta_B, h_B)
-            momentum += se3.Ad_dual(R, p, h_B)
-            first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + origin)  # (2)
-            gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + origin))
-    angular = se3.angular(momentum) + wp.cross(origin, se3.linear(momentum))  # (1)
+            h = se3.Ad_dual(R, p, h_B)
+            o = sweeps.origin_of(t, s, i, k)
+            angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
+            linear += se3.linear(h)
+            first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + o)  # (2)
+            gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + o))
     out[i, 0] = kinetic
     out[i, 1] = gravitational
     out[i, 2] = elastic_energy(t, i, q)
     for c in range(3):
         out[i, 3 + c] = angular[c]
-        out[i, 6 + c] = momentum[3 + c]
+        out[i, 6 + c] = linear[c]
         out[i, 9 + c] = first_moment[c]
     sweeps.inspect_result(s, i, out)
 

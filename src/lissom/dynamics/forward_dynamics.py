@@ -86,11 +86,10 @@ def residual_force(
     tau: Rows,
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
-    origin = sweeps.base_origin(t, q, i)
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, 1)
-    add_channel_wrenches(t, s, i, channel, so3.ONE, origin)
-    add_loop_wrenches(t, s, i, loops.force, origin, loops.gap)
+    add_channel_wrenches(t, s, i, channel, so3.ONE)
+    add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
     elastic_force(t, i, q, v, tau)
     add_path_forces(t, i, q, channel, -so3.ONE, tau)
@@ -197,9 +196,8 @@ def forward_dynamics_kernel(
         hold_prescribed(t, t.nv, x.width, i, still, M, a)
         pivot = ldl_solve(t.nv, x.width, i, M, a)
     else:
-        origin = sweeps.base_origin(t, q, i)
-        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), origin, loops.rate, loops.turn)
-        own_rows(t, s, x, i, b.S, origin, 0, loops.A)
+        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.turn)
+        own_rows(t, s, x, i, b.S, 0, loops.A)
         pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
     if pivot > 0 and s.status[i] == 0:
         s.status[i] = scratch.STATUS_SINGULAR + pivot

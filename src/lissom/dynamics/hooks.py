@@ -19,9 +19,7 @@ from lissom.model.tables import Tables
 
 
 @wp.func
-def add_surroundings(
-    t: Tables, s: Scratch, i: int, origin: vec3, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int
-):
+def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
     """Take what the surroundings do from the wrenches that the nodes need."""
     ...
 
@@ -31,7 +29,6 @@ def respond_to_surroundings(
     t: Tables,
     s: Scratch,
     i: int,
-    origin: vec3,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,
@@ -59,7 +56,6 @@ def change_by_surroundings(
     s: Scratch,
     d: wp.array2d(dtype=NodeChange),
     i: int,
-    origin: vec3,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,

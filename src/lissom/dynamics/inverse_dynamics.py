@@ -38,14 +38,14 @@ def recursive_newton_euler(
     has_loads: int,
 ):
     """Outward half-passes: motion of the nodes and the wrench each of them needs; gravity as a₀ = −G."""
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, a, origin, acc_base)
+        sweeps.outward_motion(t, s, i, k, q, v, a, acc_base)
         sweeps.newton_euler(t, s, i, k)
     if has_loads != 0:
         sweeps.apply_loads(t, s, i, load)
-    add_surroundings(t, s, i, origin, gravity, load, has_loads)
+    add_surroundings(t, s, i, gravity, load, has_loads)
 
 
 @wp.func

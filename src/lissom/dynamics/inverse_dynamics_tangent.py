@@ -255,7 +255,7 @@ def inverse_dynamics_tangent_kernel(
         newton_euler_change(t, s, d, i, k)
     if terms[1] != 0:
         change_loads(t, s, d, i, load[i])
-    change_by_surroundings(t, s, d.node, i, sweeps.base_origin(t, q, i), gravity[0], load[i], terms[1])
+    change_by_surroundings(t, s, d.node, i, gravity[0], load[i], terms[1])
     for j in range(t.nv):
         tau[i, j] = so3.ZERO
     for step in range(t.n_dynamic):

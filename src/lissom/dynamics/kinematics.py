@@ -38,17 +38,18 @@ def motion_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, a, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
         R = s.node[i, k].R
         p = s.node[i, k].p
+        x = p + sweeps.origin_of(t, s, i, k)
         eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
         acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
         for r in range(3):
             for c in range(3):
                 pose[i, 16 * k + 4 * r + c] = R[r, c]
-            pose[i, 16 * k + 4 * r + 3] = p[r] + origin[r]
+            pose[i, 16 * k + 4 * r + 3] = x[r]
         for r in range(6):
             twist[i, 6 * k + r] = eta_B[r]
             acc[i, 6 * k + r] = acc_B[r]
@@ -75,9 +76,9 @@ def jacobian_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, v, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)
         rate_columns(t, s, x, i, k, q, v, S_dot)
     n = t.nv
@@ -87,7 +88,7 @@ def jacobian_kernel(
             J_dot[i, 6 * n * f + j] = so3.ZERO
         k = nodes[f]
         R = mat_identity()
-        p = -origin
+        p = vec3()  # the world's frame has no columns
         eta = vec6()
         if k >= 0:
             R = s.node[i, k].R

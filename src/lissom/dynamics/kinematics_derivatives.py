@@ -78,9 +78,9 @@ def kinematics_derivatives_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, a, origin, vec6())
+        sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
         own_columns(t, s, b, i, k, q, v, a, vec6())
     for f in range(nodes.shape[0]):
         k = nodes[f]

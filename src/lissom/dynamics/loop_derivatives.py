@@ -59,7 +59,6 @@ def add_loop_derivatives(
     s: Scratch,
     b: DerivativeBuffers,
     i: int,
-    origin: vec3,
     acc_base: vec6,
     loops: LoopRows,
     d: LoopDerivatives,
@@ -74,7 +73,7 @@ def add_loop_derivatives(
     clear_loop_rows(x.width, m, i, d.turn_q)
     clear_loop_rows(x.width, m, i, d.turn_v)
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         node_A = t.loop_node[loop, 0]
         node_B = t.loop_node[loop, 1]
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)

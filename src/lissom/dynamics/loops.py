@@ -20,6 +20,7 @@ import warp as wp
 
 from lissom.dynamics.column_tables import BLOCK, Columns, Matrix
 from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.sweeps import origin_of
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
@@ -48,13 +49,13 @@ class Gap:
 
 
 @wp.func
-def loop_pose(t: Tables, s: Scratch, i: int, loop: int, side: int, origin: vec3):
+def loop_pose(t: Tables, s: Scratch, i: int, loop: int, side: int):
     """Frame A (side 0) or B (side 1) of a loop in the base frame."""
     k = t.loop_node[loop, side]
     R = t.loop_R[loop, side]
     p = t.loop_p[loop, side]
     if k < 0:
-        return R, p - origin
+        return R, p - origin_of(t, s, i, t.loop_node[loop, 1 - side])
     return s.node[i, k].R * R, s.node[i, k].R * p + s.node[i, k].p
 
 
@@ -80,11 +81,11 @@ def own_turn(a: vec3, R: mat3):
 
 
 @wp.func
-def loop_gap(t: Tables, s: Scratch, i: int, loop: int, origin: vec3) -> Gap:
+def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
     """Everything of (1) and (2) that does not depend on the row."""
     g = Gap()
-    R_A, p_A = loop_pose(t, s, i, loop, 0, origin)
-    R_B, p_B = loop_pose(t, s, i, loop, 1, origin)
+    R_A, p_A = loop_pose(t, s, i, loop, 0)
+    R_B, p_B = loop_pose(t, s, i, loop, 1)
     g.R_B = R_B
     g.p_B = p_B
     g.R = wp.transpose(R_B) * R_A
@@ -166,10 +167,10 @@ def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
 
 
 @wp.func
-def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, origin: vec3, gap: Matrix):
+def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; leaves the residuals in gap."""
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
             gap[i, row] = row_residual(t, g, loop, row)
         W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
@@ -182,19 +183,19 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, origin: vec3
 
 
 @wp.func
-def loop_residuals(t: Tables, s: Scratch, i: int, origin: vec3, gap: Matrix):
+def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
     """e of all rows, from the poses left in s."""
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
             gap[i, row] = row_residual(t, g, loop, row)
 
 
 @wp.func
-def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, origin: vec3, rate: Matrix, turn: Matrix):
+def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn: Matrix):
     """P y and P ẏ + Ṗ y of all rows, from the motion left in s."""
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
         eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
         across = eta_A - eta_B
@@ -224,10 +225,10 @@ def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
 
 
 @wp.func
-def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix, origin: vec3):
+def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
     """At end 2 loop + side: what the node of that side answers to the columns of the other one, and that node."""
     loop = end / 2
-    g = loop_gap(t, s, i, loop, origin)
+    g = loop_gap(t, s, i, loop)
     on_A, on_B = wrench_stiffness(t, g, i, loop, force)
     if end % 2 == 0:
         return -on_A, t.loop_node[loop, 1]
@@ -235,10 +236,10 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix, origin
 
 
 @wp.func
-def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, origin: vec3, H: wp.array2d(dtype=mat6)):
+def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
     """What the node of each side answers to its own columns."""
     for loop in range(t.loop_node.shape[0]):
-        g = loop_gap(t, s, i, loop, origin)
+        g = loop_gap(t, s, i, loop)
         on_A, on_B = wrench_stiffness(t, g, i, loop, force)
         k = t.loop_node[loop, 0]
         if k >= 0:

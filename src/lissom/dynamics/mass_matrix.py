@@ -85,9 +85,9 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
 def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Matrix, M: Matrix, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, q, q)
-    origin = sweeps.base_origin(t, q, i)
+    sweeps.place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
-        sweeps.outward_pose(t, s, i, k, q, origin)
+        sweeps.outward_pose(t, s, i, k, q)
     mass_matrix_sweep(t, s, x, b, i, M)
     sweeps.inspect_result(s, i, M)
 

@@ -151,7 +151,6 @@ def make_newton_matrix(
 ) -> int:
     """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and border it by the rows
     of loops; the size of the system."""
-    origin = sweeps.base_origin(t, q, i)
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
@@ -160,19 +159,19 @@ def make_newton_matrix(
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, origin, gravity, load, 1, b.H)
-    add_channel_stiffness(t, s, i, channel, origin, b.H)
-    add_loop_stiffness(t, s, i, b.loops.force, origin, b.H)
+    respond_to_surroundings(t, s, i, gravity, load, 1, b.H)
+    add_channel_stiffness(t, s, i, channel, b.H)
+    add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
         N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
         add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
         for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel, origin)
+            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
         for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
-            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force, origin)
+            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force)
             add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
         couple_touching(s, b.x, i, k, 0, b.J, b.W)
         couple_touching(s, b.x, i, k, 1, b.J_R, b.W)
@@ -195,7 +194,7 @@ def make_newton_matrix(
     add_path_derivatives(t, b.x, i, q, channel, b.matrix)
     if t.loop_node.shape[0] == 0:
         return t.nv
-    path_rows(t, s, b.x, i, b.J, origin, b.loops)
+    path_rows(t, s, b.x, i, b.J, b.loops)
     if q.shape[1] != t.nv:
-        untwist_rows(t, s, b.x, i, b.S, b.S_T, origin, b.loops)
+        untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
     return border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)

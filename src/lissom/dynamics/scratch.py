@@ -53,9 +53,11 @@ class Near:
 
 @wp.struct
 class Scratch:
-    """States of all nodes, by (instance, node), what the surroundings leave, and a status for each instance."""
+    """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
+    surroundings leave, and a status for each instance."""
 
     near: Near
+    origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)
     status: wp.array(dtype=wp.int32)
 

@@ -20,15 +20,13 @@ couple_touching = touching.couple_touching
 
 
 @wp.func
-def add_surroundings(
-    t: Tables, s: Scratch, i: int, origin: vec3, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int
-):
+def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
     """See hooks."""
-    add_fluid(t, s, i, origin, gravity, load, has_loads)
+    add_fluid(t, s, i, gravity, load, has_loads)
     if has_loads != 0:
         if t.world.pair.shape[0] > 0:
-            add_contacts(t, s, i, origin)
-        add_forces_of_user(t, s, i, origin, load)
+            add_contacts(t, s, i)
+        add_forces_of_user(t, s, i, load)
 
 
 @wp.func
@@ -36,7 +34,6 @@ def respond_to_surroundings(
     t: Tables,
     s: Scratch,
     i: int,
-    origin: vec3,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,
@@ -46,11 +43,11 @@ def respond_to_surroundings(
     for k in range(t.n_dynamic):
         s.near.N[i, k] = mat6()
     s.near.touching[i] = 0
-    respond_to_fluid(t, s, i, origin, gravity, load, has_loads, H)
+    respond_to_fluid(t, s, i, gravity, load, has_loads, H)
     if has_loads != 0:
         if t.world.pair.shape[0] > 0:
-            respond_to_contacts(t, s, i, origin, H)
-        respond_to_user(t, s, i, origin, load, H)
+            respond_to_contacts(t, s, i, H)
+        respond_to_user(t, s, i, load, H)
 
 
 @wp.func
@@ -65,7 +62,6 @@ def change_by_surroundings(
     s: Scratch,
     d: wp.array2d(dtype=NodeChange),
     i: int,
-    origin: vec3,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     has_loads: int,
@@ -73,7 +69,7 @@ def change_by_surroundings(
     """See hooks."""
     for k in range(t.n_dynamic):
         s.near.H[i, k] = mat6()
-    respond_to_surroundings(t, s, i, origin, gravity, load, has_loads, s.near.H)
+    respond_to_surroundings(t, s, i, gravity, load, has_loads, s.near.H)
     for k in range(t.n_dynamic):
         d[i, k].F = d[i, k].F + s.near.H[i, k] * d[i, k].x + s.near.N[i, k] * d[i, k].w
     for j in range(s.near.touching[i]):

@@ -5,8 +5,9 @@
     F = M a − ad_ηᵀ M η − F_ext,  summed from the tips to the base                                        (3)
     τ = Zᵀ D₀ᵀ ΣF                                                                                         (4)
 
-The base frame has the world's axes; its origin follows the free joint at the root, if there is one, so that a robot
-far away loses no digits. Source: Mathew 2025 §4, eqs. (14)-(16).
+A base frame has the world's axes and stands where the robot stands: at the placement of a root, moved along with the
+joint there if that can slide, so that a robot far away from the world's origin loses no digits. Roots that loops,
+tendons or contacts may tie together share one. Source: Mathew 2025 §4, eqs. (14)-(16).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -122,20 +123,27 @@ def stored_position(t: Tables, q: wp.array2d(dtype=wp.float64), i: int, k: int) 
 
 
 @wp.func
-def base_origin(t: Tables, q: wp.array2d(dtype=wp.float64), i: int) -> vec3:
-    """World position of the base frame's origin."""
-    k = t.origin_node
+def origin_of(t: Tables, s: Scratch, i: int, k: int) -> vec3:
+    """World position of the origin of node k's base frame; zero for the world, −1."""
     if k < 0:
         return vec3()
-    return t.node[k].R * stored_position(t, q, i, k) + t.node[k].p
+    return s.origin[i, t.node[k].base]
 
 
 @wp.func
-def joint_side(t: Tables, s: Scratch, i: int, k: int, origin: vec3):
+def origin_between(t: Tables, s: Scratch, i: int, a: int, b: int) -> vec3:
+    """World position of the origin of the base frame of two nodes, which share one unless one of them is the world."""
+    if a < 0:
+        return origin_of(t, s, i, b)
+    return origin_of(t, s, i, a)
+
+
+@wp.func
+def joint_side(t: Tables, s: Scratch, i: int, k: int):
     """Pose of node k before its own motion: g_p G."""
     parent = t.node[k].parent
     if parent < 0:
-        return t.node[k].R, t.node[k].p - origin
+        return t.node[k].R, t.node[k].p - s.origin[i, t.node[k].base]
     R = s.node[i, parent].R
     p = s.node[i, parent].p
     if t.node[k].is_placed == 0:
@@ -153,20 +161,20 @@ def group_twist(t: Tables, x: wp.array2d(dtype=wp.float64), i: int, k: int) -> v
 
 
 @wp.func
-def place_group(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.float64), origin: vec3):
+def place_group(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.float64)):
     """Pose (1) of a GROUP node, whose own pose is stored."""
-    R0, p0 = joint_side(t, s, i, k, origin)
+    R0, p0 = joint_side(t, s, i, k)
     s.node[i, k].R = R0 * quaternion_rotation(q, i, t.node[k].v_start + t.node[k].q_shift)
     s.node[i, k].p = R0 * stored_position(t, q, i, k) + p0
 
 
 @wp.func
-def place_interval(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6, origin: vec3):
+def place_interval(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6):
     """Pose (1) of an EXP node from its two strains; returns Ω and its Stumpff values for the rates that follow."""
     Omega = magnus.omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
     w = se3.angular(Omega)
     c = so3.stumpff(wp.dot(w, w))
-    R0, p0 = joint_side(t, s, i, k, origin)
+    R0, p0 = joint_side(t, s, i, k)
     R_k, p_k = se3.exp(Omega, c)
     R = R0 * R_k
     p = R0 * p_k + p0
@@ -182,13 +190,29 @@ def place_interval(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6, 
 
 
 @wp.func
-def outward_pose(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.float64), origin: vec3):
+def outward_pose(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.float64)):
     """Pose of node k (1)."""
     if t.node[k].kind == EXP:
         x = strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, q, q)
-        place_interval(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2, origin)
+        place_interval(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
     else:
-        place_group(t, s, i, k, q, origin)
+        place_group(t, s, i, k, q)
+
+
+@wp.func(inline=False)
+def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
+    """Origins of the base frames: where a root is placed, or where its joint has slid to.
+
+    What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
+    """
+    for b in range(t.base_position.shape[0]):
+        s.origin[i, b] = vec3()
+        p = t.base_position[b]
+        for e in range(t.base_slide_start[b], t.base_slide_start[b + 1]):
+            k = t.base_slide[e]
+            outward_pose(t, s, i, k, q)
+            p = s.node[i, k].p
+        s.origin[i, b] = p
 
 
 @wp.func
@@ -219,7 +243,6 @@ def outward_motion(
     q: wp.array2d(dtype=wp.float64),
     v: wp.array2d(dtype=wp.float64),
     a: wp.array2d(dtype=wp.float64),
-    origin: vec3,
     acc_base: vec6,
 ):
     """Pose, twist and acceleration of node k, (1) and (2); the base accelerates by acc_base."""
@@ -236,7 +259,7 @@ def outward_motion(
         xi2 = x[1] + t.node[k].xi2
         d1 = x[2]
         d2 = x[3]
-        Omega, stumpff = place_interval(t, s, i, k, xi1, xi2, origin)
+        Omega, stumpff = place_interval(t, s, i, k, xi1, xi2)
         h = t.node[k].h
         kappa = t.node[k].kappa
         Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
@@ -247,7 +270,7 @@ def outward_motion(
         twist = se3.Ad(s.node[i, k].R, s.node[i, k].p, V)
         acc += se3.Ad(s.node[i, k].R, s.node[i, k].p, A)
     else:
-        place_group(t, s, i, k, q, origin)
+        place_group(t, s, i, k, q)
         twist = se3.Ad(s.node[i, k].R, s.node[i, k].p, group_twist(t, v, i, k))
         acc += se3.Ad(s.node[i, k].R, s.node[i, k].p, group_twist(t, a, i, k))
     eta += twist

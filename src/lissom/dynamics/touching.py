@@ -23,6 +23,7 @@ import warp as wp
 from lissom.dynamics.column_products import add_cross_product
 from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
+from lissom.dynamics.sweeps import origin_between, origin_of
 from lissom.environment.contact_force import (
     ContactLaw,
     at_origin,
@@ -40,7 +41,7 @@ from lissom.model.tables import Tables
 
 @wp.func
 def pose_of(s: Scratch, i: int, k: int, origin: vec3):
-    """Pose of a node in the base frame, −1 being the world."""
+    """Pose of a node in the base frame at the origin, −1 being the world."""
     if k < 0:
         return wp.identity(n=3, dtype=wp.float64), -origin
     return s.node[i, k].R, s.node[i, k].p
@@ -62,11 +63,20 @@ def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
 
 
 @wp.func
-def gap_of_pair(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> wp.float64:
+def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
+    """Centre of a ball in the world."""
+    origin = origin_of(t, s, i, t.world.ball_node[ball])
+    return ball_centre(t, s, i, ball, origin) + origin
+
+
+@wp.func
+def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Distance of the surfaces of pair e, negative where they overlap."""
     ball = t.world.pair[e, 0]
     obstacle = t.world.pair[e, 1]
-    R, p = pose_of(s, i, t.world.obstacle_node[obstacle], origin)
+    b = t.world.obstacle_node[obstacle]
+    origin = origin_between(t, s, i, t.world.ball_node[ball], b)
+    R, p = pose_of(s, i, b, origin)
     x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.world.obstacle_p[obstacle]
     y = wp.transpose(t.world.obstacle_R[obstacle]) * x
     d, _n, _N = signed_distance(t.world.obstacle_kind[obstacle], t.world.obstacle_size[obstacle], y)
@@ -74,31 +84,31 @@ def gap_of_pair(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> wp.float
 
 
 @wp.func(inline=False)
-def has_moved(t: Tables, s: Scratch, i: int, origin: vec3) -> int:
+def has_moved(t: Tables, s: Scratch, i: int) -> int:
     """Whether a ball has moved by half the margin since the last listing."""
     if s.near.count[i] < 0:
         return 1
     limit = so3.HALF * so3.HALF * t.world.margin * t.world.margin
     for ball in range(t.world.ball_node.shape[0]):
-        moved = ball_centre(t, s, i, ball, origin) + origin - s.near.seen[i, ball]
+        moved = ball_in_world(t, s, i, ball) - s.near.seen[i, ball]
         if not (wp.dot(moved, moved) < limit):
             return 1
     return 0
 
 
 @wp.func(inline=False)
-def list_near(t: Tables, s: Scratch, i: int, origin: vec3):
+def list_near(t: Tables, s: Scratch, i: int):
     """List the pairs within the margin, all those whose obstacle roams among them."""
     count = wp.int32(0)
     room = s.near.pair.shape[1]
     for e in range(t.world.pair.shape[0]):
         obstacle = t.world.pair[e, 1]
-        if t.world.obstacle_roams[obstacle] != 0 or gap_of_pair(t, s, i, e, origin) < t.world.margin:
+        if t.world.obstacle_roams[obstacle] != 0 or gap_of_pair(t, s, i, e) < t.world.margin:
             if count < room:
                 s.near.pair[i, count] = e
             count += 1
     for ball in range(t.world.ball_node.shape[0]):
-        s.near.seen[i, ball] = ball_centre(t, s, i, ball, origin) + origin
+        s.near.seen[i, ball] = ball_in_world(t, s, i, ball)
     if count > room:
         s.status[i] = STATUS_CROWDED
         count = wp.int32(-1)
@@ -123,7 +133,7 @@ class Touch:
 
 
 @wp.func(inline=False)
-def touch_of(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> Touch:
+def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
     """Pair e."""
     ball = t.world.pair[e, 0]
     obstacle = t.world.pair[e, 1]
@@ -131,6 +141,7 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> Touch:
     x.a = t.world.ball_node[ball]
     x.b = t.world.obstacle_node[obstacle]
     x.radius = t.world.ball_radius[ball]
+    origin = origin_between(t, s, i, x.a, x.b)
     x.c = ball_centre(t, s, i, ball, origin)
     R_b, p_b = pose_of(s, i, x.b, origin)
     R = R_b * t.world.obstacle_R[obstacle]
@@ -153,12 +164,12 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int, origin: vec3) -> Touch:
 
 
 @wp.func(inline=False)
-def add_contacts(t: Tables, s: Scratch, i: int, origin: vec3):
+def add_contacts(t: Tables, s: Scratch, i: int):
     """F of both nodes of each pair that touches."""
-    if has_moved(t, s, i, origin) == 1:
-        list_near(t, s, i, origin)
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
     for j in range(s.near.count[i]):
-        x = touch_of(t, s, i, s.near.pair[i, j], origin)
+        x = touch_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
             W = wrench_at_origin(x.c, m, f)
@@ -169,11 +180,11 @@ def add_contacts(t: Tables, s: Scratch, i: int, origin: vec3):
 
 
 @wp.func(inline=False)
-def respond_to_contacts(t: Tables, s: Scratch, i: int, origin: vec3, H: wp.array2d(dtype=mat6)):
+def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
     """K and N of (1), (2) on the two nodes themselves; what ties them is listed in s.near."""
     touching = wp.int32(0)
     for j in range(s.near.count[i]):
-        x = touch_of(t, s, i, s.near.pair[i, j], origin)
+        x = touch_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
             D_c, D_u, D_spin = contact_derivatives(x.law, x.radius, x.depth, x.n, x.N, x.u, x.spin, f)

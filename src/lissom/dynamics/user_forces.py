@@ -10,6 +10,7 @@ import warp as wp
 
 from lissom.dynamics.hooks import force_of_user
 from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.sweeps import origin_of
 from lissom.lie import se3, so3
 from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
@@ -19,13 +20,13 @@ STEP = wp.constant(wp.float64(6e-6))  # of central differences
 
 
 @wp.func(inline=False)
-def add_forces_of_user(t: Tables, s: Scratch, i: int, origin: vec3, load: wp.array(dtype=vec6)):
+def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6)):
     """F of the users' compiled forces."""
     for j in range(t.world.force_node.shape[0]):
         k = t.world.force_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        W = user_wrench(t, j, R, p + origin, se3.Ad_inverse(R, p, s.node[i, k].eta), load)
+        W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load)
         s.node[i, k].F = s.node[i, k].F - se3.Ad_dual(R, p, W)
 
 
@@ -37,12 +38,13 @@ def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(d
 
 
 @wp.func(inline=False)
-def respond_to_user(t: Tables, s: Scratch, i: int, origin: vec3, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
+def respond_to_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
     """H and N of the users' compiled forces, by central differences along the body's axes."""
     for j in range(t.world.force_node.shape[0]):
         k = t.world.force_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
+        x = p + origin_of(t, s, i, k)
         eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
         by_pose = mat6()
         by_twist = mat6()
@@ -52,11 +54,11 @@ def respond_to_user(t: Tables, s: Scratch, i: int, origin: vec3, load: wp.array(
             w = se3.angular(step)
             move = so3.exp(w)
             back = wp.transpose(move)
-            x = R * se3.linear(step)
-            ahead = user_wrench(t, j, R * move, p + origin + x, eta, load)
-            behind = user_wrench(t, j, R * back, p + origin - x, eta, load)
-            faster = user_wrench(t, j, R, p + origin, eta + step, load)
-            slower = user_wrench(t, j, R, p + origin, eta - step, load)
+            along = R * se3.linear(step)
+            ahead = user_wrench(t, j, R * move, x + along, eta, load)
+            behind = user_wrench(t, j, R * back, x - along, eta, load)
+            faster = user_wrench(t, j, R, x, eta + step, load)
+            slower = user_wrench(t, j, R, x, eta - step, load)
             for r in range(6):
                 by_pose[r, c] = (behind[r] - ahead[r]) / (so3.TWO * STEP)
                 by_twist[r, c] = (slower[r] - faster[r]) / (so3.TWO * STEP)

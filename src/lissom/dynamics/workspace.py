@@ -25,6 +25,7 @@ import warp as wp
 from lissom.dynamics.scratch import STATUS_CROWDED, Near, NodeState, Scratch
 from lissom.dynamics.variants import variant
 from lissom.errors import ModelError, ShapeError
+from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
 
@@ -201,6 +202,7 @@ def _direct(command: Any) -> Callable[[], None]:
 def _scratch(model: Model, batch: int) -> Scratch:
     s = Scratch()
     s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
+    s.origin = wp.zeros((batch, len(model.base_position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
     world, count = model.surroundings, batch if model.surroundings.exists else 0
     sizes = dict.fromkeys(("pair", "a", "b", "K", "D", "bar"), world.capacity)

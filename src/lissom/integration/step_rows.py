@@ -93,11 +93,11 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, loo
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
     if t.loop_node.shape[0] > 0:
-        origin = sweeps.base_origin(t, x.q, i)
+        sweeps.place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
-            sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, origin, vec6())
-        loop_residuals(t, s, i, origin, loops.gap)
-        loop_rates(t, s, i, vec6(), origin, loops.rate, loops.turn)
+            sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
+        loop_residuals(t, s, i, loops.gap)
+        loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
         for row in range(loops.gap.shape[1]):
             missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, c.project * wp.abs(loops.rate[i, row]) / AT_REST)
             if loops.slot[i, row] >= 0:
@@ -115,8 +115,7 @@ def ask_loops(
     if c.project == so3.ZERO:
         ask_closed(t.nv, i, loops, so3.ONE, loops.gap)
     else:
-        origin = sweeps.base_origin(t, x.q, i)
-        loop_rates(t, s, i, se3.join(vec3(), -gravity), origin, loops.rate, loops.turn)
+        loop_rates(t, s, i, se3.join(vec3(), -gravity), loops.rate, loops.turn)
         ask_closed(t.nv, i, loops, so3.ONE / c1, loops.rate)
 
 

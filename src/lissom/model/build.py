@@ -8,6 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.model.actuation import actuation_tables
+from lissom.model.bases import base_arrays
 from lissom.model.model import Model
 from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
 from lissom.model.quadrature import gauss_rule, interval_points, warn_inexact
@@ -231,7 +232,9 @@ class _Assembly:
         for table in ("segment_node", "wrench_node"):
             actuation[table] = rank[actuation[table]].astype(np.int32)
         parents = [robot.links[name].parent for name in self.names]
-        called = self.world.called
+        called, loops = self.world.called, self._loops(rank)
+        surroundings = self.world.tables(rank, self.wet, self.tails)
+        ties = [loops["loop_node"], actuation["segment_node"].reshape(-1, 2), surroundings.touching_nodes]
         return Model(
             name=robot.name,
             gravity=np.array(robot.gravity, dtype=np.float64),
@@ -250,6 +253,7 @@ class _Assembly:
             link_body=tuple(robot.links[name].body for name in self.names),
             q_neutral=self.neutral,
             dof_q=self.dof_q,
+            **base_arrays(nodes, np.vstack(ties)),
             **node_arrays(nodes),
             stiffness=self.K,
             damping=self.D,
@@ -266,9 +270,9 @@ class _Assembly:
             load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads] + [True] * len(called), np.int32),
             load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
             **self._motions(),
-            **self._loops(rank),
+            **loops,
             load_varies=any(load.varies for load, _, _ in self.loads) or self.world.varies,
-            surroundings=self.world.tables(rank, self.wet, self.tails),
+            surroundings=surroundings,
             **actuation,
         )
 

@@ -24,10 +24,12 @@ class Model:
         rest are massless frames.
         link_*: names, index of the parent (-1 world), start in q and v, mass [kg], frame at the tip (node, placement).
         frame_*: named frames: (node, placement 4x4).
-        node_*: parent, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in v, shift from
-        v to q, inertia (n, 6, 6) with that of the fluid around, dry: first moment and mass of its own (n, 4), heavy:
-        less what the fluid carries, and the runs of its strain basis: for each of the six
-        strains, where its values start and the index in v of the first.
+        base_*: base frames of the sweeps: position of the root each stands at (n, 3) [m], and base_slide, the nodes of
+        that root's joint where it can slide, from base_slide_start on.
+        node_*: parent, base frame, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in
+        v, shift from v to q, inertia (n, 6, 6) with that of the fluid around, dry: first moment and mass of its own
+        (n, 4), heavy: less what the fluid carries, and the runs of its strain basis: for each of the six strains, where
+        its values start and the index in v of the first.
         run_*: values of the strain bases at the two points of a node, strain by strain.
         dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack,
         and its natural size: 1/length for a rod's curvatures and twist, 1 otherwise.
@@ -69,7 +71,11 @@ class Model:
     dof_q: np.ndarray
     dof_rest: np.ndarray
     dof_scale: np.ndarray
+    base_position: np.ndarray
+    base_slide_start: np.ndarray
+    base_slide: np.ndarray
     node_parent: np.ndarray
+    node_base: np.ndarray
     node_kind: np.ndarray
     node_link: np.ndarray
     node_s: np.ndarray

@@ -42,6 +42,7 @@ def _with_points(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple
         return model, *_split(frames)
     more = node_arrays(added)
     more["node_run_start"] = (more["node_run_start"] + len(model.run_phi1)).astype(np.int32)
+    more["node_base"] = np.full(len(added), model.node_base[rod.node[0]])
     joined = {field: np.concatenate([getattr(model, field), more[field]]) for field in more}
     return replace(model, **joined, cache={}), *_split(frames)
 

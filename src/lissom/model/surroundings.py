@@ -113,6 +113,11 @@ class Surroundings:
         """Whether kernels must look at any of it."""
         return len(self.pair) + len(self.fluid_node) + len(self.tail_node) + len(self.force_node) > 0
 
+    @property
+    def touching_nodes(self) -> np.ndarray:
+        """The two nodes of each pair that may touch, shape (n, 2); -1 is the world."""
+        return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
+
     def rows(self, t: float) -> np.ndarray:
         """Velocity and rate of the current, then the time, as kernels read them, shape (2, 6)."""
         out = np.zeros((2, 6))

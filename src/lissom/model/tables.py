@@ -43,6 +43,7 @@ class NodeRow:
     run_start: vec7i
     run_v: vec6i
     parent: wp.int32
+    base: wp.int32
     kind: wp.int32
     v_start: wp.int32
     v_stop: wp.int32
@@ -89,9 +90,11 @@ class Tables:
     nv: wp.int32
     n_nodes: wp.int32
     n_dynamic: wp.int32
-    origin_node: wp.int32
     node: wp.array(dtype=NodeRow)
     world: World
+    base_position: wp.array(dtype=vec3)
+    base_slide_start: wp.array(dtype=wp.int32)
+    base_slide: wp.array(dtype=wp.int32)
     run_phi1: wp.array(dtype=wp.float64)
     run_phi2: wp.array(dtype=wp.float64)
     dof_q: wp.array(dtype=wp.int32)
@@ -152,9 +155,7 @@ def device_tables(model: Model) -> Tables:
 
 def _make(model: Model) -> Tables:
     t = Tables()
-    roots = (model.node_kind == MotionKind.FREE.value) & (model.node_parent == -1)
     t.nv, t.n_nodes, t.n_dynamic = model.nv, model.n_nodes, model.n_dynamic
-    t.origin_node = int(roots.argmax()) if roots.any() else -1
     special = {
         "node": _node_rows(model),
         "group_R": model.group_rest[:, :3, :3],
@@ -195,6 +196,7 @@ def _node_rows(model: Model) -> np.ndarray:
     rows["has_inertia"] = inertia.any(axis=(1, 2))
     plain = inertia[:, 5, 5, None, None] * np.eye(3)
     rows["is_centred"] = (inertia[:, :3, 3:] == 0.0).all(axis=(1, 2)) & (inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
-    for name in ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "kind", "v_start", "v_stop", "q_shift"):
+    names = ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "base", "kind", "v_start", "v_stop", "q_shift")
+    for name in names:
         rows[name] = getattr(model, f"node_{name}")
     return rows

@@ -1,0 +1,68 @@
+"""Base frames of the sweeps: which nodes share one, and where each stands."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lissom.model.nodes import Node
+from lissom.robot.joints import MotionKind
+
+
+def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, np.ndarray]:
+    """The base frame of each node, and where those stand.
+
+    A tree has a base frame of its own; trees that a tie joins share that of the one with most mass.
+
+    Args:
+        nodes: parents before children.
+        ties: pairs of nodes (n, 2) that something acts between; -1 is the world.
+    """
+    root = np.arange(len(nodes))
+    for k, node in enumerate(nodes):
+        if node.parent >= 0:
+            root[k] = root[node.parent]
+    roots = np.flatnonzero([node.parent < 0 for node in nodes])
+    mass = np.array([node.inertia[3:, 3:].trace() for node in nodes])
+    weight = {int(r): float(mass[root == r].sum()) for r in roots}
+    leader = _leaders(weight, {tuple(pair) for pair in root[ties[(ties >= 0).all(axis=1)]].tolist()})
+    bases = sorted(set(leader.values()))
+    number = {b: k for k, b in enumerate(bases)}
+    slides = [_sliding_joint(nodes, b) for b in bases]
+    return {
+        "base_position": np.array([nodes[b].G[:3, 3] for b in bases]).reshape(-1, 3),
+        "base_slide_start": np.cumsum([0] + [len(chain) for chain in slides]).astype(np.int32),
+        "base_slide": np.array([k for chain in slides for k in chain], dtype=np.int32),
+        "node_base": np.array([number[leader[int(r)]] for r in root], dtype=np.int32),
+    }
+
+
+def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, int]:
+    """The heaviest of the roots that are tied to each root, itself among them; the first of equals."""
+    groups = {r: {r} for r in weight}
+    for a, b in tied:
+        if groups[a] is not groups[b]:
+            groups[a] |= groups[b]
+            for r in groups[b]:
+                groups[r] = groups[a]
+    return {r: max(sorted(group), key=lambda x: weight[x]) for r, group in groups.items()}
+
+
+def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
+    """The nodes of a root's joint up to the last one that can slide, from the root on."""
+    chain, k = [], root
+    while k >= 0 and _is_joint(nodes[k]):
+        chain.append(k)
+        after = (j for j in range(k + 1, len(nodes)) if nodes[j].parent == k and nodes[j].link == nodes[root].link)
+        k = next(after, -1)
+    while chain and not _slides(nodes[chain[-1]]):
+        chain.pop()
+    return chain
+
+
+def _is_joint(node: Node) -> bool:
+    """Whether a node moves and is not an interval of a rod."""
+    return node.Phi1.shape[1] > 0 and node.kappa == 0.0
+
+
+def _slides(node: Node) -> bool:
+    return node.kind is MotionKind.FREE or (node.kind is MotionKind.EXP and bool(node.Phi1[3:].any()))
