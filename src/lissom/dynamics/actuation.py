@@ -20,6 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.base_frames import origin_of, place_bases
 from lissom.dynamics.inverse_dynamics import project
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
@@ -106,7 +107,7 @@ def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
     k = t.segment_node[j, side]
     x = t.segment_position[j, side]
     if k < 0:
-        return x - sweeps.origin_of(t, s, i, t.segment_node[j, 1 - side])
+        return x - origin_of(t, s, i, t.segment_node[j, 1 - side])
     return s.node[i, k].R * x + s.node[i, k].p
 
 
@@ -152,7 +153,7 @@ def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.
 def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, q, q)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         sweeps.outward_pose(t, s, i, k, q)
     n = unit.shape[1]

@@ -20,6 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.bordered import LoopRows, own_rows, with_loops
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.independent_rows import independent_rows
@@ -46,7 +47,7 @@ _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopRows, q: Matrix, v: Matrix, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)

@@ -13,6 +13,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.base_frames import origin_between, place_bases
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, touch_of
 from lissom.dynamics.workspace import Workspace, filled, workspace
@@ -75,7 +76,7 @@ def contacts_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         if with_forces[0] == 0:
             sweeps.outward_pose(t, s, i, k, q)
@@ -92,7 +93,7 @@ def contacts_kernel(
         x = touch_of(t, s, i, e)
         if x.depth > wp.float64(0.0):
             f, _m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
-            point = x.c - x.radius * x.n + sweeps.origin_between(t, s, i, x.a, x.b)
+            point = x.c - x.radius * x.n + origin_between(t, s, i, x.a, x.b)
             at = 11 * count
             touching[i, at] = wp.float64(e)
             touching[i, at + 1] = x.depth

@@ -19,6 +19,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
 from lissom.dynamics.scratch import Scratch
@@ -82,7 +83,7 @@ def coriolis_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     columns.clear_rows(t.nv, x.width, i, b.half)
     columns.clear_rows(t.nv, x.width, i, lower)
     for k in range(t.n_dynamic):

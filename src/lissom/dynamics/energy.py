@@ -19,6 +19,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.base_frames import origin_of, place_bases
 from lissom.dynamics.elasticity import elastic_energy
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
@@ -55,7 +56,7 @@ class Energy:
 def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     kinetic = wp.float64(0.0)
     angular = vec3()
     linear = vec3()
@@ -70,7 +71,7 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
             h_B = sweeps.inertia_apply(t, k, eta_B)
             kinetic += so3.HALF * wp.dot(eta_B, h_B)
             h = se3.Ad_dual(R, p, h_B)
-            o = sweeps.origin_of(t, s, i, k)
+            o = origin_of(t, s, i, k)
             angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
             linear += se3.linear(h)
             first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + o)  # (2)

@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.dynamics.base_frames import origin_of
 from lissom.dynamics.hooks import current_of_user
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.sweeps import origin_of
 from lissom.environment.contact_force import wrench_at_origin
 from lissom.environment.fluid_force import drag, drag_response, felt_current, momentum_response, wake, wake_response
 from lissom.lie import se3, so3

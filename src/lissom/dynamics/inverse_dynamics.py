@@ -12,6 +12,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.hooks import add_surroundings
 from lissom.dynamics.loads import Times, put_loads
@@ -38,7 +39,7 @@ def recursive_newton_euler(
     has_loads: int,
 ):
     """Outward half-passes: motion of the nodes and the wrench each of them needs; gravity as a₀ = −G."""
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
     for k in range(t.n_dynamic):
         sweeps.outward_motion(t, s, i, k, q, v, a, acc_base)

@@ -16,6 +16,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
+from lissom.dynamics.base_frames import origin_of, place_bases
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.coriolis_matrix import rate_columns
 from lissom.dynamics.scratch import Scratch
@@ -38,12 +39,12 @@ def motion_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_nodes):
         sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
         R = s.node[i, k].R
         p = s.node[i, k].p
-        x = p + sweeps.origin_of(t, s, i, k)
+        x = p + origin_of(t, s, i, k)
         eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
         acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
         for r in range(3):
@@ -76,7 +77,7 @@ def jacobian_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, v)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_nodes):
         sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)

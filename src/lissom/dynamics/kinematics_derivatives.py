@@ -20,6 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.column_tables import Matrix
 from lissom.dynamics.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
 from lissom.dynamics.kinematics import frames_of
@@ -78,7 +79,7 @@ def kinematics_derivatives_kernel(
 ):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, v, a)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_nodes):
         sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
         own_columns(t, s, b, i, k, q, v, a, vec6())

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.dynamics.base_frames import origin_of
 from lissom.dynamics.column_tables import BLOCK, Columns, Matrix
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.sweeps import origin_of
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6

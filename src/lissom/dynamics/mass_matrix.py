@@ -18,6 +18,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics import columns, sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, filled
@@ -85,7 +86,7 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
 def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Matrix, M: Matrix, first: int):
     i = first + wp.tid()
     sweeps.inspect(t, s, i, q, q, q)
-    sweeps.place_bases(t, s, i, q)
+    place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         sweeps.outward_pose(t, s, i, k, q)
     mass_matrix_sweep(t, s, x, b, i, M)

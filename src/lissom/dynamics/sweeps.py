@@ -5,9 +5,7 @@
     F = M a − ad_ηᵀ M η − F_ext,  summed from the tips to the base                                        (3)
     τ = Zᵀ D₀ᵀ ΣF                                                                                         (4)
 
-A base frame has the world's axes and stands where the robot stands: at the placement of a root, moved along with the
-joint there if that can slide, so that a robot far away from the world's origin loses no digits. Roots that loops,
-tendons or contacts may tie together share one. Source: Mathew 2025 §4, eqs. (14)-(16).
+The base frame is that of base_frames. Source: Mathew 2025 §4, eqs. (14)-(16).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -123,22 +121,6 @@ def stored_position(t: Tables, q: wp.array2d(dtype=wp.float64), i: int, k: int) 
 
 
 @wp.func
-def origin_of(t: Tables, s: Scratch, i: int, k: int) -> vec3:
-    """World position of the origin of node k's base frame; zero for the world, −1."""
-    if k < 0:
-        return vec3()
-    return s.origin[i, t.node[k].base]
-
-
-@wp.func
-def origin_between(t: Tables, s: Scratch, i: int, a: int, b: int) -> vec3:
-    """World position of the origin of the base frame of two nodes, which share one unless one of them is the world."""
-    if a < 0:
-        return origin_of(t, s, i, b)
-    return origin_of(t, s, i, a)
-
-
-@wp.func
 def joint_side(t: Tables, s: Scratch, i: int, k: int):
     """Pose of node k before its own motion: g_p G."""
     parent = t.node[k].parent
@@ -197,22 +179,6 @@ def outward_pose(t: Tables, s: Scratch, i: int, k: int, q: wp.array2d(dtype=wp.f
         place_interval(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
     else:
         place_group(t, s, i, k, q)
-
-
-@wp.func(inline=False)
-def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
-    """Origins of the base frames: where a root is placed, or where its joint has slid to.
-
-    What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
-    """
-    for b in range(t.base_position.shape[0]):
-        s.origin[i, b] = vec3()
-        p = t.base_position[b]
-        for e in range(t.base_slide_start[b], t.base_slide_start[b + 1]):
-            k = t.base_slide[e]
-            outward_pose(t, s, i, k, q)
-            p = s.node[i, k].p
-        s.origin[i, b] = p
 
 
 @wp.func

@@ -20,10 +20,10 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.dynamics.base_frames import origin_between, origin_of
 from lissom.dynamics.column_products import add_cross_product
 from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
-from lissom.dynamics.sweeps import origin_between, origin_of
 from lissom.environment.contact_force import (
     ContactLaw,
     at_origin,

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.dynamics.base_frames import origin_of
 from lissom.dynamics.hooks import force_of_user
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.sweeps import origin_of
 from lissom.lie import se3, so3
 from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6

@@ -9,6 +9,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.dynamics import sweeps
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.bordered import LoopRows, ask_closed
 from lissom.dynamics.linear_solve import lu_solve
 from lissom.dynamics.loops import loop_rates, loop_residuals
@@ -93,7 +94,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, loo
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
     if t.loop_node.shape[0] > 0:
-        sweeps.place_bases(t, s, i, x.q)
+        place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
             sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
         loop_residuals(t, s, i, loops.gap)
