@@ -112,9 +112,9 @@ def slow(t: float) -> float:
 def drive_study(displacements: np.ndarray, **options: Any) -> dict[str, np.ndarray]:
     """Equilibria along the drive, each from the last: shapes, tips, the slide's force, energies, gaps, residuals."""
     model = robot(position=slow, velocity=None, acceleration=None, **options).build()
-    q, rows = model.neutral(), []
+    q, rows, at_rest = model.neutral(), [], np.zeros(model.nv)
     for t in displacements:
-        end = ls.solve_statics(model, q0=q, t=float(t))
+        end = ls.solve_statics(model, q0=q, v=at_rest, t=float(t))
         q = end.q
         energy = ls.energy(model, q, np.zeros(model.nv)).total
         gap = np.abs(ls.loop_residual(model, q)).max()

@@ -278,7 +278,7 @@ def stewart_study(duration: float = 4.0, out: Path | None = None) -> dict[str, f
     """The platform against the motion its legs were made for, and the forces of the legs at rest."""
     model = stewart().build()
     q0 = assembled_stewart(model)
-    rest = ls.solve_statics(model, q0=q0)
+    rest = ls.solve_statics(model, q0=q0, v=np.zeros(model.nv))
     forces = rest.multipliers[: len(LEGS)]
     times = np.linspace(0.0, duration, round(50 * duration) + 1)
     motion = ls.simulate(model, duration, q0, t_eval=times, **ACCURATE)

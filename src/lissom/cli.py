@@ -293,6 +293,8 @@ def _statics(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     found = ls.solve_statics(model, u=u)
     print(f"{model.name}: {model.nv} degrees of freedom, {found.iterations} iterations, residual {found.residual:.2e}")
+    if found.v.any():
+        print("relative to the steady motion that its prescribed joints have at t = 0")
     for name, value in zip(model.input_names, u):
         print(f"{name} = {value:g}")
     _say_tips(model, found.q, print)

@@ -65,8 +65,9 @@ def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t
 def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
     q = q.copy()
-    if model.n_motions:
-        q[..., model.dof_q[model.motion_dof]] = model.motions(t)[0]
+    n = model.n_motions - model.n_held
+    if n:
+        q[..., model.dof_q[model.motion_dof[:n]]] = model.motions(t)[0][:n]
     return q
 
 

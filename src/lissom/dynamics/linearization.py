@@ -30,7 +30,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     residual_derivatives,
     row_results,
 )
-from lissom.dynamics.steady_motion import carried, moving_state
+from lissom.dynamics.steady_motion import carried, moving_velocity
 from lissom.errors import ShapeError
 from lissom.model.model import Model
 
@@ -96,7 +96,7 @@ def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 
     Accuracy: exact derivatives of the discrete model. With loops they hold where these are closed and keep so.
     """
     n, row, given = model.nv, _one(model, q), _inputs(model, u)
-    rate = _velocity(model, row, v, t)[0]
+    rate = _velocity(model, row, v, t)
     da_dq, da_dv, da_du = forward_dynamics_derivatives(model, row, rate, given, t)
     kinematic = np.hstack([-carried(model, rate), np.eye(n)])
     kinematic[model.motion_dof] = 0.0
@@ -117,7 +117,7 @@ def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = 
             stand, but for what loops carry along.
         damped: whether what dissipates counts: dampers, viscosity of rods, drag and friction; without it the forces
             that loads have at v act, but not their change with δv.
-        t: time of loads and prescribed motions [s].
+        t: time of loads and prescribed motions [s], whose speed is taken as kept up.
     Returns:
         Modes. At rest and undamped the stiffness is taken as symmetric: with loads that turn with the body use
         `damped` or linearize there.
@@ -127,21 +127,21 @@ def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = 
     Source: Meirovitch 1975.
     """
     row, given = _one(model, q), _inputs(model, u)
-    rate, growth = _velocity(model, row, v, t)
+    rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
     force = np.zeros(model.n_rows)
     if model.n_rows:  # the forces of loops, next to equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
-    K, C, M, w = residual_derivatives(model, row, rate, growth, given, t, 1.0, force)
+    K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)
     A = row_results(model, w, "A")
     N = allowed_motions(model, A, independent_rows(model, A))
     try:
-        if not (damped or rate.any() or growth.any()):
+        if not (damped or rate.any()):
             squares, shapes = eigh(*(0.5 * N.T @ (X + X.T) @ N for X in (K, M)))
             frequencies = np.sign(squares) * np.sqrt(np.abs(squares))
             return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate)
         if not damped:
-            C = inverse_dynamics_derivatives(model, row, rate, growth, elastic=False, loads=False)[1]
+            C = inverse_dynamics_derivatives(model, row, rate, steady, elastic=False, loads=False)[1]
         G = carried(model, rate)
         exponents, shapes = _oscillations(*(N.T @ X @ N for X in (K + C @ G, M @ G + C, M)))
     except LinAlgError:
@@ -201,12 +201,10 @@ def _unit_shapes(M: np.ndarray, shapes: np.ndarray) -> np.ndarray:
     return shapes / np.sqrt(np.einsum("ik,ij,jk->k", shapes.conj(), M, shapes).real)
 
 
-def _velocity(model: Model, q: np.ndarray, v: Any, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity and acceleration by moving_state; without a v, the velocity that loops make of it."""
-    rate, growth = moving_state(model, v, t)
-    if v is None and model.n_rows and rate.any():
-        rate = consistent_velocity(model, q, rate)
-    return rate, growth
+def _velocity(model: Model, q: np.ndarray, v: Any, t: float) -> np.ndarray:
+    """Velocity by moving_velocity; without a v, what loops make of it."""
+    rate = moving_velocity(model, v, t)
+    return consistent_velocity(model, q, rate) if v is None and model.n_rows and rate.any() else rate
 
 
 def _one(model: Model, q: Any) -> np.ndarray:

@@ -7,6 +7,7 @@ A nominal motion moves the tangent space of `integrate` along. For a pose g = gâ
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,20 +15,64 @@ import numpy as np
 from lissom.dynamics.configuration import groups
 from lissom.errors import ShapeError
 from lissom.model.model import Model
+from lissom.robot import checks
 
 
-def moving_state(model: Model, v: Any, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Velocity and acceleration (nv,): as the prescribed motions have them at time t, the others at rest, where v is
-    None; otherwise v, kept up."""
-    rate, growth = np.zeros(model.nv), np.zeros(model.nv)
+def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
+    """v (nv,); where it is None prescribed joints have the velocity of their motions at time t, and the others none."""
     if v is None:
+        rate = np.zeros(model.nv)
         if model.n_motions:
-            _, rate[model.motion_dof], growth[model.motion_dof] = model.motions(t)
-        return rate, growth
+            rate[model.motion_dof] = model.motions(t)[1]
+        return rate
     rate = np.asarray(v, dtype=float)
     if rate.shape != (model.nv,) or not np.isfinite(rate).all():
         raise ShapeError(f"v: expected finite values of shape ({model.nv},), got {v!r}")
-    return rate.copy(), growth
+    return rate.copy()
+
+
+def in_motion(model: Model, v: np.ndarray) -> Model:
+    """The model about whose steady motion v equilibria are sought: prescribed joints move so, and other coordinates
+    with a velocity are held as if they had a motion, spherical and free joints whole; itself where nothing moves."""
+    if not v.any():
+        return model
+    moving = v != 0.0
+    for _, j, free in groups(model):
+        joint = slice(j, j + 6 if free else j + 3)
+        moving[joint] = moving[joint].any()
+    moving[model.motion_dof] = False
+    held = np.flatnonzero(moving)
+    _keep_shape(model, held, v)
+    if len(held):
+        model = model.cached(("held", tuple(held.tolist())), lambda: _holding(model, held))
+    return replace(model, steady=v)
+
+
+def _holding(model: Model, held: np.ndarray) -> Model:
+    """The model with more coordinates held."""
+    zero = [0.0] * len(held)
+    return replace(
+        model,
+        motion_names=(*model.motion_names, *(f"held[{j}]" for j in held.tolist())),
+        motion_dof=np.append(model.motion_dof, held).astype(np.int32),
+        motion_functions=(*model.motion_functions, (lambda t: zero,) * 3),
+        n_held=len(held),
+        cache={},
+    )
+
+
+def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:
+    """Raise ModelError where a rod is to change its shape steadily."""
+    for j in held.tolist():
+        k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
+        of_joint = j < int(model.link_v_start[k]) + model.link_joint[k].nv
+        rule = f"must be zero for the shape of link {model.link_names[k]!r}, which a steady motion keeps"
+        checks.require(of_joint, f"v[{j}]", rule, float(v[j]))
+
+
+def steady_velocity(model: Model, factor: float = 1.0) -> np.ndarray:
+    """Velocity (nv,) of a model of in_motion, slowed so that inertia forces have a factor of theirs."""
+    return np.zeros(model.nv) if model.steady is None else np.sqrt(factor) * model.steady
 
 
 def carried(model: Model, v: np.ndarray) -> np.ndarray:

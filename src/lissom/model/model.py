@@ -39,7 +39,8 @@ class Model:
         load_wrench: functions of t of the former.
         surroundings: contacts, the fluid and users' forces.
         motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
-        acceleration.
+        acceleration. The last n_held of them have no motion, but are held for a steady one; steady: velocity
+        (nv,) of the motion about which equilibria are sought, None at rest.
         loop_*: names, the two nodes and frames in them (a, then b), range of its rows; turns, axis, slide, pitch and
         hinge are those of robot.loops.Closure. row_direction (n, 6) Φ⊥ᵀ and row_is_hinge, row by row.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
@@ -150,6 +151,8 @@ class Model:
     joint_gain: np.ndarray
     custom_actuators: tuple[Any, ...]
     input_names: tuple[str, ...]
+    n_held: int = 0
+    steady: np.ndarray | None = None
     device: str = "cpu"
     cache: dict[Any, Any] = field(default_factory=dict)
 

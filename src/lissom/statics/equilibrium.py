@@ -1,5 +1,7 @@
-"""Static equilibria: r(q) = ID(q, 0, 0) − B(q) u = 0 by Newton's method.
+"""Static equilibria, and shapes kept in steady motion: r(q) = ID(q, v, 0) − B(q) u = 0 by Newton's method.
 
+At rest v = 0. In a steady motion prescribed joints, and those whose velocity is given, have a v and the shape has none;
+r is asked to vanish in the rows of the shape only. Where loads are raised from zero, inertia forces rise as they do.
 The step is accepted by the natural monotonicity test, which does not depend on the units of the rows: the simplified
 Newton step from the trial point must be shorter than the step that led there. Where Newton stalls, the loads, inputs
 and gravity are raised in steps from zero.
@@ -8,6 +10,7 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
@@ -17,12 +20,13 @@ from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttribut
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
-from lissom.dynamics.configuration import checked_configuration, integrate, unit_quaternions
-from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
+from lissom.dynamics.configuration import checked_configuration, groups, integrate, unit_quaternions
+from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constraints, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
+from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.dynamics.workspace import batch_of, leading
-from lissom.errors import ConvergenceError, ShapeError
+from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.statics.newton_kernel import (
@@ -38,6 +42,8 @@ from lissom.statics.newton_kernel import (
     newton_in_kernel,
 )
 from lissom.statics.tangent_stiffness import residual_jacobian
+
+_UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
 
 _REMEDIES = {
     CONVERGED: "",
@@ -57,7 +63,7 @@ class Equilibrium:
     Fields:
         q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
         loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
-        iterations: Newton steps (...).
+        iterations: Newton steps (...). v: the velocity of the steady motion it is found in, zero at rest (..., nv).
     """
 
     q: np.ndarray
@@ -65,15 +71,17 @@ class Equilibrium:
     multipliers: np.ndarray
     residual: np.ndarray
     iterations: np.ndarray
+    v: np.ndarray
 
 
 def static_residual(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> np.ndarray | None:
-    """ID(q, 0, 0) − B(q) u − Aᵀ λ with loads, inputs and gravity scaled, zero in the rows of prescribed coordinates,
-    whose forces take what is left there; then the residuals of loops. None where a rod interval turns too far."""
-    still = np.zeros((1, model.nv))
-    w = run_residual(model, q[None], still, still, u[None], t, factor, force)
+    """ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and inertia forces scaled, zero in the rows of prescribed
+    coordinates, whose forces take what is left there; then the residuals of loops. None where a rod interval turns too
+    far."""
+    v = steady_velocity(model, factor)[None]
+    w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t, factor, force)
     r = np.concatenate([w.host["tau"][0], w.host["gap"][0]])
     if w.status[0] == 3 or not np.isfinite(r).all():
         return None
@@ -87,18 +95,23 @@ def solve_statics(
     u: Any = None,
     q0: Any = None,
     *,
+    v: Any = None,
     t: float = 0.0,
     tolerance: float = 1e-11,
     max_iterations: int = 100,
 ) -> Equilibrium:
-    """Static equilibrium under gravity, loads and inputs, loops closed.
+    """Static equilibrium under gravity, loads and inputs, loops closed; at rest, or relative to a steady motion.
 
-        ID(q, 0, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
+        ID(q, v, 0) = B(q) u + A(q)ᵀ λ,   e(q) = 0
 
     Args:
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. Loops that are open there are first closed by
             `assemble`. The equilibrium found is usually the nearest.
+        v: steady velocity, shape (nv,), at which the robot keeps its shape: joints that it moves stay where q0 has
+            them, spherical and free ones as a whole, and what keeps them going is not asked for. Zeros are rest. None:
+            prescribed joints keep up the speed that their motions have at t; only where this would move loops is the
+            robot at rest, with a warning.
         t: time at which the loads and prescribed motions are taken [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: of each Newton solve.
@@ -106,7 +119,8 @@ def solve_statics(
         Equilibrium.
     Raises:
         ConvergenceError: no equilibrium was reached, even in load steps; carries the last iterate as an Equilibrium.
-        ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations.
+        ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
+        or a v that changes the shape of a rod or opens a loop.
     Source: Mathew 2025 §3.
     """
     checks.number(tolerance, "tolerance", above=0.0)
@@ -121,6 +135,7 @@ def solve_statics(
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
+    model = _moving(model, rows[0], v, t)
     force, found = _forces_at_rest(model, rows[0], rows[1], t), []
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, max_iterations)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
@@ -132,17 +147,41 @@ def solve_statics(
             raise
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
-    still = np.zeros((len(q), model.nv))
-    left = run_residual(model, q, still, still, rows[1], t, 1.0, force).host["tau"].copy() if len(q) else still
-    multipliers = np.hstack([left[:, model.motion_dof], minimum_norm(model, q, force)])
+    rate = np.tile(steady_velocity(model), (len(q), 1))
+    left = np.zeros_like(rate)
+    if len(q):
+        left[:] = run_residual(model, q, rate, left, rows[1], t, 1.0, force).host["tau"]
+    driven = model.motion_dof[: model.n_motions - model.n_held]
+    multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
     left[:, model.motion_dof] = 0.0
     return Equilibrium(
         q.reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
-        multipliers.reshape(*lead, model.n_multipliers),
+        multipliers.reshape(*lead, model.n_multipliers - model.n_held),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
+        rate.reshape(*lead, model.nv),
     )
+
+
+def _moving(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
+    """The model in the motion of v, or of its prescribed motions; at rest where those would move loops."""
+    moving = in_motion(model, moving_velocity(model, v, t))
+    if moving.steady is None or not model.n_rows or not len(q):
+        return moving
+    w, _ = run_constraints(model, q, np.broadcast_to(moving.steady, (len(q), model.nv)))
+    rate = np.abs(w.host["rate"]).max(axis=0)
+    if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.steady).max():
+        return moving
+    name = model.loop_names[int(np.searchsorted(model.loop_row_start, rate.argmax(), side="right")) - 1]
+    if v is not None:
+        raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
+    warnings.warn(
+        f"robot {model.name!r}: statics takes it at rest where its prescribed motions have it at t = {t:g}: they would "
+        f"move loop {name!r}, so that it keeps no shape; v=np.zeros(model.nv) says that rest is meant",
+        AccuracyWarning, stacklevel=3,
+    )  # fmt: skip
+    return model
 
 
 @final
@@ -159,15 +198,16 @@ class _Iterate:
         """The iterate as a result, with the residual it leaves."""
         r = static_residual(model, self.q, u, t, factor, self.force)
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
-        forces = np.concatenate([np.zeros(model.n_motions), self.force])
-        return Equilibrium(self.q, u, forces, size, np.array(self.iterations))
+        forces = np.concatenate([np.zeros(model.n_motions - model.n_held), self.force])
+        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), steady_velocity(model, factor))
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq): near an equilibrium those of that."""
+    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq), turning steadily or at rest: near an equilibrium
+    those of that."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
-    w = run_forward_dynamics(model, q, np.zeros((len(q), model.nv)), u, t)
+    w = run_forward_dynamics(model, q, np.broadcast_to(steady_velocity(model), (len(q), model.nv)), u, t)
     return np.where((w.status == 0)[:, None], w.host["force"], 0.0)
 
 
@@ -270,7 +310,7 @@ def _load_steps(
 ) -> _Iterate:
     """Raise loads, inputs and gravity from zero in adaptive steps: from the neutral configuration, or from a closed one
     if there are loops."""
-    start, slack = moved_to(model, model.neutral()[None], t), np.zeros((1, model.n_rows))
+    start, slack = _unloaded(model, closed, t)[None], np.zeros((1, model.n_rows))
     (here,) = _newton(model, closed[None] if model.n_rows else start, slack, u[None], t, 0.0, tol, limit)
     here.iterations += direct.iterations
     if here.remedy and model.n_rows:
@@ -290,6 +330,19 @@ def _load_steps(
             here.equilibrium(model, u, t, reached),
         )
     return here
+
+
+def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
+    """The neutral configuration (nq,), joints that move where they are."""
+    q = moved_to(model, model.neutral(), t)
+    held = model.motion_dof[model.n_motions - model.n_held :]
+    plain = held[model.dof_q[held] >= 0]
+    q[model.dof_q[plain]] = closed[model.dof_q[plain]]
+    for at, j, free in groups(model):
+        if j in held:
+            place = slice(at, at + (7 if free else 4))
+            q[place] = closed[place]
+    return q
 
 
 def _mounted(

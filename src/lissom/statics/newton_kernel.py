@@ -19,6 +19,7 @@ from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
 from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
 from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
+from lissom.dynamics.steady_motion import steady_velocity
 from lissom.dynamics.workspace import Workspace, crowded, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -44,13 +45,14 @@ _SINGULAR, _NO_STEP, _TOO_MANY = wp.constant(SINGULAR), wp.constant(NO_STEP), wp
 @wp.struct
 class EquilibriumRows:
     """Iterate q, trial point, Newton step with the change of the forces of loops behind it, its tried part, and what
-    the residual needs, by instance; by how much the loops are meant to stay open."""
+    the residual needs, by instance, v being that of a steady motion; by how much the loops are meant to stay open."""
 
     q: Rows
     trial: Rows
     step: Rows
     move: Rows
     still: Rows
+    v: Rows
     u: Rows
     extra: Rows
     channel: Rows
@@ -65,7 +67,7 @@ def force_at_trial(
     """Residual at the trial point into loops.unknown, what it leaves in s being that of the trial point; not zero where
     that fails."""
     s.status[i] = 0
-    residual_force(t, s, i, x.trial, x.still, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
+    residual_force(t, s, i, x.trial, x.v, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
     for e in range(t.motion_dof.shape[0]):
         loops.unknown[i, t.motion_dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
@@ -101,9 +103,7 @@ def iterate_equilibrium(
     last = wp.float64(1e300)
     for iteration in range(limit):
         iterations[i] = iteration + 1
-        n = make_newton_matrix(
-            t, s, b, i, x.trial, x.still, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load
-        )
+        n = make_newton_matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
         hold_prescribed(t, n, b.loops.width, i, x.still, b.loops.matrix, b.loops.unknown)
         if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
             return _SINGULAR
@@ -189,7 +189,7 @@ def equilibrium_kernel(
 
 def _make(model: Model, batch: int) -> Workspace:
     sizes = {"q": model.nq, "trial": model.nq, "u": model.nu, "channel": len(model.channel_names)}
-    sizes |= {name: model.nv for name in ("move", "still", "extra")} | {"step": model.nv + model.n_rows}
+    sizes |= {name: model.nv for name in ("move", "still", "v", "extra")} | {"step": model.nv + model.n_rows}
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
     x = EquilibriumRows()
     for name in sizes:
@@ -225,6 +225,7 @@ def newton_in_kernel(
     residuals `opened` (n_rows,): last iterates, forces of loops there, iterations, why each ended."""
     w = workspace(model, "equilibrium", len(q), _make)
     w.host["q"][:], w.host["force"][:], w.host["u"][:] = q, force, factor * u
+    w.host["v"][:] = steady_velocity(model, factor)
     w.host["tolerance"][0], w.host["limit"][0] = tolerance, limit
     w.host["gravity"][0], w.host["opened"][:] = factor * model.gravity, opened
     if model.n_load_rows:

@@ -9,6 +9,7 @@ import numpy as np
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ShapeError
 from lissom.model.model import Model
@@ -17,21 +18,25 @@ from lissom.model.model import Model
 def residual_jacobian(
     model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """∂(ID(q, 0, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, shape (nv, nv), with gravity, loads and u times factor;
-    and the rows (n_rows, nv) of loops: A, and those of the residual."""
+    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, shape (nv, nv), with gravity, loads, u and the inertia
+    forces of a steady motion v times factor; and the rows (n_rows, nv) of loops: A, and those of the residual."""
     still = np.zeros(model.nv)
-    K, _, _, w = residual_derivatives(model, q, still, still, u, t, factor, force)
+    K, _, _, w = residual_derivatives(model, q, steady_velocity(model, factor), still, u, t, factor, force)
     return K, row_results(model, w, "A"), row_results(model, w, "A_q")
 
 
-def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) -> np.ndarray:
-    """Tangent stiffness: the derivative of the static residual ID(q, 0, 0) − B(q) u along the tangent space.
+def tangent_stiffness(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> np.ndarray:
+    """Tangent stiffness: the derivative of the residual of statics along the tangent space.
+
+        ∂(ID(q, v, 0) − B(q) u)/∂q
 
     Args:
-        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero. t: time of the loads [s].
+        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
+        v: as in solve_statics: None takes the speed of prescribed motions at t, zeros are rest.
+        t: time of loads and prescribed motions [s].
     Returns:
         shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium. Rows and columns of
-        prescribed coordinates are those of the identity.
+        prescribed coordinates, and of those that v moves, are those of the identity.
     Raises:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact derivative of the discrete model; a user's own actuator is differenced.
@@ -39,6 +44,7 @@ def tangent_stiffness(model: Model, q: Any, u: Any = None, *, t: float = 0.0) ->
     rows, inputs = checked_configuration(model, "q", q), input_rows(model, u)
     if not np.isfinite(inputs).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
+    model = in_motion(model, moving_velocity(model, v, t))
     lead = leading(q=rows, u=inputs)
     flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
     found = [residual_jacobian(model, row, given, t)[0] for row, given in zip(*flat)]
