@@ -218,9 +218,8 @@ class _Assembly:
         actuation = actuation_tables(robot, self.rods, self.point, self.anchor, self.v_start)
         frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
         pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
-        pulled += [node for ends in self.ends for node, _ in ends]
-        pulled += self.world.pulled() + [node for node, _ in (*self.wet, *self.tails)]
-        pulled += [int(n) for n in actuation["wrench_node"]]
+        pulled += [node for ends in (*self.ends, self.wet, self.tails) for node, _ in ends]
+        pulled += self.world.pulled() + [int(n) for n in actuation["wrench_node"]]
         order, rank, dynamic = _order(self.nodes, pulled)
         nodes = [self.nodes[old] for old in order]
         for node in nodes:

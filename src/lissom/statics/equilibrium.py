@@ -203,8 +203,8 @@ class _Iterate:
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
-    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq), turning steadily or at rest: near an equilibrium
-    those of that."""
+    """Forces of loops (n, n_rows) when the robot is let go at q (n, nq), at rest or in its steady motion: near an
+    equilibrium those of that."""
     if not model.n_rows or not len(q):
         return np.zeros((len(q), model.n_rows))
     w = run_forward_dynamics(model, q, np.broadcast_to(steady_velocity(model), (len(q), model.nv)), u, t)
