@@ -1,30 +1,43 @@
 """What happens between two points of a branch: limit points, bifurcations and flutter, and the branch that leaves.
 
 Between points a and b the curve is q(s), λ(s) with s along the tangent of a. A limit point is a zero of λ'(s), found by
-Brent's method; elsewhere a change in the number of growing motions is bisected. At a bifurcation J has two null vectors
-φ₁, the tangent, and φ₂, and a left one ψ; the other branch leaves along
+Brent's method; elsewhere a change in the number of growing motions is bracketed. The motion that begins to grow does so
+at a rate g(s) that leaves 0 with the root of s (K symmetric, or nothing damped) or in proportion to s (damped), so
 
-    ψᵀJ'[φ₂]φ₂ φ₁ − 2 ψᵀJ'[φ₁]φ₂ φ₂,   which is φ₂ at a symmetric bifurcation                            (1)
+    s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (1)
 
+through points where it grows says where it begins; the bracket is closed from both sides of that, and halved now and
+then. Points in between are predicted by the cubic through their neighbours: next to a bifurcation the equations hardly
+hold what buckles, and the prediction does.
+At a bifurcation J has two null vectors φ₁, the tangent, and φ₂, and a left one ψ; the other branch leaves along
+
+    ψᵀJ'[φ₂]φ₂ φ₁ − 2 ψᵀJ'[φ₁]φ₂ φ₂,   which is φ₂ at a symmetric bifurcation                            (2)
+
+Motions that cost nothing anywhere on the branch, as those of symmetry, are null vectors too, and are left out.
 Source: R. Seydel, Practical Bifurcation and Stability Analysis, 2010; H. B. Keller, 1977.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, final
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import final
 
 import numpy as np
 from scipy.optimize import brentq
 
-from lissom.errors import ConvergenceError
+from lissom.statics.nearly_singular import null_vectors, nullity
 from lissom.statics.stability import is_flutter
 from lissom.statics.static_path import PathPoint, StaticPath
 
+KINDS = ("limit", "bifurcation", "flutter")
 _FINE = 1e-11  # of s, in units of a turn of 1 rad
 _SAME = 1e-7  # changes nearer to each other, or to a limit point, are one event
+_BESIDE = (0.5 * _SAME, 1e-4)
 _DIFFERENCE = 1e-4
 _SECANT = 1e-3
+_SYMMETRY = 1e-9  # singular values of what costs nothing, a secant away from a bifurcation
+_LARGEST = 0.99  # entries that count as the largest, of which the first is taken
 
 
 @final
@@ -36,8 +49,10 @@ class BranchEvent:
         kind: "limit", "bifurcation" or "flutter".
         index: of the last point of the branch before it.
         q: configuration, shape (nq,).
-        factor: load factor there, a ratio to the full load.
-        direction: (δq, δfactor) shape (nv + 1,): of the branch that crosses at a bifurcation, else of this one.
+        factor: load factor there, a ratio to the full load; or the time [s].
+        direction: (δq, δfactor) shape (nv + 1,): of the branch that crosses at a bifurcation, else of this one. Of its
+            two senses the one in which its largest entry grows, in units of a rod's end rotation [rad] and stretch [-]
+            and of the range of the factor; of several as large as 0.99 of that, the first.
         count: how many motions change there between decaying or oscillating and growing.
     """
 
@@ -49,65 +64,160 @@ class BranchEvent:
     count: int
 
 
-def events_between(path: StaticPath, a: PathPoint, b: PathPoint, length: float, index: int) -> list[BranchEvent]:
-    """The events at s in (0, length) of the curve from a to b, in order."""
+class Lost(Exception):
+    """The curve between two points was lost: a shorter step is needed."""
+
+
+@final
+@dataclass
+class _Arc:
+    """The curve from a, and the points found on it by their s."""
+
+    path: StaticPath
+    a: PathPoint
+    seen: dict[float, PathPoint] = field(default_factory=dict)
+
+    def at(self, s: float) -> PathPoint:
+        """The point at s, predicted by its neighbours."""
+        if s not in self.seen:
+            found = self.path.ahead(self.a, s, self._predicted(s))
+            if isinstance(found, str):
+                raise Lost(found)
+            self.seen[s] = found[0]
+        return self.seen[s]
+
+    def _predicted(self, s: float) -> np.ndarray:
+        """The cubic through the neighbours of s and their tangents, as a move from a."""
+        before = max((x for x in self.seen if x < s), default=None)
+        after = min((x for x in self.seen if x > s), default=None)
+        if before is None or after is None:
+            return s * self.a.tangent
+        h, border = after - before, self.path.border(self.a.tangent)
+        ends = [self.path.between(self.a, self.seen[x]) for x in (before, after)]
+        slopes = [self.seen[x].tangent / (border @ self.seen[x].tangent) for x in (before, after)]
+        x = (s - before) / h
+        cubic = x * x * (3.0 - 2.0 * x)
+        out = (1.0 - cubic) * ends[0] + cubic * ends[1]
+        return out + h * (x * (1.0 - x) ** 2 * slopes[0] - x * x * (1.0 - x) * slopes[1])
+
+
+def events_between(
+    path: StaticPath, a: PathPoint, b: PathPoint, length: float, index: int, kinds: frozenset[str]
+) -> list[BranchEvent]:
+    """The events of some kinds at s in (0, length) of the curve from a to b, in order.
+
+    Raises:
+        Lost: a point in between was not found.
+    """
+    arc, turns = _Arc(path, a, {0.0: a, length: b}), a.tangent[-1] * b.tangent[-1] < 0.0
     found: list[tuple[float, str, PathPoint, int]] = []
-    if a.tangent[-1] * b.tangent[-1] < 0.0:
-        s = float(brentq(lambda s: _on(path, a, s).tangent[-1], 0.0, length, xtol=_FINE))  # pyright: ignore[reportArgumentType]
-        found.append((s, "limit", _on(path, a, s), 1))
-    for before, after in _crossings(path, a, (0.0, a), (length, b)):
-        s, change = 0.5 * (before[0] + after[0]), len(after[1].growing) - len(before[1].growing)
-        near = [item for item in found if abs(s - item[0]) <= _SAME]
-        if any(kind == "limit" for _, kind, *_ in near):
-            continue
-        found = [item for item in found if abs(s - item[0]) > _SAME]
-        more = max(before[1].growing, after[1].growing, key=len)
-        kind = "flutter" if is_flutter(more) else "bifurcation"
-        found.append((s, kind, after[1], change + sum(count for *_, count in near)))
+    ends = [0.0, length]
+    if turns and kinds & {"limit", "bifurcation"}:
+        s = root(lambda s: arc.at(s).tangent[-1], 0.0, length)
+        found.append((s, "limit", arc.at(s), 1))
+        ends[1:1] = _beside(arc, s, length)
+    for start, stop in [(0.0, length)] if len(ends) == 2 else [(0.0, ends[1]), (ends[2], length)]:
+        for low, high in _changes(arc, start, stop, kinds):
+            s, before, after = 0.5 * (low + high), arc.at(low), arc.at(high)
+            near = [item for item in found if abs(s - item[0]) <= _SAME]
+            if any(kind == "limit" for _, kind, *_ in near):
+                continue
+            found = [item for item in found if abs(s - item[0]) > _SAME]
+            change = len(after.growing) - len(before.growing) + sum(count for *_, count in near)
+            kind = "flutter" if is_flutter(max(before.growing, after.growing, key=len)) else "bifurcation"
+            found.append((s, kind, after, change))
     events = []
     for s, kind, there, count in sorted((item for item in found if item[3]), key=lambda item: item[0]):
-        direction = _crossing_branch(path, a, s, there, abs(count)) if kind == "bifurcation" else there.tangent
-        outside = np.append(np.arange(path.model.nv), -1)
-        change = (path.units * direction)[outside]
-        events.append(BranchEvent(kind, index, there.q, there.factor, change, abs(count)))
+        if kind in kinds:
+            x = _crossing_branch(arc, s, there, abs(count)) if kind == "bifurcation" else there.tangent
+            events.append(BranchEvent(kind, index, there.q, there.factor, path.opened(x, there.factor), abs(count)))
     return events
 
 
-def _on(path: StaticPath, a: PathPoint, s: float) -> PathPoint:
-    """The point at s, which lies between points already found."""
-    found = path.ahead(a, s)
-    if found is None:
-        raise ConvergenceError(f"continuation: lost the branch next to the factor {a.factor:.6g}; take a smaller step")
-    return found[0]
+def _beside(arc: _Arc, s: float, length: float) -> list[float]:
+    """Both sides of a limit point, where the number of growing motions differs by one: rounding may shift that."""
+    sides = [[max(s - gap, 0.0), min(s + gap, length)] for gap in _BESIDE]
+    return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
 
 
-def _crossings(path: StaticPath, a: PathPoint, low: Any, high: Any) -> list[tuple[Any, Any]]:
-    """Narrow brackets ((s, point), (s, point)) of each change in the number of growing motions."""
-    if len(low[1].growing) == len(high[1].growing):
+def root(function: Callable[[float], float], low: float, high: float, fine: float = _FINE) -> float:
+    """A zero of a function that changes sign, by Brent's method."""
+    return float(brentq(function, low, high, xtol=fine))  # pyright: ignore[reportArgumentType]
+
+
+def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:
+    """Narrow brackets of each change in the number of growing motions that may be of some kinds."""
+    before, after = arc.at(low).growing, arc.at(high).growing
+    oscillating = sum(is_flutter(s[None]) for s in after) - sum(is_flutter(s[None]) for s in before)
+    change = len(after) - len(before)
+    only = "flutter" if oscillating == change else "bifurcation" if oscillating == 0 else None
+    if change == 0 or (only and only not in kinds):
         return []
-    if high[0] - low[0] <= _FINE:
+    if high - low <= _FINE:
         return [(low, high)]
-    s = 0.5 * (low[0] + high[0])
-    middle = s, _on(path, a, s)
-    return _crossings(path, a, low, middle) + _crossings(path, a, middle, high)
+    s = _guess(arc, low, high, len(after) > len(before)) if turn % 4 < 3 else None
+    s = 0.5 * (low + high) if s is None else s
+    return _changes(arc, low, s, kinds, turn + 1) + _changes(arc, s, high, kinds, turn + 1)
 
 
-def _crossing_branch(path: StaticPath, a: PathPoint, s: float, at: PathPoint, count: int) -> np.ndarray:
-    """The unit direction of the branch that crosses, by (1); one of several null vectors where several meet."""
-    here = path.between(_on(path, a, s - _SECANT), _on(path, a, s + _SECANT))
-    J = _jacobian(path, at, np.zeros(len(here)))
-    U, _, V = np.linalg.svd(J)
-    null = V[-2:] if count == 1 else V[-1 - count :]
-    along = null @ here
-    tangent = along @ null / np.linalg.norm(along)
-    across = np.linalg.svd(null - np.outer(null @ tangent, tangent))[2][0]
+def _guess(arc: _Arc, low: float, high: float, rises: bool) -> float | None:
+    """Where to look next for the change by (1): next to where it seems to be; None where too little is known."""
+    side = high if rises else low
+    count = len(arc.at(side).growing)
+    known = sorted(s for s in arc.seen if (s >= high if rises else s <= low))
+    known = (known if rises else known[::-1])[:3]
+    if len(known) < 3 or any(len(arc.at(s).growing) != count for s in known):
+        return None
+    rate = np.array([np.real(arc.at(s).growing).min() for s in known])
+    guesses = []
+    for g in (rate, rate**2):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            near, far = ((known[i] * g[j] - known[j] * g[i]) / (g[j] - g[i]) for i, j in ((0, 1), (1, 2)))
+            guesses.append((abs(near - far), (near * g[2] - far * g[0]) / (g[2] - g[0])))
+    miss, s = min((x for x in guesses if np.isfinite(x).all()), default=(np.inf, np.nan))
+    aside = max(0.1 * miss, 0.4 * _FINE) * (1.0 if rises else -1.0)
+    return next((x for x in (s - aside, s + aside) if low < x < high), None)
+
+
+def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarray:
+    """The unit direction of the branch that crosses, by (2); one of several null vectors where several meet."""
+    path, ends = arc.path, [arc.at(s - _SECANT), arc.at(s + _SECANT)]
+    here = path.between(*ends)
+    still = np.zeros(len(here))
+    costs_nothing = min(nullity(_jacobian(path, end, still), _SYMMETRY, path.own) for end in ends) - 1
+    J = _jacobian(path, at, still)
+    null, units, psi = null_vectors(J, 1 + costs_nothing + count, path.own)
+    known = [here / units]
+    if costs_nothing:
+        free, free_units, _ = null_vectors(_jacobian(path, ends[0], still), 1 + costs_nothing, path.own)
+        known += [x * free_units / units for x in free]
+    spread = np.linalg.svd(null @ np.array([x / np.linalg.norm(x) for x in known]).T)[0]
+    others = (spread[:, 1 + costs_nothing :].T @ null) * units
+    tangent = _unit(path, here)
+    others -= np.outer(others @ path.border(tangent), tangent)
+    across = _first(path, others)
     if count > 1:
         return across
-    psi, step = U[:, -1], _DIFFERENCE * across
+    step = _DIFFERENCE * across
     change = psi @ (_jacobian(path, at, step) - _jacobian(path, at, -step)) / (2.0 * _DIFFERENCE)
     direction = (change @ across) * tangent - 2.0 * (change @ tangent) * across
-    size = np.linalg.norm(direction)
-    return direction / size if size > 1e-6 * np.linalg.norm(change) else across
+    small = path.length(direction) <= 1e-6 * np.linalg.norm(change)
+    return across if small else _first(path, direction[None])
+
+
+def _unit(path: StaticPath, x: np.ndarray) -> np.ndarray:
+    """A move of length 1."""
+    return x / path.length(x)
+
+
+def _first(path: StaticPath, moves: np.ndarray) -> np.ndarray:
+    """Of the unit moves that some (n, ...) span, the one with the largest entry, which is positive."""
+    U, size, _ = np.linalg.svd(np.array([path.border(x) for x in moves]), full_matrices=False)
+    moves = (U / size).T @ moves
+    entries = np.array([path.border(x) for x in moves])  # orthonormal
+    largest = (entries**2).sum(axis=0)
+    chosen = int(np.argmax(largest >= _LARGEST**2 * largest.max()))
+    return _unit(path, entries[:, chosen] @ moves)
 
 
 def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
@@ -115,5 +225,5 @@ def _jacobian(path: StaticPath, at: PathPoint, x: np.ndarray) -> np.ndarray:
     q, force, factor = path.moved(at, x)
     found = path.residual(q, force, factor)
     if found is None:
-        raise ConvergenceError(f"continuation: a rod interval turns by 2π at the factor {factor:.6g}")
+        raise Lost(f"a rod interval turns by 2π at the {path.parameter} {factor:.6g}")
     return path.jacobian(q, force, factor, found[1])

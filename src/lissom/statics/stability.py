@@ -28,6 +28,7 @@ from scipy.linalg import cholesky, solve_triangular
 from lissom.errors import ModelError
 
 _ROUNDING = 4e-15  # twenty units in the last place, of the largest eigenvalue
+_NEUTRAL = 1e-12  # of the largest eigenvalue: what costs nothing by symmetry is left 1e-14 by loops and their forces
 _PARTED = 1e-6
 _NOTHING = 1e-13
 _SHIFT = 100.0  # c over the slowest frequency: slow μ are then told to 1e-10, those 1e7 times as fast to 1e-4
@@ -40,7 +41,7 @@ def growing_exponents(K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.n
     K, D, M = (X * units * units[:, None] for X in (K, D, M))
     if _is_symmetric(K):
         curvature = np.linalg.eigvalsh(0.5 * (K + K.T))
-        floor = -_ROUNDING * np.abs(curvature).max(initial=0.0)  # a buckled round rod turns about its axis for nothing
+        floor = -_NEUTRAL * np.abs(curvature).max(initial=0.0)  # a buckled round rod turns about its axis for nothing
         return np.sqrt(-curvature[curvature < floor]).astype(complex)
     try:
         L = cholesky(0.5 * (M + M.T), lower=True)

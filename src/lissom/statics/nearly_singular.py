@@ -1,0 +1,83 @@
+"""Linear systems that are singular, or nearly so, in units that make their rows and columns alike.
+
+A rod is stiffer against stretching than against bending by the square of its slenderness, and rows of loops have units
+of their own. So rows and columns are first taken in given units, then divided by the roots of their largest entries,
+until these are near 1; what is rounding of the largest of all is not enlarged:
+
+    B = R A C,   B y = R b,   x = C y                                                                     (1)
+
+Where symmetry leaves a motion n that costs nothing, A n is not 0 next to an equilibrium but as large as the residual b,
+and what rounding leaves of b along n would be divided by that: Newton's method would wander along n. Such singular
+values are left out, as long as the equations are solved without them, and of all x that remain the shortest is taken,
+where lengths count the coordinates and the load, which stand first and last.
+Source: D. Ruiz, A scaling algorithm to equilibrate both rows and columns norms in matrices, RAL 2001.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg.lapack import dgecon, dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
+
+_ROUNDS = 5
+_LEAST = 1e-13  # of the largest entry: what is smaller may be rounding
+_REGULAR = 1e-8  # reciprocal condition from which no singular value is left out
+_ROUNDING = 1e-14
+_CONSISTENT = 1e-6
+_NOTHING = 1e-12  # what rounding may leave of equations of size 1
+
+
+def balance(A: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The diagonals R and C of (1), from the units of the first rows and columns."""
+    rows, columns = np.ones(A.shape[0]), np.ones(A.shape[1])
+    rows[: len(units)], columns[: len(units)] = units, units
+    for _ in range(_ROUNDS):
+        size = np.abs(A) * rows[:, None] * columns
+        floor = _LEAST * size.max(initial=0.0)
+        by_row, by_column = (size.max(axis=axis, initial=0.0) for axis in (1, 0))
+        rows /= np.sqrt(np.where(by_row > floor, by_row, 1.0))
+        columns /= np.sqrt(np.where(by_column > floor, by_column, 1.0))
+    return rows, columns
+
+
+def solved(
+    A: np.ndarray, b: np.ndarray, noise: float, units: np.ndarray, *, is_residual: bool = False
+) -> np.ndarray | None:
+    """x of (1) without singular values below the noise, relative to the largest, and below the size of b where that is
+    a residual. None where nothing solves the equations."""
+    if not np.isfinite(A).all() or not np.isfinite(b).all():
+        return None
+    rows, columns = balance(A, units)
+    B, c = A * rows[:, None] * columns, b * rows
+    if B.shape[0] == B.shape[1]:
+        lu, pivots, singular = dgetrf(B)
+        if not singular and dgecon(lu, np.abs(B).sum(axis=0).max())[0] >= _REGULAR:
+            return columns * dgetrs(lu, pivots, c)[0]
+    size = float(np.abs(c).max(initial=0.0))
+    U, values, V = np.linalg.svd(B, full_matrices=False)
+    for least in (max(noise, min(size, _REGULAR)) if is_residual else noise, _ROUNDING):
+        kept = values > least * values[0]
+        y = V[kept].T @ ((U[:, kept].T @ c) / values[kept])
+        if np.abs(B @ y - c).max() <= _CONSISTENT * size + _NOTHING:
+            return _shortest(columns * y, V[~kept] * columns, len(units))
+    return None
+
+
+def _shortest(x: np.ndarray, free: np.ndarray, n: int) -> np.ndarray:
+    """x and the part of the rows of `free` with which its first n entries and its last are shortest."""
+    counted = np.append(np.arange(n), -1)
+    return x - np.linalg.lstsq(free[:, counted].T, x[counted], rcond=None)[0] @ free if len(free) else x
+
+
+def null_vectors(A: np.ndarray, count: int, units: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The `count` right singular vectors (count, n) of the least singular values of B, those beyond its rows first
+    among the least, as y; C; and the left one of the least, as a row of A."""
+    rows, columns = balance(A, units)
+    U, _, V = np.linalg.svd(A * rows[:, None] * columns)
+    return V[len(V) - count :], columns, U[:, -1] * rows
+
+
+def nullity(A: np.ndarray, noise: float, units: np.ndarray) -> int:
+    """How many independent y solve B y = 0 to the noise, relative to the largest singular value."""
+    rows, columns = balance(A, units)
+    values = np.linalg.svd(A * rows[:, None] * columns, compute_uv=False)
+    return A.shape[1] - int((values > noise * values[0]).sum())
