@@ -64,6 +64,7 @@ class BranchEvent:
     count: int
 
 
+@final
 class Lost(Exception):
     """The curve between two points was lost: a shorter step is needed."""
 
