@@ -25,7 +25,7 @@ from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, new
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.workspace import Workspace, workspace
 from lissom.integration.bdf import StateDerivative
-from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.step_rows import (
     SchemeNumbers,
     StepRows,
@@ -33,6 +33,8 @@ from lissom.integration.step_rows import (
     close_loops,
     correct,
     follow_motions,
+    is_steady,
+    missed,
     predict,
     settle_acceleration,
     still_open,
@@ -50,8 +52,11 @@ LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short en
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))
 SLOW = wp.constant(wp.float64(0.3))
 DOUBT = wp.constant(9)  # steps that begin with a new matrix after two in a row whose kept one was of no use
+SPARED = wp.constant(30)  # steps that take a slow iteration as it is, after a new matrix was of no use to one
 MOST_ITERATIONS = wp.constant(12)
 ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
+LEAST = wp.constant(wp.float64(2e-15))  # rest that rounding may be the cause of
+EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))
 DOUBTFUL = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
 FAR = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
@@ -88,7 +93,7 @@ def contraction(size: wp.float64, last: wp.float64):
     if last > so3.ZERO:
         rate = size / last
         if rate < so3.ONE:
-            left = size * rate / (so3.ONE - rate)
+            left = wp.min(size, size * rate / (so3.ONE - rate))
     return rate, left
 
 
@@ -102,6 +107,35 @@ def trial(i: int, counts: wp.array2d(dtype=wp.int32)) -> int:
 
 
 @wp.func
+def is_enough(
+    t: Tables, x: StepRows, c: SchemeNumbers, i: int, c0: wp.float64, size: wp.float64, rate: wp.float64,
+    left: wp.float64, far: wp.float64, fresh: bool, is_last: bool, counts: wp.array2d(dtype=wp.int32),
+) -> bool:  # fmt: skip
+    """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
+    if left > NEWTON_SHARE * (c.atol + c.rtol * far):
+        return size < ROUNDING and rate > SLOW and fresh
+    is_spared = counts[i, 6] > 0 and (rate > SLOW or left <= LEAST)
+    if left <= wp.max(c.share * missed(t, x, i) / c0, EPS * far) or is_spared:
+        return True
+    if is_last:
+        counts[i, 6] = SPARED
+    return is_last
+
+
+@wp.func
+def conclude(
+    t: Tables, x: StepRows, c: SchemeNumbers, b: NewtonBuffers, i: int, n: int, c0: wp.float64, on_trial: int,
+    counts: wp.array2d(dtype=wp.int32),
+):  # fmt: skip
+    """Note how a step went for the next one, and settle its acceleration where the scheme asks for that."""
+    if on_trial == 1:
+        counts[i, 4] = 0
+    counts[i, 5] = is_steady(t, x, i)
+    if c.settle != so3.ZERO:
+        settle_acceleration(t, x, i, n, c0, b.loops)
+
+
+@wp.func
 def implicit_step(
     t: Tables,
     s: Scratch,
@@ -110,20 +144,23 @@ def implicit_step(
     c: SchemeNumbers,
     i: int,
     h: wp.float64,
+    ratio: wp.float64,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     held: wp.array(dtype=wp.float64),
     counts: wp.array2d(dtype=wp.int32),
 ) -> int:
-    """One step of size h, from the prediction; 1 where Newton's method converged."""
+    """One step of size h, by `ratio` longer than the one before; 1 where Newton's method converged."""
     c0 = (so3.ONE - c.alpha_m) / ((so3.ONE - c.alpha_f) * c.b1 * h * h)
     c1 = c.g1 / (c.b1 * h)
     to_ahead = so3.ONE / (c.b1 * h * h)
     rate = wp.float64(1.0)
     last = wp.float64(-1.0)
+    predict(t, x, c, i, h, ratio, counts[i, 5], c0, c1, to_ahead, b.loops)
     follow_motions(t, x, i, held)
     n = t.nv + b.loops.kept[i]
     on_trial = trial(i, counts)
+    counts[i, 6] = wp.max(counts[i, 6] - 1, 0)
     iteration = wp.int32(0)
     own = wp.int32(0)  # whether the last change was by a matrix of this step
     while iteration < MOST_ITERATIONS:
@@ -155,20 +192,17 @@ def implicit_step(
         if c.project != so3.ZERO:
             close_loops(t, x, i, n, c1, b.loops)
         rate, left = contraction(size, last)
-        wanted = NEWTON_SHARE * (c.atol + c.rtol * largest(t.nv, i, x.inverse_scale, x.move))
-        stalled = size < ROUNDING and rate > SLOW and fresh
-        if wp.min(size, left) <= wanted or stalled:
+        far = largest(t.nv, i, x.inverse_scale, x.move)
+        is_last = (own == 1 and rate > SLOW) or iteration == MOST_ITERATIONS - 1
+        if is_enough(t, x, c, i, c0, size, rate, left, far, fresh, is_last, counts):
             move_configuration(t, i, x.start, x.move, x.q)
             kept_open, left_open = still_open(t, s, x, c, i, b.loops)
             if wp.max(kept_open, left_open) <= so3.ONE:
-                if on_trial == 1:
-                    counts[i, 4] = 0
-                if c.settle != so3.ZERO:
-                    settle_acceleration(t, x, i, n, c0, b.loops)
+                conclude(t, x, c, b, i, n, c0, on_trial, counts)
                 return 1
             if kept_open <= so3.ONE:
                 counts[i, 3] = 0  # other rows than those chosen are independent by now
-        if own == 1 and rate > DOUBTFUL and size > FAR * largest(t.nv, i, x.inverse_scale, x.move):
+        if own == 1 and rate > DOUBTFUL and size > FAR * far:
             return 0
         if fresh:
             own = wp.int32(1)
@@ -206,6 +240,7 @@ def implicit_steps_kernel(
     c.atol = numbers[7]
     c.project = numbers[8]
     c.settle = numbers[9]
+    c.share = numbers[10]
     nq = x.q.shape[1]
     m = b.loops.force.shape[1]
     row = nq + 3 * t.nv + m
@@ -221,8 +256,7 @@ def implicit_steps_kernel(
                 ratio = h[k + 1] / h[k]
             if wp.abs(ratio - so3.ONE) > SAME_SIZE or c.settle != so3.ZERO:
                 counts[i, 3] = 0  # (4) needs a matrix of this step
-            predict(t, x, c, i, h[k + 1], ratio)
-            going = implicit_step(t, s, b, x, c, i, h[k + 1], gravity[0], load[k], held[k], counts)
+            going = implicit_step(t, s, b, x, c, i, h[k + 1], ratio, gravity[0], load[k], held[k], counts)
             if going == 1:
                 for j in range(nq):
                     out[i, k * row + j] = x.q[i, j]
@@ -237,8 +271,9 @@ def implicit_steps_kernel(
 
 def _make(model: Model, batch: int) -> Workspace:
     nq, nv, n = model.nq, model.nv, LONGEST_RUN
-    sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names)}
-    sizes |= {name: nv for name in ("v", "a", "ahead", "move")}
+    sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names),
+             "force_before": model.n_rows}  # fmt: skip
+    sizes |= {name: nv for name in ("v", "a", "ahead", "before", "trend", "guess", "move")}
     row = nq + 3 * nv + model.n_rows
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * row,)})
     x = StepRows()
@@ -246,7 +281,7 @@ def _make(model: Model, batch: int) -> Workspace:
         setattr(x, name, w.on_device[name])
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
-        w.buffer("numbers", (10,)),
+        w.buffer("numbers", (11,)),
         w.buffer("steps", (1,), wp.int32),
         w.buffer("h", (n + 1,)),
         w.buffer("inputs", (n, model.nu)),
@@ -255,7 +290,7 @@ def _make(model: Model, batch: int) -> Workspace:
         w.buffer("held", (n, 3 * model.n_motions)),
     ]
     w.host["gravity"][0] = model.gravity
-    out, counts = w.on_device["out"], w.buffer("counts", (batch, 5), wp.int32)
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
     b = newton_buffers(model, batch)
     shown(w, b.loops)
     w.record(implicit_steps_kernel, [w.tables, w.scratch, b, x, *shared, out, counts])
@@ -271,10 +306,10 @@ class FusedSteps:
     ) -> None:
         self.model, self.f, self.project = model, f, project
         self.last: StepState | None = None
-        self.doubt = 0
+        self.doubt = self.spared = 0
         c = scheme
         self.numbers = np.array(
-            [c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, project and c.is_undamped]
+            [c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, project and c.is_undamped, ORDER_SHARE]
         )
 
     @staticmethod
@@ -300,7 +335,7 @@ class FusedSteps:
         host = w.host
         host["numbers"][:], host["steps"][0] = self.numbers, n
         host["h"][0], host["h"][1 : n + 1] = here.h, h
-        for name in ("q", "v", "a", "ahead", "force"):
+        for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)
         times = ends.tolist()
         shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
@@ -310,9 +345,10 @@ class FusedSteps:
             host["load"][:n] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
         if model.n_motions:
             host["held"][:n] = [model.motion_numbers(t) for t in times]
-        host["counts"][0] = 0, 0, 0, w.user is self and self.last is here, self.doubt  # then its matrix is there
+        has_matrix = w.user is self and self.last is here
+        host["counts"][0] = 0, 0, 0, has_matrix, self.doubt, here.is_steady, self.spared
         w.run()
-        done, evaluations, matrices, _, self.doubt = host["counts"][0].tolist()
+        done, evaluations, matrices, _, self.doubt, is_steady, self.spared = host["counts"][0].tolist()
         self.f.evaluations += evaluations
         self.f.jacobians += matrices
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
@@ -322,5 +358,7 @@ class FusedSteps:
         nq, nv = model.nq, model.nv
         q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
         end = (x[-1].copy() for x in (q, v, a, ahead))
-        w.user, self.last = self, StepState(times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z)
+        before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
+        state = times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z
+        w.user, self.last = self, StepState(*state, *before, bool(is_steady))
         return np.hstack([q, v] if self.project else [q, v, a, force]), shown[:done], self.last

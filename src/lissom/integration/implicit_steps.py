@@ -15,6 +15,17 @@ Schemes that damp nothing would carry the rounding of A a + Ȧ v = 0 on for ever
 
     a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)
 
+With fixed steps Newton's iteration starts from an acceleration that goes on as it changed, or that stays where this
+was nearer to the last one. It ends where what it leaves is within the tolerance and far below the error of the step:
+
+    aᵖ = aₙ + (aₙ − aₙ₋₁)   or   aᵖ = aₙ,   λ alike                                                        (5)
+    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units, for the rest δ of Δ                                      (6)
+
+Where the motion is resolved, aₙ₊₁ − aᵖ is h² d²a/dt². The rest is of order h⁴ then and changes v by c₁ δ, of order h³
+as the error of the step itself is: the order stays, however short the steps are. (A share of h³ da/dt, which aₙ misses,
+would not do: it leaves h² in v, which adds up to first order.) Where not even a new matrix brings an iteration within
+the tolerance further, rounding rules: that one is taken as it is, and for a while so are others that end there.
+
 Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step; what is left
 of r in their rows is the force λ of the motion. Mathew 2025 (45) gives the position alone and leaves the acceleration
 to the scheme: after a change of step it then is of first order, and with Newmark's ¼ and ½ its error grows with t and
@@ -47,6 +58,7 @@ _NEWTON_SHARE = 1e-2  # of the tolerance, so that Newton's error hides below the
 _SLOW = 0.3  # contraction above which the matrix is made anew
 _MOST_ITERATIONS = 12
 _DOUBT = 9  # steps that begin with a new matrix after two in a row whose kept one was of no use
+_SPARED = 30  # steps that take a slow iteration within the tolerance as it is, after a new matrix was of no use to one
 _SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
 _CLOSED = 1e-11  # residual of a loop [rad, m]
 _AT_REST = 1e-9  # its rate [rad/s, m/s]
@@ -54,6 +66,8 @@ _DOUBTFUL = 0.5  # contraction of a step's own matrix above which changes as lon
 _FAR = 0.2  # this, of the whole move, may lead to another root: the step is cut
 _ROUNDING = 1e-13  # size below which it may keep a step from shrinking
 _RESOLVED = 0.25
+_LEAST = 2e-15  # rest that rounding may be the cause of
+_EPS = float(np.finfo(float).eps)
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -76,11 +90,19 @@ class StepMatrix(NamedTuple):
 
 @final
 class ImplicitSteps:
-    """Steps of one scheme for one robot; counts evaluations in `f`."""
+    """Steps of one scheme for one robot; counts evaluations in `f`. Without a share for (6) the tolerance rules."""
 
     def __init__(
-        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
+        self,
+        model: Model,
+        f: StateDerivative,
+        scheme: Scheme,
+        rtol: float,
+        atol: float,
+        project: bool,
+        share: float | None = None,
     ) -> None:
+        self.share, self.spared = share, 0
         self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.held = model.motion_dof
@@ -93,14 +115,14 @@ class ImplicitSteps:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
         q, v = on_motion(self.model, 0.0, q, v)
         a, force = self._acceleration(0.0, q, v, z)
-        s = StepState(0.0, q, v, a, a, 0.0, force, z)
+        s = StepState(0.0, q, v, a, a, 0.0, force, z, a, force)
         return self._consistent(s, h) if self.model.n_rows and h is not None else s
 
     def sampled(self, s: StepState) -> StepState:
         """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
         self.f.sample(s.t, s.q, s.v)
         a, force = self._acceleration(s.t, s.q, s.v, s.z)
-        return replace(s, a=a, ahead=a, h=0.0, force=force)
+        return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forward dynamics of a state, and the forces of loops."""
@@ -144,21 +166,15 @@ class ImplicitSteps:
 
     def _iterated(self, s: StepState, h: float) -> StepState | None:
         c, model, s = self.scheme, self.model, s.for_step(h)
-        to_a = (1.0 - c.alpha_m) / (1.0 - c.alpha_f)
-        a, ahead = s.a, (s.a - c.alpha_m * s.ahead) / (1.0 - c.alpha_m)
-        move = h * s.v + h * h * (c.b0 * s.ahead + c.b1 * ahead)
-        v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
-        c0, c1 = to_a / (c.b1 * h * h), c.g1 / (c.b1 * h)
+        c0, c1 = (1.0 - c.alpha_m) / ((1.0 - c.alpha_f) * c.b1 * h * h), c.g1 / (c.b1 * h)
+        move, v, a, ahead, force = self._predicted(s, h)
+        guess = a
         kept, self.factors = None if self.project and c.is_undamped else self.factors, None
-        if len(self.held):
-            a = a.copy()
-            end, v[self.held], a[self.held] = model.motions(s.t + h)
-            move[self.held], ahead[self.held] = end - s.q[model.dof_q[self.held]], a[self.held]
         matrix = kept[1] if kept is not None and abs(kept[0] - h) <= _SAME_SIZE * h else None
         if self.doubt > 1:
             matrix, self.doubt = None, self.doubt - 1
-        on_trial = matrix is not None
-        force, last, rate, again, own, mine = s.force, np.inf, 1.0, False, False, False
+        on_trial, self.spared = matrix is not None, max(self.spared - 1, 0)
+        last, rate, again, own, mine = np.inf, 1.0, False, False, False
         for iteration in range(_MOST_ITERATIONS):
             q = integrate(model, s.q, move)
             r = self._residual(s.t + h, q, v, a, force)
@@ -176,23 +192,25 @@ class ImplicitSteps:
             asked = r[2] / c1 if self.project else r[1]
             change, push = matrix.step(model, r[0], asked)
             force = force + push
-            size = float(np.max(np.abs(change) / model.dof_scale, initial=0.0))
+            size = self._size(change)
             if not np.isfinite(size):
                 return None
             move, a, v, ahead = move + change, a + c0 * change, v + c1 * change, ahead + change / (c.b1 * h * h)
             if self.project:
                 move = move + matrix.step(model, np.zeros(model.nv), r[1] - r[2] / c1)[0]
             rate = size / last if last > 0.0 else 0.0
-            far = float(np.max(np.abs(move) / model.dof_scale, initial=0.0))
-            wanted = _NEWTON_SHARE * (self.atol + self.rtol * far)
-            left = size * rate / (1.0 - rate) if rate < 1.0 and np.isfinite(last) else size
-            if min(size, left) <= wanted or (size < _ROUNDING and rate > _SLOW and fresh):
+            far = self._size(move)
+            left = min(size, size * rate / (1.0 - rate)) if rate < 1.0 and np.isfinite(last) else size
+            is_last = (own and rate > _SLOW) or iteration == _MOST_ITERATIONS - 1
+            is_stuck = size < _ROUNDING and rate > _SLOW and fresh
+            if self._is_enough(far, left, self._size(a - guess) / c0, rate, is_stuck, is_last):
                 q = integrate(model, s.q, move)
                 missing = self._still_open(q, v)
                 if missing.max(initial=0.0) <= 1.0:
                     self.doubt = 0 if on_trial else self.doubt
                     self.factors = h, matrix
-                    end = StepState(s.t + h, q, v, a, ahead, h, force, self.control.state(s.t + h, q, v))
+                    z, is_steady = self.control.state(s.t + h, q, v), self._is_steady(s, a)
+                    end = StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, is_steady)
                     return self._settled(end, matrix, c0) if self.project and c.is_undamped else end
                 if missing[matrix.kept].max(initial=0.0) <= 1.0:
                     matrix = None  # other rows than those chosen are independent by now
@@ -200,6 +218,41 @@ class ImplicitSteps:
                 return None
             own, last = mine, size
         return None
+
+    def _predicted(self, s: StepState, h: float) -> tuple[np.ndarray, ...]:
+        """Δ, v, a, â and λ from which the iteration starts, by (5), prescribed coordinates at the end of the step."""
+        c, a, force = self.scheme, s.a.copy(), s.force
+        if self.share is not None and s.is_steady:
+            a, force = a + (a - s.before), force + (force - s.force_before)
+        ahead = ((1.0 - c.alpha_f) * a + c.alpha_f * s.a - c.alpha_m * s.ahead) / (1.0 - c.alpha_m)
+        move = h * s.v + h * h * (c.b0 * s.ahead + c.b1 * ahead)
+        v = s.v + h * (c.g0 * s.ahead + c.g1 * ahead)
+        if len(self.held):
+            end, v[self.held], a[self.held] = self.model.motions(s.t + h)
+            move[self.held], ahead[self.held] = end - s.q[self.model.dof_q[self.held]], a[self.held]
+        return move, v, a, ahead, force
+
+    def _is_enough(self, far: float, left: float, missed: float, rate: float, is_stuck: bool, is_last: bool) -> bool:
+        """Whether an iteration that leaves `left` of a step of size `far`, whose (5) missed by `missed`, may end."""
+        if left > _NEWTON_SHARE * (self.atol + self.rtol * far):
+            return is_stuck
+        if self.share is None or left <= max(self.share * missed, _EPS * far):
+            return True
+        if self.spared > 0 and (rate > _SLOW or left <= _LEAST):
+            return True
+        if is_last:
+            self.spared = _SPARED
+        return is_last
+
+    def _is_steady(self, s: StepState, a: np.ndarray) -> bool:
+        """Whether the acceleration after a step from s has gone on as it changed before, rather than staying."""
+        goes, stays = np.zeros((2, len(a)))
+        goes[self.free], stays[self.free] = (a - 2.0 * s.a + s.before)[self.free], (a - s.a)[self.free]
+        return self._size(goes) < self._size(stays)
+
+    def _size(self, x: np.ndarray) -> float:
+        """Largest of x in natural units."""
+        return float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0))
 
     def _settled(self, s: StepState, matrix: StepMatrix, c0: float) -> StepState:
         """The state without what its acceleration and forces have left of (4)."""

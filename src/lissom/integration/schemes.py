@@ -17,6 +17,8 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 
+ORDER_SHARE = 1e-4  # of the error a step makes that its iteration may leave, (6) of implicit_steps
+
 
 @final
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Scheme:
 @dataclass(frozen=True)
 class StepState:
     """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, the
-    forces of loops, and the state of a controller that acts continuously."""
+    forces of loops, the state of a controller that acts continuously, the acceleration and the forces of loops one such
+    step before, and whether the acceleration has gone on as it changed then."""
 
     t: float
     q: np.ndarray
@@ -70,12 +73,17 @@ class StepState:
     h: float
     force: np.ndarray
     z: np.ndarray
+    before: np.ndarray
+    force_before: np.ndarray
+    is_steady: bool = False
 
     def for_step(self, h: float) -> StepState:
-        """The same with â moved to where a step of size h wants it."""
+        """The same with â and the acceleration before moved to where a step of size h wants them."""
         if self.h in (0.0, h):
             return self
-        return replace(self, ahead=self.a + (h / self.h) * (self.ahead - self.a))
+        ahead, before = (self.a + (h / self.h) * (x - self.a) for x in (self.ahead, self.before))
+        force_before = self.force + (h / self.h) * (self.force_before - self.force)
+        return replace(self, ahead=ahead, before=before, force_before=force_before)
 
 
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:

@@ -68,7 +68,8 @@ def simulate(
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
-            The implicit schemes look at q alone.
+            The implicit schemes look at q alone; with steps of dt they bound what an iteration leaves of each, which
+            is kept below the error of the step besides.
         t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
         controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
             called at every evaluation, or every `period` seconds and held in between.

@@ -14,7 +14,7 @@ from lissom.errors import ConvergenceError
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
-from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.model.model import Model
 
 _FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
@@ -44,7 +44,8 @@ def integrate_implicit(
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
-    stepper = ImplicitSteps(model, f, scheme, rtol, atol[0], project)
+    share = None if dt is None else ORDER_SHARE
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol[0], project, share)
     q, v, z = f.split(x0)
     if np.isfinite(period):
         f.sample(0.0, q, v)

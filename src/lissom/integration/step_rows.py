@@ -26,13 +26,19 @@ AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 @wp.struct
 class StepRows:
-    """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme."""
+    """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
+    acceleration a step ago, `force_before` the forces of loops, `trend` the change of acceleration since, `guess` the
+    one that a step was started with."""
 
     start: Rows
     q: Rows
     v: Rows
     a: Rows
     ahead: Rows
+    before: Rows
+    trend: Rows
+    guess: Rows
+    force_before: Rows
     move: Rows
     u: Rows
     extra: Rows
@@ -54,17 +60,7 @@ class SchemeNumbers:
     atol: wp.float64
     project: wp.float64
     settle: wp.float64
-
-
-@wp.func
-def predict(t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, ratio: wp.float64):
-    """Δ, v, a and â from which the iteration starts: the acceleration stays; â first moves to the step size."""
-    for j in range(t.nv):
-        ahead = x.a[i, j] + ratio * (x.ahead[i, j] - x.a[i, j])
-        next_ahead = (x.a[i, j] - c.alpha_m * ahead) / (so3.ONE - c.alpha_m)
-        x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
-        x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
-        x.ahead[i, j] = next_ahead
+    share: wp.float64
 
 
 @wp.func
@@ -77,6 +73,30 @@ def correct(x: StepRows, i: int, j: int, step: wp.float64, c0: wp.float64, c1: w
 
 
 @wp.func
+def predict(
+    t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, ratio: wp.float64, steady: int,
+    c0: wp.float64, c1: wp.float64, to_ahead: wp.float64, loops: LoopRows,
+):  # fmt: skip
+    """Δ, v, a, â and λ from which the iteration starts, by (5); â and what (5) adds first move to the step size."""
+    for j in range(t.nv):
+        x.trend[i, j] = ratio * (x.a[i, j] - x.before[i, j])
+        x.before[i, j] = x.a[i, j]
+        ahead = x.a[i, j] + ratio * (x.ahead[i, j] - x.a[i, j])
+        next_ahead = (x.a[i, j] - c.alpha_m * ahead) / (so3.ONE - c.alpha_m)
+        x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
+        x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
+        x.ahead[i, j] = next_ahead
+        if steady == 1:
+            correct(x, i, j, x.trend[i, j] / c0, c0, c1, to_ahead)
+        x.guess[i, j] = x.a[i, j]
+    for row in range(x.force_before.shape[1]):
+        force = loops.force[i, row]
+        if steady == 1:
+            loops.force[i, row] = force + ratio * (force - x.force_before[i, row])
+        x.force_before[i, row] = force
+
+
+@wp.func
 def follow_motions(t: Tables, x: StepRows, i: int, held: wp.array(dtype=wp.float64)):
     """Put prescribed coordinates where they are at the end of the step."""
     n_held = t.motion_dof.shape[0]
@@ -86,6 +106,30 @@ def follow_motions(t: Tables, x: StepRows, i: int, held: wp.array(dtype=wp.float
         x.v[i, k] = held[n_held + e]
         x.a[i, k] = held[2 * n_held + e]
         x.ahead[i, k] = x.a[i, k]
+        x.before[i, k] = x.a[i, k]
+        x.trend[i, k] = so3.ZERO
+        x.guess[i, k] = x.a[i, k]
+
+
+@wp.func
+def missed(t: Tables, x: StepRows, i: int) -> wp.float64:
+    """By how much (5) missed the acceleration, in natural units."""
+    size = wp.float64(0.0)
+    for j in range(t.nv):
+        size = wp.max(size, wp.abs(x.a[i, j] - x.guess[i, j]) * x.inverse_scale[j])
+    return size
+
+
+@wp.func
+def is_steady(t: Tables, x: StepRows, i: int) -> int:
+    """1 where the acceleration has gone on as it changed before, rather than staying."""
+    stays = wp.float64(0.0)
+    goes = wp.float64(0.0)
+    for j in range(t.nv):
+        change = x.a[i, j] - x.before[i, j]
+        stays = wp.max(stays, wp.abs(change) * x.inverse_scale[j])
+        goes = wp.max(goes, wp.abs(change - x.trend[i, j]) * x.inverse_scale[j])
+    return wp.where(goes < stays, 1, 0)
 
 
 @wp.func
