@@ -246,9 +246,9 @@ class ImplicitSteps:
 
     def _is_steady(self, s: StepState, a: np.ndarray) -> bool:
         """Whether the acceleration after a step from s has gone on as it changed before, rather than staying."""
-        goes, stays = np.zeros((2, len(a)))
-        goes[self.free], stays[self.free] = (a - 2.0 * s.a + s.before)[self.free], (a - s.a)[self.free]
-        return self._size(goes) < self._size(stays)
+        change, trend = a - s.a, s.a - s.before
+        change[self.held] = trend[self.held] = 0.0
+        return self._size(change - trend) < self._size(change)
 
     def _size(self, x: np.ndarray) -> float:
         """Largest of x in natural units."""
