@@ -1,7 +1,7 @@
 """Continuation of static equilibria: buckling and the bent column, follower loads, flutter, limit points, switching.
 
 Rods are inextensible, of one Legendre basis and 96 Gauss points: the Magnus steps shift loads by a few 1e-9 (see
-closed_form/test_buckling), of flutter by a few 1e-7, and order 10 and above leave less. Events are bisected to 1e-11.
+closed_form/test_buckling), of flutter by a few 1e-7, and order 10 and above leave less. Events are located to 1e-11.
 """
 
 from functools import lru_cache

@@ -141,14 +141,14 @@ def test_events_that_are_not_asked_for(points_asked):
         asked.append(len(points_asked))
     assert [len(branch.events) for branch in branches] == [1, 1, 0, 0]
     assert branches[0].events[0].factor == pytest.approx(beck_load(), rel=5e-7)
-    assert asked[2] == asked[3] == len(branches[0].factor) - 1 + (asked[2] - len(branches[2].factor) + 1)
+    assert asked[2] == asked[3] <= 2 * len(branches[2].factor)
     assert asked[0] - asked[2] <= 16 and asked[1] == asked[0]
     for branch in branches:
         np.testing.assert_array_equal(branch.unstable_count, branches[0].unstable_count)
 
 
 def test_limit_points_alone():
-    """Of the events of a shallow arch of rigid bars only those of the kinds asked for are told."""
+    """Of a limit point and a bifurcation beyond it only those of the kinds asked for are told."""
     robot = ls.Robot("gripped", gravity=(0, 0, 0))
     joint = ls.JointUniversal((1, 0, 0), (0, 1, 0), stiffness=1.0)
     robot.add_link("arm", ls.RigidBody(1.0, (0.1, 0, 0), (0.01,) * 3), joint)
