@@ -131,11 +131,13 @@ def arm(basis, placement=None, gravity=(0, 0, -9.81), density=HEAVY, **rod):
     return robot
 
 
-def test_a_straight_cantilever_under_its_weight_and_a_load():
-    """Purpose: shear w (L − x) + P, moment w (L − x)²/2 + P (L − x), at and between the Gauss points, to rounding."""
-    robot = arm(ls.BasisLegendre(bending_y=2))
+@pytest.mark.parametrize("basis", [ls.BasisLegendre(bending_y=2), ls.BasisPiecewiseLinear(bending_y=3)])
+def test_a_straight_cantilever_under_its_weight_and_a_load(basis):
+    """Purpose: shear w (L − x) + P, moment w (L − x)²/2 + P (L − x), at and between the Gauss points and at the ends of
+    their stretches, to rounding."""
+    robot = arm(basis)
     robot.add_point_load("tip", "arm", force=(0, 0, -0.3))
-    model, s = robot.build(), np.linspace(0, 1, 23)
+    model, s = robot.build(), np.linspace(0, 1, 25)
     x, w = LENGTH * (1 - s), HEAVY * pi * BASE**2 * 9.81
     W = ls.internal_wrench(model, model.neutral(), None, None, None, "arm", s).total
     np.testing.assert_allclose(W[:, 5], -w * x - 0.3, rtol=0, atol=1e-14 * w)

@@ -19,7 +19,6 @@ with t as in dynamics.actuation; the rod's material carries the rest.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, final
 
@@ -264,31 +263,51 @@ def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np
     return beyond, partial
 
 
+@final
+@dataclass(frozen=True)
+class _Crossings:
+    """Tendons and chambers in sections of a rod, m of them: channel, index of the section; signed weight, offset and
+    its slope (m, 3), whether the force is normal, as path_on_rod has them; strain modes (m, 6, n) and ξ* (m, 6)."""
+
+    channel: np.ndarray
+    section: np.ndarray
+    weight: np.ndarray
+    d: np.ndarray
+    slope: np.ndarray
+    is_normal: np.ndarray
+    Phi: np.ndarray
+    xi: np.ndarray
+
+
+def _crossings(model: Model, link: str, places: tuple[float, ...]) -> _Crossings | None:
+    """What runs through the sections at places on a rod, None if nothing does: at s = 0 behind it, elsewhere just in
+    front, where a path that starts at s is not yet there and a strain that jumps at s has not jumped."""
+    rod, rows = model.rods[link], []
+    for channel, actuator in enumerate(model.channel_actuator):
+        items = actuator.path if isinstance(actuator, Tendon) else ()
+        for item in (actuator.path,) if isinstance(actuator, Chamber) else items:
+            if isinstance(item, PathRod) and item.link == link:
+                low, high = sorted((item.start, item.stop))
+                path = path_on_rod(actuator, item, rod.length)
+                for k, s in enumerate(places):
+                    if low < s - _SAME < high or s == low == 0.0:
+                        before = float(np.nextafter(s, 0.0))
+                        strains = rod.strain_basis(before), rod.strain_reference(before)
+                        rows.append((channel, k, *path(before), *strains))
+    return _Crossings(*(np.array(column) for column in zip(*rows))) if rows else None
+
+
 def _carried_by_actuators(model: Model, x: _States, link: str, places: tuple[float, ...]) -> np.ndarray:
     """(3) at places on a rod, shape (n, n_places, 6)."""
-    rod = model.rods[link]
-    size = x.u @ model.channel_gain.T
+    at = model.cached(("crossings", link, places), lambda: _crossings(model, link, places))
     out = np.zeros((len(x.q), len(places), 6))
-    for channel, low, high, path in _paths_along(model, link):
-        for k, s in enumerate(places):
-            if low < s - _SAME < high or s == low == 0.0:
-                before = float(np.nextafter(s, 0.0))  # what may jump at s is taken in front of it
-                Phi, xi = rod.strain_basis(before), rod.strain_reference(before)
-                start = rod.v_start + rod.q_shift
-                strain = x.q[:, start : start + Phi.shape[1]] @ Phi.T + xi
-                weight, d, slope, is_normal = path(before)
-                tangent = strain[:, 3:] + np.cross(strain[:, :3], d) + slope
-                direction = tangent / np.linalg.norm(tangent, axis=1, keepdims=True)
-                f = -weight * size[:, channel, None] * (np.eye(3)[0] if is_normal else direction)
-                out[:, k] += np.concatenate([np.cross(d, f), f], axis=1)
+    if at is not None:
+        first = model.rods[link].v_start + model.rods[link].q_shift
+        strain = np.einsum("mij,nj->nmi", at.Phi, x.q[:, first : first + at.Phi.shape[2]]) + at.xi
+        tangent = strain[..., 3:] + np.cross(strain[..., :3], at.d) + at.slope
+        tangent[:, at.is_normal] = [1.0, 0.0, 0.0]
+        size = -at.weight * (x.u @ model.channel_gain.T)[:, at.channel]
+        f = (size / np.linalg.norm(tangent, axis=-1))[..., None] * tangent
+        for m, k in enumerate(at.section):
+            out[:, k] += np.concatenate([np.cross(at.d[m], f[:, m]), f[:, m]], axis=1)
     return out
-
-
-def _paths_along(model: Model, link: str) -> Iterator[tuple[int, float, float, Any]]:
-    """The stretches of tendons and chambers on a rod: channel, from where to where, and path_on_rod of each."""
-    for channel, actuator in enumerate(model.channel_actuator):
-        if isinstance(actuator, Tendon | Chamber):
-            for item in actuator.path if isinstance(actuator, Tendon) else (actuator.path,):
-                if isinstance(item, PathRod) and item.link == link:
-                    low, high = sorted((item.start, item.stop))
-                    yield channel, low, high, path_on_rod(actuator, item, model.rods[link].length)
