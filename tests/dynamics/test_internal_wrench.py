@@ -271,6 +271,26 @@ def test_a_prescribed_motion_shows_its_multiplier():
 # -- far away, batches, arguments -------------------------------------------------------------------------------------
 
 
+def test_where_a_robot_stands_does_not_matter():
+    """Two robots in one, 10 km away and 3 km from each other, carry what they carry at home."""
+    found = []
+    for far in (0.0, 1.0):
+        robot = ls.Robot("two")
+        for name, x in (("near", 1e4), ("far", 1.3e4)):
+            basis = ls.BasisLegendre(torsion=1, bending_y=2, bending_z=2)
+            rod = ls.Rod(0.4, ls.SectionCircle((0.02, 0.015)), basis, MATERIAL)
+            robot.add_link(name, rod, placement=moved(far * x, -far * x, 0.5 * far * x))
+            robot.add_link(f"{name} bob", ls.RigidBody(0.2, (0.01, 0, 0.02), (1e-4,) * 3), None, name, at=0.7)
+            robot.add_tendon(f"{name} tendon", name, (0.0, 0.01))
+        model = robot.build()
+        q, v, a = state(model, 7, bend=1.0)
+        u, places = [2.0, 3.0], [0.0, 0.33, 0.9]
+        found.append([ls.internal_wrench(model, q, v, a, u, name, places).total for name in ("near", "far")])
+        found[-1] += [ls.joint_wrench(model, q, v, a, u, name) for name in ("near", "far bob")]
+    for home, away in zip(*found):
+        np.testing.assert_allclose(away, home, rtol=0, atol=1e-10 * np.abs(home).max())
+
+
 def test_batches_are_their_rows():
     """Leading axes of q, v, a, u and t broadcast, through more rows than are computed at once; None is zero."""
     robot = hybrid()

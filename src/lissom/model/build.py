@@ -231,7 +231,7 @@ class _Assembly:
         for table in ("segment_node", "wrench_node"):
             actuation[table] = rank[actuation[table]].astype(np.int32)
         parents = [robot.links[name].parent for name in self.names]
-        called, loops = self.world.called, self._loops(rank)
+        loops = self._loops(rank)
         surroundings = self.world.tables(rank, self.wet, self.tails)
         ties = [loops["loop_node"], actuation["segment_node"].reshape(-1, 2), surroundings.touching_nodes]
         return Model(
@@ -262,18 +262,26 @@ class _Assembly:
             group_node=np.array([rank[g[0]] for g in self.groups], dtype=np.int32),
             group_rest=np.array([g[1] for g in self.groups]).reshape(-1, 4, 4),
             group_stiffness=np.array([g[2] for g in self.groups]).reshape(-1, 6, 6),
-            load_node=np.array([rank[node] for node in [x[1] for x in self.loads] + [x[2] for x in called]], np.int32),
-            load_placement=np.array(
-                [_at(G, load.position) for load, _, G in self.loads] + [G for _, _, _, G, _ in called]
-            ).reshape(-1, 4, 4),
-            load_is_body=np.array([load.frame == "body" for load, _, _ in self.loads] + [True] * len(called), np.int32),
-            load_wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
+            **self._loads(rank),
             **self._motions(),
             **loops,
-            load_varies=any(load.varies for load, _, _ in self.loads) or self.world.varies,
             surroundings=surroundings,
             **actuation,
         )
+
+    def _loads(self, rank: np.ndarray) -> dict[str, Any]:
+        """Point loads, then users' Python forces."""
+        called = self.world.called
+        nodes = [node for _, node, _ in self.loads] + [call[2] for call in called]
+        frames = [_at(G, load.position) for load, _, G in self.loads] + [call[3] for call in called]
+        is_body = [load.frame == "body" for load, _, _ in self.loads] + [True] * len(called)
+        return {
+            "load_node": np.array([rank[node] for node in nodes], np.int32),
+            "load_placement": np.array(frames).reshape(-1, 4, 4),
+            "load_is_body": np.array(is_body, np.int32),
+            "load_wrench": tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
+            "load_varies": any(load.varies for load, _, _ in self.loads) or self.world.varies,
+        }
 
     def _motions(self) -> dict[str, Any]:
         """Prescribed coordinates in the order added, and their functions of time."""
