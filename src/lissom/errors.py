@@ -39,3 +39,9 @@ class AccuracyWarning(UserWarning):
 @final
 class RedundancyWarning(UserWarning):
     """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""
+
+
+@final
+class StepWarning(UserWarning):
+    """The steps of a simulation do not suit the motion: something was passed through, or another method is made for
+    it."""

@@ -8,7 +8,7 @@ import sys
 import pytest
 from house.sources import package_files, tree
 
-MOST_KERNELS = 30
+MOST_KERNELS = 31  # the last looks for what balls met within a step, with the distances that contact has
 
 COLD = """
 import importlib, json, sys, tempfile, time
@@ -50,7 +50,7 @@ def report(capsys, times):
 
 
 def test_there_are_few_kernels(capsys):
-    """At most thirty kernels; those of the Lie layer are compiled into an empty cache for their time."""
+    """At most thirty-one kernels; those of the Lie layer are compiled into an empty cache for their time."""
     report(capsys, cold_times(["lissom.lie.arrays"]))
     assert sum(map(len, kernels().values())) <= MOST_KERNELS
 

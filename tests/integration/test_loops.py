@@ -110,6 +110,40 @@ def test_bdf_keeps_to_the_loops_by_itself(model, rtol, atol, monkeypatch):
     assert 0.0 < np.abs(ls.loop_residual(model, motion.q)).max() < 10.0 * rtol
 
 
+@pytest.mark.parametrize("method", ["bdf", "radau", "dop853"])
+def test_adaptive_methods_hand_out_closed_loops(model, method):
+    """At default tolerances every row has residuals below 1e-11 m and rad, and rates below 1e-9 of what moves."""
+    motion = ls.simulate(model, 0.3, at_rest(model, [1.0]).q, u=[3.0], method=method)
+    assert np.abs(ls.loop_residual(model, motion.q)).max() < 1e-11
+    rate = np.einsum("tij,tj->ti", ls.constraint_jacobian(model, motion.q), motion.v)
+    assert np.abs(rate[:, 1:]).max() < 1e-9
+
+
+def slow_loop(size=100.0):
+    """A pendulum of two bars of 100 m that a third one holds: it swings within half a minute."""
+    robot = ls.Robot("slow loop", gravity=(0, 0, -9.81))
+    bar = ls.RigidBody(1.0, com=(0.5 * size, 0, 0), inertia=(1.0, size**2 / 12, size**2 / 12))
+    pin = ls.JointRevolute((0, 1, 0))
+    robot.add_link("left", bar, pin)
+    robot.add_link("middle", bar, pin, "left", placement=shift(size))
+    robot.add_link("right", bar, pin, "middle", placement=shift(size))
+    robot.add_loop("foot", "right", placement_a=shift(size), placement_b=shift(1.5 * size), joint=pin)
+    return robot.build()
+
+
+def test_the_pull_of_loops_follows_the_steps(monkeypatch):
+    """dop853 takes a tenth of the steps that a pull of 100/s allows on a slow robot, and keeps within 1e-6 of its size
+    of the loops before the last correction."""
+    model = slow_loop()
+    start = ls.assemble(model, [0.9, 0.5, 0.9])
+    monkeypatch.setattr("lissom.integration.simulate.onto_loops", lambda model, q, v: (q, v))
+    free = ls.simulate(model, 20.0, start, method="dop853", rtol=1e-6)
+    monkeypatch.setattr("lissom.integration.bdf.StateDerivative.ended", lambda self, t: None)
+    fixed = ls.simulate(model, 20.0, start, method="dop853")
+    assert free.statistics.steps < fixed.statistics.steps / 10
+    assert np.abs(ls.loop_residual(model, free.q)).max() < 1e-6 * 100.0
+
+
 def test_a_damped_motion_ends_in_the_static_equilibrium(model):
     """With everything still, the robot comes to rest where statics finds it, with the same forces in the loop."""
     robot = driven()

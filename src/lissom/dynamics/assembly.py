@@ -26,11 +26,10 @@ from lissom.robot import checks
 
 _CLOSED = 1e-13  # [rad, m], where rounding allows
 _CLOSED_ENOUGH = 1e-10
-_STILL_ENOUGH = 1e-8  # [rad/s, m/s]
 _MOST_STEPS = 200
 _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
-_OUTPUT_STEPS = 3
+_OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
@@ -69,6 +68,15 @@ def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     if n:
         q[..., model.dof_q[model.motion_dof[:n]]] = model.motions(t)[0][:n]
     return q
+
+
+def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t."""
+    if not model.n_motions:
+        return q, v
+    q, v = q.copy(), v.copy()
+    q[..., model.dof_q[model.motion_dof]], v[..., model.motion_dof], _ = model.motions(t)
+    return q, v
 
 
 def closed_start(model: Model, q: np.ndarray) -> np.ndarray:
@@ -232,11 +240,11 @@ def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
     for _ in range(_OUTPUT_STEPS):
         w, _ = run_constraints(model, q)
         gap = w.host["gap"].copy()
-        if np.abs(gap).max(initial=0.0) <= _CLOSED_ENOUGH:
+        if np.abs(gap).max(initial=0.0) <= _OUTPUT_CLOSED:
             break
         q = integrate(model, q, least(row_results(model, w, "A_q", (len(q),)), gap))
     w, _ = run_constraints(model, q, v)
     rate = w.host["rate"].copy()
-    if np.abs(rate).max(initial=0.0) <= _STILL_ENOUGH:
+    if np.abs(rate).max(initial=0.0) <= _OUTPUT_STILL:
         return q, v
     return q, v + least(row_results(model, w, "A", (len(q),)), rate)

@@ -3,22 +3,25 @@
 The state is (q, v) with q̇ from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t). The Jacobian is that of this state
 derivative, from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)). The state z of a controller
 that acts continuously is part of it, x = (q, v, z). Coordinates with a
-prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
+prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)). A step ends where a ball
+begins to touch, found as a root of its distance; one that goes through something is taken again to where it was inside.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
+from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import (
     configuration_rate_derivatives,
     unit_quaternions,
 )
-from lissom.dynamics.contacts import ball_gaps
+from lissom.dynamics.encounters import Lookout
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
@@ -26,24 +29,21 @@ from lissom.dynamics.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OV
 from lissom.dynamics.workspace import Workspace
 from lissom.errors import ConvergenceError
 from lissom.integration.controllers import ControlLaw
+from lissom.integration.pace import Pace
+from lissom.integration.step_ends import StepEnds
 from lissom.model.model import Model
 
 _MAX_STEPS = 200_000
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step
 _LEAST_STEP = 1e-14  # of the duration
+_MOST_PAST = 2000  # states to which a motion may go back
 _MOST_KNOWN = 10_000  # inputs of times that are remembered
 _ROOT = 2  # what CVODE's status says where it stops at a root
-PULL = 100.0  # rate at which loops are pulled closed [1/s]
+PULL = 100.0  # rate at which loops are pulled closed at the start [1/s]
+_PULL_STEPS = 0.5  # and afterwards, times the longest step of late
+_LEAST_PULL, _MOST_PULL = 0.1, 1000.0
+_LATE = 20  # steps
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
-
-
-def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t."""
-    if not model.n_motions:
-        return q, v
-    q, v = q.copy(), v.copy()
-    q[..., model.dof_q[model.motion_dof]], v[..., model.motion_dof], _ = model.motions(t)
-    return q, v
 
 
 @final
@@ -60,6 +60,8 @@ class StateDerivative:
         self.pull = PULL if model.n_rows else 0.0
         self.evaluations = self.jacobians = 0
         self.not_finite = 0
+        self.late: list[float] = []
+        self.pace: Pace | None = None
         self.error: Exception | None = None
         self.ready: Workspace | None = None
         self.known: dict[float, np.ndarray] = {}
@@ -108,6 +110,27 @@ class StateDerivative:
             return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
         return np.array([self.inputs(t, row, row, row[:0]) for t, row in zip(times.tolist(), rows)])
 
+    def ended(self, t: float) -> None:
+        """A step ended at t: loops are pulled closed at half the rate of the longest step of late, so that the pull
+        neither limits the step nor lets more of the step's error stay than two steps make."""
+        if not self.model.n_rows:
+            return
+        self.late.append(t)
+        if len(self.late) > _LATE:
+            h = max(float(np.diff(self.late).max()), 1e-300)
+            wanted = min(max(_PULL_STEPS / h, _LEAST_PULL), _MOST_PULL)
+            if not 0.5 < wanted / self.pull < 2.0:
+                self.pull = wanted
+            self.late = self.late[-1:]
+
+    def first_met(self, lookout: Lookout, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
+        """What `lookout` finds along states x (n, nq + nv + nz)."""
+        model, end = self.model, self.model.nq + self.model.nv
+        q, v = rows[:, : model.nq], rows[:, model.nq : end]
+        if model.n_motions:
+            q, v = (np.array(x) for x in zip(*(on_motion(model, t, *row) for t, *row in zip(times.tolist(), q, v))))
+        return lookout.first_met(times, q, v)
+
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Take the sample that is due, (2) of controllers: u is held from now on, and z moves on for the next."""
         z = self.held_z = self.next_z
@@ -140,7 +163,7 @@ class StateDerivative:
                 self.ready = w  # only q, v and u differ from now on
         else:
             row = w.row
-            row["q"][:], row["v"][:], row["u"][:] = q, v, u
+            row["q"][:], row["v"][:], row["u"][:], w.host["pull"][0] = q, v, u, self.pull
             w.run()
         host = w.host
         out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]
@@ -223,100 +246,122 @@ def integrate_bdf(
     Raises:
         ConvergenceError: at which time CVODE stopped and what to try, without a partial result.
     """
-    x, t, steps, size = x0, 0.0, 0, model.nq + model.nv
-
-    def point(t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-        return float(t), x[:size], f.shown(float(t), *f.split(x)), steps
-
+    largest = largest_step or duration
+    options = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
+    options["min_step"] = min(_LEAST_STEP * duration, largest)
+    f.pace = Pace("bdf", duration, _MAX_STEPS, rtol, f.scale[: model.nq])
+    run = _Run(model, f, f.pace, x0, times, options)
     if np.isfinite(period):
-        f.sample(0.0, *f.split(x)[:2])
-    yield point(t, x)
-    wanted = iter(times[1:] if times is not None else ())
-    target = next(wanted, None)
-    sample = 1
-    if len(x) == 0:  # nothing moves, and CVODE takes no empty state
+        f.sample(0.0, *f.split(x0)[:2])
+    yield run.point(0.0, x0)
+    if len(x0) == 0:  # nothing moves, and CVODE takes no empty state
         for t in times[1:] if times is not None else (duration,):
-            yield point(t, x)
+            yield run.point(t, x0)
         return
-    slow = times is not None or np.isfinite(period)
-    while t < duration:
-        stop = min(duration, sample * period)
-        solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
-        found = None if slow else _at_once(f, solver, t, x, stop)
-        if found is not None:
-            at, rows = found
-            steps += len(at)
-            yield at, rows[:, :size], f.shown_rows(at, rows), steps
-            t, x = float(at[-1]), rows[-1]
-            continue
-        slow = True  # step by step, to meet the failure where it is, or what is wanted between the steps
-        solver = _solver(f, rtol, atol, largest_step or duration, _LEAST_STEP * duration)
-        _guarded(f, t, steps, solver.init_step, t, x)
-        while t < stop:
-            result = _guarded(f, t, steps, solver.step, stop, method="onestep", tstop=stop)
-            if not result.success or not np.isfinite(result.y).all():
-                raise _failure(t, steps, str(result.message))
-            t_new = float(np.ravel(result.t)[-1])
-            f.not_finite = 0
-            steps += t_new > t  # after an output inside a step, CVODE first hands out the end of that step again
-            if steps > _MAX_STEPS:
-                raise _failure(t, steps, f"more than {_MAX_STEPS} steps")
-            x = np.array(result.y, dtype=np.float64).reshape(-1, len(x0))[-1]
-            if times is None:
-                yield point(t_new, x)
-            while target is not None and target <= t_new:
-                at = x
-                if target < t_new:
-                    inside = _guarded(f, t, steps, solver.step, target, method="normal")
-                    at = np.array(inside.y, dtype=np.float64).reshape(-1, len(x0))[-1]
-                yield point(target, at)
-                target = next(wanted, None)
-            t = t_new
-            if result.status == _ROOT:
-                break  # what follows a touch starts anew, with small steps
-        if t >= stop and np.isfinite(period) and t < duration:
-            f.sample(t, *f.split(x)[:2])
+    sample, slow = 1, times is not None or np.isfinite(period)
+    while run.t < duration:
+        due = min(duration, sample * period)
+        points = None if slow else run.at_once(due)
+        if points is None:
+            slow = True  # step by step, to meet the failure where it is, or what is wanted between the steps
+            points = run.one_by_one(due)
+        yield from points
+        if run.steps > _MAX_STEPS:
+            raise _failure(run.t, run.steps, f"more than {_MAX_STEPS} steps")
+        if run.t >= due and np.isfinite(period) and run.t < duration:
+            f.sample(run.t, *f.split(run.x)[:2])
             sample += 1
 
 
-def _at_once(
-    f: StateDerivative, solver: Any, t: float, x: np.ndarray, stop: float
-) -> tuple[np.ndarray, np.ndarray] | None:
-    """All steps from t to stop in one call, which is fastest: times and states. None where one fails: going step by
-    step then meets the same failure, and keeps what came before it."""
-    counts = f.evaluations, f.jacobians
-    try:
-        result = solver.solve(np.array([t, stop]), x)
-    except Exception:
-        result = None
-    if result is not None and result.success and f.error is None and len(result.t) <= _MAX_STEPS:
-        return np.array(result.t)[1:], np.array(result.y)[1:]
-    f.evaluations, f.jacobians, f.error, f.not_finite = *counts, None, 0
-    return None
+@final
+class _Run:
+    """One motion by CVODE: where it is, and how it goes on."""
+
+    def __init__(
+        self,
+        model: Model,
+        f: StateDerivative,
+        pace: Pace,
+        x0: np.ndarray,
+        times: np.ndarray | None,
+        options: dict[str, Any],
+    ) -> None:
+        self.f, self.pace, self.options, self.size = f, pace, options, model.nq + model.nv
+        self.t, self.x, self.steps, self.inside, self.lookout = 0.0, x0, 0, np.inf, Lookout(model)
+        self.every, self.shown = times is None, 0.0
+        self.wanted = iter(() if times is None else times[1:])
+        self.target = next(self.wanted, None)
+
+    def point(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
+        """A point to hand out."""
+        return float(t), x[: self.size], self.f.shown(float(t), *self.f.split(x)), self.steps
+
+    def at_once(self, due: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] | None:
+        """All steps to `due`, a touch, or a change of order in one call, which is fastest. None where one fails: going
+        step by step then meets the same failure, and keeps what came before it."""
+        f, counts = self.f, (self.f.evaluations, self.f.jacobians)
+        solver = _solver(f, self.pace, self.options)
+        try:
+            result = solver.solve(np.array([self.t, min(due, self.inside)]), self.x)
+        except Exception:
+            result = None
+        if result is None or not result.success or f.error is not None:
+            f.evaluations, f.jacobians, f.error, f.not_finite = *counts, None, 0
+            return None
+        at, rows = np.array(result.t), np.array(result.y)
+        met = f.first_met(self.lookout, at, rows)
+        last, self.inside = (len(at) - 1, np.inf) if met is None else met
+        if self.pace.back:
+            last = min(last, self.pace.start(at))
+        if last == 0:
+            return []  # the first step is taken again
+        at, rows = at[1 : last + 1], rows[1 : last + 1]
+        self.t, self.x, self.steps = float(at[-1]), rows[-1], self.steps + len(at)
+        return [(at, rows[:, : self.size], f.shown_rows(at, rows), self.steps)]
+
+    def one_by_one(self, due: float) -> Iterator[tuple[float, np.ndarray, np.ndarray, int]]:
+        """Steps to `due`, a touch, or a change of order."""
+        f, stop = self.f, min(due, self.inside)
+        solver = _solver(f, self.pace, self.options)
+        _guarded(f, self.t, self.steps, solver.init_step, self.t, self.x)
+        self.inside, past = np.inf, deque([(self.t, self.x)], _MOST_PAST)
+        while self.t < stop and self.steps <= _MAX_STEPS:
+            result = _guarded(f, self.t, self.steps, solver.step, stop, method="onestep", tstop=stop)
+            if not result.success or not np.isfinite(result.y).all():
+                raise _failure(self.t, self.steps, str(result.message))
+            t = float(np.ravel(result.t)[-1])
+            x = np.array(result.y, dtype=np.float64).reshape(-1, len(self.x))[-1]
+            met = f.first_met(self.lookout, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
+            if met is not None:
+                self.inside = met[1]
+                return  # the step is taken again, to where it was inside
+            f.not_finite = 0
+            self.steps += t > self.t  # after an output inside a step, CVODE first hands out the end of that step again
+            self.t, self.x = t, x
+            if t > past[-1][0]:
+                past.append((t, x))
+            if self.every and t > self.shown:
+                yield self.point(t, x)
+            while self.target is not None and self.target <= t:
+                at = x
+                if self.target < t:
+                    inner = _guarded(f, t, self.steps, solver.step, self.target, method="normal")
+                    at = np.array(inner.y, dtype=np.float64).reshape(-1, len(x))[-1]
+                yield self.point(self.target, at)
+                self.target = next(self.wanted, None)
+            self.shown = max(self.shown, t)
+            if self.pace.back:
+                self.t, self.x = past[self.pace.start(np.array([t for t, _ in past]))]
+            if result.status == _ROOT:
+                return  # what follows a touch starts anew, with small steps
 
 
-def _solver(f: StateDerivative, rtol: float, atol: tuple[float, float], largest: float, least: float) -> Any:
+def _solver(f: StateDerivative, pace: Pace, options: dict[str, Any]) -> Any:
     from sksundae.cvode import CVODE
 
-    options = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest, "min_step": min(least, largest)}
-    options["max_num_steps"] = _MAX_STEPS
-    count = len(f.model.surroundings.ball_node)
-    if count:
-        options |= {"eventsfn": _Touches(f.model, count), "num_events": count}
-    return CVODE(f, jacfn=f.jacobian, **options)
-
-
-@final
-class _Touches:
-    """Root functions: the distance of each ball from what it may touch; a step ends where one begins to touch."""
-
-    def __init__(self, model: Model, count: int) -> None:
-        self.model = model
-        self.terminal, self.direction = [True] * count, [-1] * count
-
-    def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
-        nq, nv = self.model.nq, self.model.nv
-        out[:] = ball_gaps(self.model, on_motion(self.model, t, x[:nq], x[nq : nq + nv])[0])
+    ends = StepEnds(f.model, pace, f.ended)
+    limits = {"max_num_steps": _MAX_STEPS, "max_order": pace.order}
+    return CVODE(f, jacfn=f.jacobian, eventsfn=ends, num_events=len(ends.terminal), **limits, **options)
 
 
 def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any], *args: Any, **options: Any) -> Any:
@@ -335,4 +380,5 @@ def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any],
 
 def _failure(t: float, steps: int, why: str) -> ConvergenceError:
     return ConvergenceError(f"simulation by bdf stopped at t={t:.6g} s after {steps} steps: {why}; try a looser or "
-                            "tighter rtol, smoother inputs, some damping, or more Gauss points")  # fmt: skip
+                            "tighter rtol, smoother inputs, some damping, or more Gauss points; what vibrates without "
+                            "damping goes well by method=\"generalized_alpha\" with dt=")  # fmt: skip

@@ -167,7 +167,8 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
             q, v = onto_loops(model, q, v)
             a, force = _accelerations(model, times, q, v, inputs)
         forces = _multipliers(model, times, q, v, a, inputs, force)
-        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began)
+        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
+                          f.pace.remark if f.pace is not None else "")  # fmt: skip
         return Trajectory(times, q, v, a, inputs, forces, z, cost)
 
     try:
@@ -219,7 +220,8 @@ def _stacked(
 ) -> Trajectory:
     costs = [motion.statistics for motion in motions]
     counts = ("steps", "evaluations", "jacobians", "wall_time")
-    total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts))
+    remarks = "; ".join(dict.fromkeys(cost.remark for cost in costs if cost.remark))
+    total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts), remark=remarks)
     sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))

@@ -1,22 +1,27 @@
 """How long the implicit steps are, and where they end: fixed steps, cut where Newton's method fails, or adaptive ones.
 
-Fixed steps run in one kernel wherever nothing between two of them needs Python.
+Fixed steps run in one kernel wherever nothing between two of them needs Python. An adaptive step that goes through
+something is taken again, no further than to where a ball was inside; a fixed one that does so is told.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import final
 
 import numpy as np
 
-from lissom.errors import ConvergenceError
+from lissom.dynamics.encounters import Lookout
+from lissom.errors import ConvergenceError, StepWarning
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.model.model import Model
 
+_STRIDE = 8  # fixed steps that are looked at together first
 _FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
 _LEAST_STEP = 1e-10  # of the duration
 _SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
@@ -77,12 +82,15 @@ def _fixed_steps(
     is_sample = np.isin(ends, samples)
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
     k, steps, length = 0, 0, _FIRST_RUN
+    watch = _Watch(model)
     while k < len(ends):
         in_kernel = FusedSteps.can_run(model, f)
         if in_kernel:
             next_sample = np.flatnonzero(is_sample[k:])[:1]
             run = min(length, len(ends) - k, *(next_sample + 1).tolist())
+            before = here
             rows, inputs, here = fused.run(here, ends[k : k + run])
+            watch.passed(before, ends[k : k + len(rows)], rows)
             at = np.flatnonzero(wanted[k : k + len(rows)])
             if len(at) > 0:
                 yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
@@ -93,13 +101,37 @@ def _fixed_steps(
             failed = True
         if failed:
             one = fused.step_to if in_kernel else stepper.step_to
+            before = here
             here, taken = _cut_step(stepper.scheme, one, here, float(ends[k]), duration, steps, in_kernel)
+            watch.passed(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
             steps += taken
             if wanted[k]:
                 yield _point(stepper, here, steps)
             k += 1
         if is_sample[k - 1]:
             here = stepper.sampled(here)
+
+
+@final
+class _Watch:
+    """Tells once of a fixed step during which a ball went through something."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.lookout, self.told = model, Lookout(model, graze=0.5, deeper=0.5), False
+
+    def passed(self, start: StepState, ends: np.ndarray, rows: np.ndarray) -> None:
+        """Look at the steps from a state to those (q, v, ...) of the times `ends`."""
+        if self.told or not len(self.model.surroundings.pair):
+            return
+        nq, nv = self.model.nq, self.model.nv
+        q, v = np.vstack([start.q, rows[:, :nq]]), np.vstack([start.v, rows[:, nq : nq + nv]])
+        t = np.append(start.t, ends)
+        few = np.unique(np.append(np.arange(0, len(t), _STRIDE), len(t) - 1))
+        met = None if self.lookout.is_clear(t[few], q[few], v[few]) else self.lookout.first_met(t, q, v)
+        if met is not None:
+            self.told = True
+            warnings.warn(f"a step of dt={ends[0] - start.t:.3g} s went through something at t={met[1]:.6g} s without "
+                          "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip
 
 
 def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
@@ -156,7 +188,7 @@ def _adaptive_steps(
     """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
     scheme = stepper.scheme
     power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)
-    h, steps, sample = _FIRST_STEP * duration, 0, 1
+    h, steps, sample, lookout = _FIRST_STEP * duration, 0, 1, Lookout(stepper.model)
     for target in times[1:].tolist() if times is not None else [duration]:
         while here.t < target:
             due = sample * period
@@ -171,6 +203,10 @@ def _adaptive_steps(
                 if h < _LEAST_STEP * duration:
                     raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
                                    "no step is accurate enough")  # fmt: skip
+                continue
+            met = lookout.first_met(np.array([here.t, new.t]), np.vstack([here.q, new.q]), np.vstack([here.v, new.v]))
+            if met is not None:
+                h = min(met[1] - here.t, 0.5 * size)
                 continue
             steps += 1
             here = new if size != left else replace(new, t=stop)

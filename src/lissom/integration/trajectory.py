@@ -20,6 +20,7 @@ class Statistics:
 
     Fields:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
+        remark: what the method changed by itself, such as its order.
     """
 
     method: str
@@ -27,6 +28,7 @@ class Statistics:
     evaluations: int
     jacobians: int
     wall_time: float
+    remark: str = ""
 
 
 @final

@@ -1,0 +1,92 @@
+"""What adaptive methods notice of their own steps: order 2 of BDF where it is faster, hints at other methods."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.integration.pace import Pace
+
+RADAU = (9.21826, -3.87736, 0.0)  # where radau at rtol = 1e-8 has the tip of the spin-up after 20 s
+
+
+def spin_up():
+    """The shaft of Simo and Vu-Quoc: an undamped rod of 10 m, turned to 6 rad/s within 15 s, stiff along its axis."""
+    robot = ls.Robot("spin-up", gravity=(0, 0, 0))
+    section = ls.SectionGeneral((1.4e4, 1.4e4, 1.4e4, 2.8e7, 1e7, 1e7), (1.2e-3, 6e-4, 6e-4, 1.2, 1.2, 1.2))
+    basis = ls.BasisLegendre(bending_z=4, elongation=3, shear_y=3)
+    robot.add_link("rod", ls.Rod(10.0, section, basis, gauss_points=8), ls.JointRevolute((0, 0, 1)))
+    swing = 15.0 / (2 * np.pi)
+
+    def angle(t):
+        return 0.4 * (0.5 * t * t + swing**2 * (np.cos(t / swing) - 1.0)) if t < 15.0 else 6.0 * (t - 7.5)
+
+    robot.add_joint_motion("turn", "rod", position=angle)
+    return robot.build()
+
+
+@pytest.mark.parametrize("t_eval", [None, [5.0, 10.0, 20.0]])
+def test_bdf_falls_back_to_order_two_on_an_undamped_stiff_rod(t_eval):
+    """The spin-up ends after some 1,500 steps instead of 200,000, says so, and has its tip where radau has it to
+    a ten-thousandth of the length, with all steps and with wanted times."""
+    model = spin_up()
+    motion = ls.simulate(model, 20.0, t_eval=t_eval)
+    assert motion.statistics.steps < 4000
+    assert motion.statistics.remark.startswith("of order 2 from t=")
+    assert np.all(np.diff(motion.t) > 0.0)
+    tip = ls.frame_pose(model, motion.q[-1], "rod")[:3, 3]
+    np.testing.assert_allclose(tip, RADAU, rtol=0, atol=1e-3)
+
+
+def test_a_smooth_motion_keeps_its_order():
+    """Nothing is said of a damped motion."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("bar", ls.RigidBody(1.0, com=(0.5, 0, 0)), ls.JointRevolute((0, 1, 0), damping=0.1))
+    motion = ls.simulate(robot.build(), 5.0)
+    assert motion.statistics.remark == ""
+
+
+def paced(pace, rate, turns=0.0, count=1200, step=None):
+    """Feed `count` steps at `rate` a second of a motion that goes on, or turns `turns` times a second."""
+    stopped = []
+    for k in range(count):
+        t = (k + 1) / rate
+        if pace.step(t, np.array([np.cos(2 * np.pi * turns * t) if turns else t])):
+            stopped.append(k + 1)
+    return stopped
+
+
+def test_a_hint_comes_where_the_motion_does_not_need_the_steps():
+    """Radau with 5,000 steps in prospect for a motion without turns warns once, after 1,000 of them."""
+    with pytest.warns(ls.StepWarning, match=r"radau would take about 1e\+05 steps, 17 times .* method=\"bdf\" or "
+                      r"method=\"generalized_alpha\" with dt=2e-03") as told:  # fmt: skip
+        assert paced(Pace("radau", 10.0, 10**6, 1e-6, np.ones(1)), 1e4, count=5000) == []
+    assert len(told) == 1
+
+
+def test_no_hint_where_the_motion_turns_or_the_end_is_near():
+    """Fifty steps a turn are what a motion needs; and few steps are never too many."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        paced(Pace("radau", 100.0, 10**6, 1e-6, np.ones(1)), 1e4, turns=200.0, count=5000)
+        paced(Pace("radau", 0.2, 10**6, 1e-6, np.ones(1)), 1e4, count=2000)
+
+
+def test_order_five_comes_back_where_order_two_is_no_faster():
+    """The trial begins at 1,000 steps and ends 500 later, with the order it came from."""
+    pace = Pace("bdf", 100.0, 10**6, 1e-6, np.ones(1))
+    assert paced(pace, 1e3, turns=20.0) == [1000]
+    assert pace.order == 2
+    assert pace.start(np.linspace(0.0, 1.0, 1001)) == 0
+    assert paced(pace, 1e3, turns=20.0, count=400) == [300]
+    assert (pace.order, pace.remark) == (5, "")
+
+
+def test_the_error_names_the_method_to_take(monkeypatch):
+    """More steps than there may be: the message says what vibrations without damping ask for."""
+    monkeypatch.setattr("lissom.integration.bdf._MAX_STEPS", 300)
+    rule = r"more than 300 steps; .*method=\"generalized_alpha\" with dt="
+    with pytest.raises(ls.ConvergenceError, match=rule) as told:
+        ls.simulate(spin_up(), 20.0)
+    assert 0.0 < told.value.partial.t[-1] < 20.0
