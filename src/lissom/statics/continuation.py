@@ -90,7 +90,8 @@ def continuation(
             the next point.
         direction: 1 starts with a rising factor, or along `along`; -1 the other way.
         step: longest step, in units of a rod's end rotation [rad] and stretch [-], and of the range.
-        max_points: on the branch, the start included. t: time of loads and prescribed motions [s], with a factor.
+        max_points: on the branch, the start included.
+        t: time of loads and prescribed motions [s], with a factor; joints with a motion are at rest whatever its speed.
         events: which are located: True all, False none, or their kinds; stability is told in any case.
     Returns:
         Branch.
