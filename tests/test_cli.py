@@ -104,6 +104,14 @@ def test_info_warns_on_stderr_about_too_few_gauss_points(tmp_path, capsys):
     assert lines[0].endswith("; by default it takes 8")
 
 
+def test_info_says_which_number_looks_like_a_slip_of_units(tmp_path, capsys):
+    """Purpose: PlausibilityWarning reaches the user as one line with the entity, the value and the probable cause."""
+    text = (EXAMPLES / "cdm.yaml").read_text().replace("young: 1.0e6", "young: 1.0")
+    assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
+    expected = "warning: link 'arm' > body > material: young is 1 Pa, like no material (1 MPa is 1e6 and 1 GPa is 1e9)"
+    assert capsys.readouterr().err.splitlines() == [expected]
+
+
 def test_names_with_brackets_are_printed_as_they_are(tmp_path, capsys):
     """Purpose: a link name is never taken for markup."""
     path = write(tmp_path / "r.yaml", "links: [{name: '[red]x[/red] :smile:', body: {type: RigidBody, mass: 1}}]")

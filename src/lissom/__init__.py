@@ -12,7 +12,15 @@ from typing import Any
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "errors": ("AccuracyWarning", "ConvergenceError", "ModelError", "RedundancyWarning", "ShapeError", "StepWarning"),
+    "errors": (
+        "AccuracyWarning",
+        "ConvergenceError",
+        "ModelError",
+        "PlausibilityWarning",
+        "RedundancyWarning",
+        "ShapeError",
+        "StepWarning",
+    ),
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
     "robot.materials": ("Material",),

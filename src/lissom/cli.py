@@ -30,11 +30,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     Returns:
         0; 2 where an argument or a file is wrong; 3 where an iteration stopped before its tolerance; 130 on Ctrl-C.
     """
-    from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
+    from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 
     arguments = _parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
+        warnings.simplefilter("always", PlausibilityWarning)
         warnings.showwarning = _show_warning
         try:
             return arguments.command(arguments)

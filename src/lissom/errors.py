@@ -37,6 +37,11 @@ class AccuracyWarning(UserWarning):
 
 
 @final
+class PlausibilityWarning(UserWarning):
+    """A number of the robot looks like a slip of units, or a result is beyond what the model can mean."""
+
+
+@final
 class RedundancyWarning(UserWarning):
     """Some rows of the loops follow from the others; the motion is unique, the forces in the loops are not."""
 

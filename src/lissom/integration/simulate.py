@@ -24,6 +24,7 @@ from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
+from lissom.model.plausibility import warn_of_shapes
 
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
@@ -110,6 +111,7 @@ def simulate(
             motions.append(_collect(model, f, points, method, advance))
     for motion in motions:
         warn_of_pushing(model, motion.u)
+        warn_of_shapes(model, motion.q, motion.t)
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     return motions[0] if not lead else _stacked(model, method, motions, lead, times, nz)
 

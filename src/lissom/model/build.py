@@ -11,6 +11,7 @@ from lissom.model.actuation import actuation_tables
 from lissom.model.bases import base_arrays
 from lissom.model.model import Model
 from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
+from lissom.model.plausibility import warn_of_units
 from lissom.model.quadrature import gauss_rule, interval_points, warn_inexact
 from lissom.model.surroundings import SurroundingsBuilder, Wet, displaced
 from lissom.robot import checks
@@ -23,12 +24,13 @@ Frame = tuple[int, np.ndarray]
 
 
 def build(robot: Robot) -> Model:
-    """Freeze a description into a Model.
+    """Freeze a description into a Model; a PlausibilityWarning says which number looks like a slip of units.
 
     Raises:
         ModelError: the entity, the rule and the value.
     """
     robot.check()
+    warn_of_units(robot)
     return _Assembly(robot).model()
 
 

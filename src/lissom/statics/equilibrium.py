@@ -28,6 +28,7 @@ from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_vel
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
+from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
 from lissom.statics.newton_kernel import (
     CONVERGED,
@@ -118,7 +119,8 @@ def solve_statics(
     Returns:
         Equilibrium.
     Raises:
-        ConvergenceError: no equilibrium was reached, even in load steps; carries the last iterate as an Equilibrium.
+        ConvergenceError: no equilibrium was reached, even in load steps, or one that turns a rod inside out, which no
+            rod does; carries the last iterate as an Equilibrium.
         ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
         or a v that changes the shape of a rod or opens a loop.
     Source: Mathew 2025 §3.
@@ -141,11 +143,13 @@ def solve_statics(
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
             found.append(_load_steps(model, begin, row, t, tolerance, max_iterations, end) if end.remedy else end)
+            _refuse_inside_out(model, found[-1], row, t)
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
             raise
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
+    warn_of_shapes(model, q)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     rate = np.tile(steady_velocity(model), (len(q), 1))
     left = np.zeros_like(rate)
@@ -200,6 +204,15 @@ class _Iterate:
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
         forces = np.concatenate([np.zeros(model.n_motions - model.n_held), self.force])
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations), steady_velocity(model, factor))
+
+
+def _refuse_inside_out(model: Model, end: _Iterate, u: np.ndarray, t: float) -> None:
+    """Raise ConvergenceError where the equations hold but mean nothing."""
+    found = inside_out(model, end.q)
+    if found:
+        raise ConvergenceError(
+            f"robot {model.name!r}: in the only equilibrium reached {found}; {CAUSE}", end.equilibrium(model, u, t)
+        )
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:

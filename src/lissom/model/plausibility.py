@@ -1,0 +1,159 @@
+"""What a robot hardly is: numbers that look like a slip of units, and shapes that no rod can take.
+
+Each number of a description is held to what materials and machines span, with a wide margin. In a result each rod is
+looked at in its Gauss points: with the stretch λ = ξ₄ and the curvature κ = (ξ₂, ξ₃) there, matter in a section whose
+outline reaches r from the centreline is turned inside out where
+
+    λ <= 0            on the centreline itself, where the model means nothing any more                       (1)
+    λ <= |κ| r        on the inner side of a bend                                                            (2)
+
+A stretch below 1/10 or above 10 is beyond what linear elasticity can mean as well.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from lissom.errors import PlausibilityWarning
+from lissom.model.model import Model
+from lissom.robot.actuators import PathRod, Tendon, offset_function
+from lissom.robot.bodies import Rod
+from lissom.robot.robot import Robot
+from lissom.robot.sections import Section, SectionGeneral
+
+YOUNG = (1e2, 1e13)  # [Pa]; the softest gels have 1e2, diamond 1e12
+DENSITY = (5.0, 1e5)  # [kg/m³]; light foams 10, osmium 2e4
+LENGTH = (1e-7, 100.0)  # of one rod [m]
+GRAVITY = 1e3  # [m/s²]
+THICKNESS = (1e-6, 2.0)  # reach of a section over the length of its rod
+REACH = 3.0  # of a tendon from the centreline, over the length of the rod
+STRETCH = (0.1, 10.0)
+CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
+
+
+def warn_of_units(robot: Robot) -> None:
+    """A PlausibilityWarning for each number of a description that looks like a slip of units."""
+    for text in _doubts(robot):
+        warnings.warn(text, PlausibilityWarning, stacklevel=4)
+
+
+def _doubts(robot: Robot) -> Iterator[str]:
+    gravity = float(np.linalg.norm(robot.gravity))
+    if gravity > GRAVITY:
+        yield f"robot {robot.name!r}: gravity is {gravity:g} m/s²; did you mean {gravity / 1e3:g} (given in mm/s²)?"
+    for name, link in robot.links.items():
+        if isinstance(link.body, Rod):
+            yield from _doubts_of_rod(link.body, f"link {name!r} > body")
+    for name, actuator in robot.actuators.items():
+        items = actuator.path if isinstance(actuator, Tendon) else [getattr(actuator, "path", None)]
+        for item in items:
+            if isinstance(item, PathRod):
+                yield from _doubts_of_path(robot, item, f"actuator {name!r}")
+
+
+def _doubts_of_rod(rod: Rod, where: str) -> Iterator[str]:
+    if not LENGTH[0] <= rod.length <= LENGTH[1]:
+        yield f"{where}: length is {rod.length:g} m; did you mean {rod.length / 1e3:g} m (given in mm)?"
+    if rod.material is not None and not _gives_all(rod):
+        young, density = rod.material.young, rod.material.density
+        if not YOUNG[0] <= young <= YOUNG[1]:
+            meant = "1 MPa is 1e6 and 1 GPa is 1e9" if young < YOUNG[0] else "diamond has 1e12"
+            yield f"{where} > material: young is {young:g} Pa, like no material ({meant})"
+        if not DENSITY[0] <= density <= DENSITY[1]:
+            meant = (
+                f"did you mean {density * 1e3:g} kg/m³ (given in g/cm³)?" if density < DENSITY[0] else "osmium has 2e4"
+            )
+            yield f"{where} > material: density is {density:g} kg/m³; {meant}"
+    radii = [_reach(rod, s) for s in (0.0, 0.5, 1.0)]
+    low, high = min(radii) / rod.length, max(radii) / rod.length
+    if low and not (THICKNESS[0] <= low and high <= THICKNESS[1]):
+        what = f"reaches {max(radii):g} m" if high > THICKNESS[1] else f"reaches only {min(radii):g} m"
+        yield f"{where} > section: {what} from the centreline of a rod of {rod.length:g} m; are both in m?"
+
+
+def _doubts_of_path(robot: Robot, item: PathRod, where: str) -> Iterator[str]:
+    rod = robot.links[item.link].body
+    if isinstance(rod, Rod):
+        offset = offset_function(item.offset, f"{where}: offset")
+        far = max(float(np.linalg.norm(offset(s))) for s in np.linspace(item.start, item.stop, 5))
+        if far > REACH * rod.length and far > 10 * max(_reach(rod, s) for s in (0.0, 0.5, 1.0)):
+            ends = f"{far:g} m from the centreline of {item.link!r}, which is {rod.length:g} m long"
+            yield f"{where}: offset runs {ends}; did you mean {far / 1e3:g} m (given in mm)?"
+
+
+def _gives_all(rod: Rod) -> bool:
+    """Whether the section itself states what the material would."""
+    section = rod.section
+    return isinstance(section, SectionGeneral) and section.stiffness is not None and section.inertia is not None
+
+
+def _reach(rod: Rod, s: float) -> float:
+    """Largest distance of the section from the centreline [m]; 0 where only matrices are given."""
+    section = rod.section
+    return 0.0 if isinstance(section, SectionGeneral) and section.shape is None else Section.radius(section, s)
+
+
+class _Strains(NamedTuple):
+    """Of one rod in its g Gauss points: name; ξ₂, ξ₃, ξ₄ as (3 g, n) and of the reference (3 g); columns in q; s; the
+    reach of the section [m]."""
+
+    name: str
+    basis: np.ndarray
+    reference: np.ndarray
+    columns: slice
+    s: np.ndarray
+    reach: np.ndarray
+
+
+def inside_out(model: Model, q: np.ndarray) -> str:
+    """What (1) says of the first rod for which it holds in a configuration (nq,); empty where it holds nowhere."""
+    for rod, stretch, _ in _looks(model, q[None]):
+        point = stretch[0].argmin()
+        if stretch[0, point] <= 0.0:
+            return f"rod {rod.name!r} is turned inside out (stretch {stretch[0, point]:.3g} at s = {rod.s[point]:.3f})"
+    return ""
+
+
+def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:
+    """A PlausibilityWarning for each rod that is beyond what the model can mean in configurations q, shape (n, nq)."""
+    for rod, stretch, bend in _looks(model, q) if len(q) else ():
+        least, most = stretch.min(), stretch.max()
+        if least < STRETCH[0]:
+            value, what = (
+                stretch,
+                "turned inside out" if least <= 0.0 else f"squeezed to {100 * least:.2g} % of its length",
+            )
+        elif most > STRETCH[1]:
+            value, what = -stretch, f"drawn out to {most:.3g} times its length"
+        elif np.any(stretch <= bend):
+            value, what = stretch - bend, "bent so tightly that the inner side of its section is turned inside out"
+        else:
+            continue
+        row, point = np.unravel_index(value.argmin(), value.shape)
+        when = "" if t is None else f" at t = {t[row]:.4g} s"
+        text = f"rod {rod.name!r} is {what} at s = {rod.s[point]:.3f}{when}; {CAUSE}"
+        warnings.warn(text, PlausibilityWarning, stacklevel=3)
+
+
+def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, np.ndarray]]:
+    """λ and |κ| r of (2) in the Gauss points of each rod, (n, g) each."""
+    for rod in model.cached(("strains",), lambda: _strains(model)):
+        xi = (q[:, rod.columns] @ rod.basis.T + rod.reference).reshape(len(q), -1, 3)
+        yield rod, xi[:, :, 2], np.hypot(xi[:, :, 0], xi[:, :, 1]) * rod.reach
+
+
+def _strains(model: Model) -> list[_Strains]:
+    found = []
+    for name, rod in model.rods.items():
+        body = model.link_body[model.link_names.index(name)]
+        s = rod.node_s[rod.weight > 0.0]
+        basis = np.concatenate([rod.strain_basis(float(x))[1:4] for x in s])
+        reference = np.concatenate([rod.strain_reference(float(x))[1:4] for x in s])
+        start = rod.v_start + rod.q_shift
+        reach = np.array([_reach(body, float(x)) for x in s])
+        found.append(_Strains(name, basis, reference, slice(start, start + basis.shape[1]), s, reach))
+    return found
