@@ -98,7 +98,7 @@ def test_a_rod_turned_inside_out_is_no_equilibrium():
     with pytest.raises(ls.ConvergenceError, match=r"rod 'arm' is turned inside out \(stretch -0.2 at s = ") as caught:
         ls.solve_statics(model)
     assert caught.value.partial.q.shape == (model.nq,)
-    with pytest.raises(ls.ConvergenceError, match="instance 0 of 2: robot 'r': .* rod 'arm'"):
+    with pytest.raises(ls.ConvergenceError, match=r"instance 0 of 2: robot 'r': .* rod 'arm'"):
         ls.solve_statics(model, q0=np.zeros((2, model.nq)))
 
 

@@ -119,14 +119,14 @@ def inside_out(model: Model, q: np.ndarray) -> str:
 
 
 def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:
-    """A PlausibilityWarning for each rod that is beyond what the model can mean in configurations q, shape (n, nq)."""
+    """A PlausibilityWarning for each rod that is beyond what the model can mean in configurations q (n, nq): what is
+    worst, where, and when."""
     for rod, stretch, bend in _looks(model, q) if len(q) else ():
         least, most = stretch.min(), stretch.max()
-        if least < STRETCH[0]:
-            value, what = (
-                stretch,
-                "turned inside out" if least <= 0.0 else f"squeezed to {100 * least:.2g} % of its length",
-            )
+        if least <= 0.0:
+            value, what = stretch, "turned inside out"
+        elif least < STRETCH[0]:
+            value, what = stretch, f"squeezed to {100 * least:.2g} % of its length"
         elif most > STRETCH[1]:
             value, what = -stretch, f"drawn out to {most:.3g} times its length"
         elif np.any(stretch <= bend):
