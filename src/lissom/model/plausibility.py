@@ -7,7 +7,8 @@ outline reaches r from the centreline is turned inside out where
     λ <= 0            on the centreline itself, where the model means nothing any more                       (1)
     λ <= |κ| r        on the inner side of a bend                                                            (2)
 
-A stretch below 1/10 or above 10 is beyond what linear elasticity can mean as well.
+Robots of the literature pass (2) by a little where tendons pull hard, so that a warning waits for twice that. A stretch
+below 1/10 or above 10 is beyond what linear elasticity can mean as well.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ GRAVITY = 1e3  # [m/s²]
 THICKNESS = (1e-6, 2.0)  # reach of a section over the length of its rod
 REACH = 3.0  # of a tendon from the centreline, over the length of the rod
 STRETCH = (0.1, 10.0)
+BENT = 2.0  # |κ| r / λ
 CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 
@@ -129,8 +131,11 @@ def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> 
             value, what = stretch, f"squeezed to {100 * least:.2g} % of its length"
         elif most > STRETCH[1]:
             value, what = -stretch, f"drawn out to {most:.3g} times its length"
-        elif np.any(stretch <= bend):
-            value, what = stretch - bend, "bent so tightly that the inner side of its section is turned inside out"
+        elif np.any(BENT * stretch <= bend):
+            value, what = (
+                BENT * stretch - bend,
+                "bent so tightly that the inner side of its section is turned inside out",
+            )
         else:
             continue
         row, point = np.unravel_index(value.argmin(), value.shape)
