@@ -58,7 +58,7 @@ def continuation(order: int, loads: np.ndarray = LOADS) -> tuple[np.ndarray, np.
     model = beam(order)
     q, errors, found = model.neutral(), [], []
     for load in loads:
-        q = ls.solve_statics(model, q0=q, t=float(load)).q
+        q = ls.solve_statics(model, q0=q, t=float(load), stable=False).q
         tip = ls.frame_pose(model, q, "beam")[[0, 2], 3]
         errors.append(np.linalg.norm(tip - exact_shape(float(load), np.array([1.0]))[0]) / LENGTH)
         found.append(q)

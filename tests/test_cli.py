@@ -273,6 +273,7 @@ def test_statics_by_name_and_by_order_agree(small, tmp_path, capsys):
         assert main(["statics", str(small), *inputs, "--out", str(tmp_path / str(k))]) == 0
     text = capsys.readouterr().out
     assert "up = 1\nside = 0.3\n" in text and "tip of arm" in text
+    assert "\nstable, least stiffness " in text
     found = [np.load(tmp_path / str(k) / "equilibrium.npz") for k in (0, 1)]
     assert np.array_equal(found[0]["q"], found[1]["q"]) and found[0]["u"].tolist() == [1, 0.3]
     model, q = ls.load_robot(small).build(), found[0]["q"]

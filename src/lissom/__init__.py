@@ -19,6 +19,7 @@ _PUBLIC = {
         "PlausibilityWarning",
         "RedundancyWarning",
         "ShapeError",
+        "StabilityWarning",
         "StepWarning",
     ),
     "robot.robot": ("Link", "Robot"),

@@ -296,6 +296,8 @@ def _statics(arguments: argparse.Namespace) -> int:
     print(f"{model.name}: {model.nv} degrees of freedom, {found.iterations} iterations, residual {found.residual:.2e}")
     if found.v.any():
         print("relative to the steady motion that its prescribed joints have at t = 0")
+    kind = "stable" if found.is_stable else f"unstable, {found.unstable_count} motion(s) grow"
+    print(f"{kind}, least stiffness {found.least_stiffness:.3g} J")
     for name, value in zip(model.input_names, u):
         print(f"{name} = {value:g}")
     _say_tips(model, found.q, print)

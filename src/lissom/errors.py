@@ -47,6 +47,11 @@ class RedundancyWarning(UserWarning):
 
 
 @final
+class StabilityWarning(UserWarning):
+    """The equilibrium that was found is unstable, and no stable one lies within reach."""
+
+
+@final
 class StepWarning(UserWarning):
     """The steps of a simulation do not suit the motion: something was passed through, or another method is made for
     it."""

@@ -165,7 +165,7 @@ def test_flutter_of_a_bent_rod(by, growing):
     ).events
     assert (event.kind, event.count) == ("flutter", 2)
     model = loaded(basis, force=(0, 0, by * event.factor), frame="body")
-    s = np.linalg.eigvals(ls.linearize(model, ls.solve_statics(model, q0=event.q).q).A)
+    s = np.linalg.eigvals(ls.linearize(model, ls.solve_statics(model, q0=event.q, stable=False).q).A)
     assert np.sum(s.real > 1e-4) == growing
 
 

@@ -3,8 +3,9 @@
 At rest v = 0. In a steady motion prescribed joints, and those whose velocity is given, have a v and the shape has none;
 r is asked to vanish in the rows of the shape only. Where loads are raised from zero, inertia forces rise as they do.
 The step is accepted by the natural monotonicity test, which does not depend on the units of the rows: the simplified
-Newton step from the trial point must be shorter than the step that led there. Where Newton stalls, the loads, inputs
-and gravity are raised in steps from zero.
+Newton step from the trial point must be shorter than the step that led there. Where K is singular to rounding the
+shortest step is taken, so that nothing moves along what is neutral. Where Newton stalls, the loads, inputs and gravity
+are raised in steps from zero. Where the equilibrium is unstable, a damped descent looks for one that is not.
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
 
@@ -12,37 +13,29 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
-from lissom.dynamics.configuration import checked_configuration, groups, integrate, unit_quaternions
+from lissom.dynamics.configuration import checked_configuration, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constraints, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
-from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
-from lissom.statics.newton_kernel import (
-    CONVERGED,
-    FLOOR,
-    LEAST_FRACTION,
-    LONGEST_STEP,
-    NO_STEP,
-    NOT_FINITE,
-    SINGULAR,
-    TOO_MANY,
-    WOUND_UP,
-    newton_in_kernel,
-)
-from lissom.statics.tangent_stiffness import residual_jacobian
+from lissom.statics.descent import Descent
+from lissom.statics.newton_kernel import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP, newton_in_kernel
+from lissom.statics.newton_python import newton_in_python, static_residual
+from lissom.statics.verdict import growing, least_stiffness, surely_stable, warn_of_instability, what_hangs_loose
+
+_MOST_DESCENTS = 300  # steps
 
 _UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
 
@@ -64,7 +57,13 @@ class Equilibrium:
     Fields:
         q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
         loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
-        iterations: Newton steps (...). v: the velocity of the steady motion it is found in, zero at rest (..., nv).
+        iterations: Newton steps, and those of a descent (...).
+        v: the velocity of the steady motion it is found in, zero at rest (..., nv).
+        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...);
+            motions that nothing holds and nothing drives do not count, nor does what only a gyroscope holds up. False
+            of an iterate that is no equilibrium.
+        unstable_count: number of motions that grow (...).
+        model, t: what it is an equilibrium of, and at which time [s].
     """
 
     q: np.ndarray
@@ -73,22 +72,27 @@ class Equilibrium:
     residual: np.ndarray
     iterations: np.ndarray
     v: np.ndarray
+    is_stable: np.ndarray
+    unstable_count: np.ndarray
+    model: Model = field(repr=False, compare=False)
+    t: float = field(repr=False, compare=False)
 
+    @cached_property
+    def least_stiffness(self) -> np.ndarray:
+        """Least eigenvalue of the tangent stiffness on the motions that loops and prescribed motions allow, of its
+        symmetric part where loads are not conservative (...) [J].
 
-def static_residual(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
-) -> np.ndarray | None:
-    """ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and inertia forces scaled, zero in the rows of prescribed
-    coordinates, whose forces take what is left there; then the residuals of loops. None where a rod interval turns too
-    far."""
-    v = steady_velocity(model, factor)[None]
-    w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t, factor, force)
-    r = np.concatenate([w.host["tau"][0], w.host["gap"][0]])
-    if w.status[0] == 3 or not np.isfinite(r).all():
-        return None
-    w.raise_for_status()
-    r[model.motion_dof] = 0.0
-    return r
+        A motion of unit size turns, stretches or shears a rod by 1 from end to end, turns a joint by 1 rad, or moves
+        one by as much as it moves the robot when turned by 1 rad (`model.dof_scale`): the work it takes is half of
+        this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
+        infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
+        """
+        lead, n_motions = self.q.shape[:-1], self.model.n_motions - self.model.n_held
+        rows = (
+            np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
+        )
+        found = [least_stiffness(self.model, q, u, self.t, force) for q, u, force in zip(*rows)]
+        return np.array(found, dtype=np.float64).reshape(lead)
 
 
 def solve_statics(
@@ -97,6 +101,7 @@ def solve_statics(
     q0: Any = None,
     *,
     v: Any = None,
+    stable: bool = True,
     t: float = 0.0,
     tolerance: float = 1e-11,
     max_iterations: int = 100,
@@ -113,16 +118,20 @@ def solve_statics(
             them, spherical and free ones as a whole, and what keeps them going is not asked for. Zeros are rest. None:
             prescribed joints keep up the speed that their motions have at t; only where this would move loops is the
             robot at rest, with a warning.
+        stable: where that is unstable, look for the one that an overdamped robot comes to when it is let go at q0; a
+            StabilityWarning says if there is none in reach, and the unstable one is returned. False takes the nearest,
+            stable or not, without a warning.
         t: time at which the loads and prescribed motions are taken [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
         max_iterations: of each Newton solve.
     Returns:
-        Equilibrium.
+        Equilibrium, which says whether it is stable.
     Raises:
         ConvergenceError: no equilibrium was reached, even in load steps, or one that turns a rod inside out, which no
             rod does; carries the last iterate as an Equilibrium.
         ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
         or a v that changes the shape of a rod or opens a loop.
+    Accuracy: a curvature above −1e-11 of the largest, in units of what springs and rods hold, counts as neutral.
     Source: Mathew 2025 §3.
     """
     checks.number(tolerance, "tolerance", above=0.0)
@@ -142,7 +151,7 @@ def solve_statics(
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, max_iterations)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
-            found.append(_load_steps(model, begin, row, t, tolerance, max_iterations, end) if end.remedy else end)
+            found.append(_reached(model, begin, row, t, tolerance, max_iterations, end, stable))
             _refuse_inside_out(model, found[-1], row, t)
         except ConvergenceError as error:
             if lead:
@@ -158,6 +167,9 @@ def solve_statics(
     driven = model.motion_dof[: model.n_motions - model.n_held]
     multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
     left[:, model.motion_dof] = 0.0
+    counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, rows[1])], dtype=int)
+    if stable and counts.any():
+        warn_of_instability(model, q, rows[1], t, force, counts)
     return Equilibrium(
         q.reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
@@ -165,6 +177,10 @@ def solve_statics(
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
         rate.reshape(*lead, model.nv),
+        (counts == 0).reshape(lead),
+        counts.reshape(lead),
+        model,
+        t,
     )
 
 
@@ -191,19 +207,29 @@ def _moving(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
 @final
 @dataclass
 class _Iterate:
-    """Where a Newton solve ended, with the forces of loops; and what to do about it, empty where it converged."""
+    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; and how many
+    motions grow, where that is known."""
 
     q: np.ndarray
     force: np.ndarray
     iterations: int
     remedy: str
+    growing: int | None = None
+
+    def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
+        """How many motions grow about it under the full load."""
+        if self.growing is None:
+            self.growing = len(growing(model, self.q, u, t, self.force))
+        return self.growing
 
     def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
         """The iterate as a result, with the residual it leaves."""
         r = static_residual(model, self.q, u, t, factor, self.force)
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
         forces = np.concatenate([np.zeros(model.n_motions - model.n_held), self.force])
-        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), steady_velocity(model, factor))
+        claims = np.array(False), np.array(0)
+        v = steady_velocity(model, factor)
+        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
 
 
 def _refuse_inside_out(model: Model, end: _Iterate, u: np.ndarray, t: float) -> None:
@@ -238,84 +264,56 @@ def _newton(
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu); sizes of steps are
     in dof_scale."""
     opened = np.zeros(model.n_rows) if opened is None else opened
+    found = []
     if len(q) and not model.calls_python:
-        ended = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit)
+        *ended, last = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit)
+        stands = surely_stable(model, *last) if factor == 1.0 else np.zeros(len(q), dtype=bool)
+        for row, push, count, why, stable, given in zip(*ended, stands, u):
+            if why in (SINGULAR, NO_STEP) or (why == CONVERGED and factor == 1.0 and not stable):
+                left = max(2, limit - count)  # what is neutral may also have ended the iteration too early
+                row, push, more, why = newton_in_python(model, row, push, given, t, factor, opened, tol, left)
+                count, stable = count + more, False
+            found.append((row, push, count, why, 0 if stable else None))
     else:
-        rows = [_newton_in_python(model, *row, t, factor, opened, tol, limit) for row in zip(q, force, u)]
-        ended = zip(*rows) if rows else ((), (), (), ())
-    return [_Iterate(unit_quaternions(model, end), force, int(count), _REMEDIES[why].format(limit=limit))
-            for end, force, count, why in zip(*ended)]  # fmt: skip
+        for row in zip(q, force, u):
+            found.append((*newton_in_python(model, *row, t, factor, opened, tol, limit), None))
+    return [_Iterate(unit_quaternions(model, end), push, int(count), _REMEDIES[why].format(limit=limit), stands)
+            for end, push, count, why, stands in found]  # fmt: skip
 
 
-def _newton_in_python(
-    model: Model,
-    q: np.ndarray,
-    force: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    factor: float,
-    opened: np.ndarray,
-    tol: float,
-    limit: int,
-) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """The same iteration as that of newton_kernel, for what calls Python: last iterate, forces of loops, iterations,
-    why it ended."""
-    r = static_residual(model, q, u, t, factor, force)
-    if r is None:
-        return q, force, 0, WOUND_UP
-    last = np.inf
-    for iteration in range(1, limit + 1):
-        step_to = _newton_map(model, q, u, t, factor, force, opened)
-        if isinstance(step_to, int):
-            return q, force, iteration, step_to
-        step, push = step_to(r)
-        length = _length(model, step)
-        if not np.isfinite(length):
-            return q, force, iteration, SINGULAR
-        if length <= tol or (length < FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
-            moved = integrate(model, q, step), force + push
-            better = static_residual(model, moved[0], u, t, factor, moved[1])
-            closer = better is not None and _length(model, step_to(better)[0]) <= length
-            return (*moved, iteration, CONVERGED) if closer else (q, force, iteration, CONVERGED)
-        last = length
-        fraction = min(1.0, LONGEST_STEP / length)
-        while True:
-            trial, pushed = integrate(model, q, fraction * step), force + fraction * push
-            r_trial = static_residual(model, trial, u, t, factor, pushed)
-            if r_trial is not None:
-                next_length = _length(model, step_to(r_trial)[0])
-                if next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR:
-                    break
-            fraction *= 0.5
-            if fraction < LEAST_FRACTION:
-                return q, force, iteration, NO_STEP
-        q, force, r = unit_quaternions(model, trial), pushed, r_trial
-    return q, force, limit, TOO_MANY
+def _reached(
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, end: _Iterate, stable: bool
+) -> _Iterate:
+    """Where a Newton solve ended, or what load steps or, if it is to be stable, a descent reaches instead."""
+    if end.remedy:
+        try:
+            end = _load_steps(model, start, u, t, tol, limit, end)
+        except ConvergenceError:
+            fallen = _settled(model, start, u, t, tol, limit, end) if stable else end
+            if fallen.remedy:
+                raise
+            return fallen
+    return _settled(model, start, u, t, tol, limit, end) if stable and end.unstable_count(model, u, t) else end
 
 
-def _length(model: Model, step: np.ndarray) -> float:
-    """Size of a step in q, in units of dof_scale."""
-    return float(np.max(np.abs(step) / model.dof_scale, initial=0.0))
-
-
-def _newton_map(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float, force: np.ndarray, opened: np.ndarray
-) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | int:
-    """What gives Newton's steps in q and in the forces of loops for a residual, or why there is none."""
-    K, A, A_q = residual_jacobian(model, q, u, t, factor, force)
-    if not (np.isfinite(K).all() and np.isfinite(A_q).all()):
-        return NOT_FINITE
-    nv, kept = model.nv, independent_rows(model, A)
-    matrix, sigma = bordered_matrix(model, K, A, A_q, kept)
-    lu, pivots, singular = dgetrf(matrix)
-
-    def step_to(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x = -dgetrs(lu, pivots, np.concatenate([r[:nv], sigma * (r[nv:] - opened)[kept]]))[0]
-        push = np.zeros(model.n_rows)
-        push[kept] = sigma * x[nv:]
-        return x[:nv], push
-
-    return SINGULAR if singular else step_to
+def _settled(
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, unstable: _Iterate
+) -> _Iterate:
+    """The stable equilibrium that a damped descent reaches from the start, or else from the unstable one; what was
+    found before if there is none."""
+    for q in (start,) if unstable.remedy else (start, unstable.q):
+        descent = Descent.start(model, q, u, t)
+        while descent is not None and descent.advance(_MOST_DESCENTS):
+            near = descent.here
+            (found,) = _newton(model, near.q[None], near.force[None], u[None], t, 1.0, tol, limit)
+            if found.remedy:
+                break
+            found.iterations += unstable.iterations + descent.steps
+            if found.unstable_count(model, u, t) == 0:
+                return found
+            if not descent.leave():
+                break
+    return unstable
 
 
 def _load_steps(
@@ -336,6 +334,10 @@ def _load_steps(
         return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
 
     here, reached, remedy = _raised(here, loaded_by)
+    if reached == 0.0 and direct.remedy == _REMEDIES[SINGULAR]:
+        raise ConvergenceError(
+            f"statics: {direct.remedy}{what_hangs_loose(model, closed)}", direct.equilibrium(model, u, t)
+        )
     if reached < 1.0:
         raise ConvergenceError(
             f"statics: stopped at {reached:.4g} of the load after {here.iterations} iterations: {remedy}; the "

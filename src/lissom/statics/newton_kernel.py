@@ -1,6 +1,7 @@
 """Newton's method for equilibria in one kernel, for robots whose forces need no Python.
 
-The matrix is made in one pass (newton_matrix with c₀ = c₁ = 0) and factored in the kernel.
+The matrix is made in one pass (newton_matrix with c₀ = c₁ = 0) and factored in the kernel. Where it is singular to
+rounding, as where a robot may turn about itself, the iteration ends, and the one in Python goes on by shortest steps.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -13,6 +14,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.bordered import LoopRows, ask_closed, shown
+from lissom.dynamics.column_tables import column_width
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
@@ -33,24 +35,30 @@ Rows = wp.array2d(dtype=wp.float64)
 LONGEST_STEP = 2.0  # of one iteration, in units of dof_scale
 FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
 LEAST_FRACTION = 1e-4
+ASTRAY = 1e-6  # stiffness along a step, over that of the coordinates themselves, below which rounding may lead it
 CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, NO_STEP, TOO_MANY = range(6)
 
 _LONGEST_STEP = wp.constant(wp.float64(LONGEST_STEP))
 _FLOOR = wp.constant(wp.float64(FLOOR))
 _LEAST_FRACTION = wp.constant(wp.float64(LEAST_FRACTION))
+_ASTRAY = wp.constant(wp.float64(ASTRAY))
 _CONVERGED, _WOUND_UP, _NOT_FINITE = wp.constant(CONVERGED), wp.constant(WOUND_UP), wp.constant(NOT_FINITE)
 _SINGULAR, _NO_STEP, _TOO_MANY = wp.constant(SINGULAR), wp.constant(NO_STEP), wp.constant(TOO_MANY)
 
 
 @wp.struct
 class EquilibriumRows:
-    """Iterate q, trial point, Newton step with the change of the forces of loops behind it, its tried part, and what
-    the residual needs, by instance, v being that of a steady motion; by how much the loops are meant to stay open."""
+    """Iterate q, trial point, Newton step with the change of the forces of loops behind it, its tried part, the last
+    tangent stiffness (nv rows), the residual that it met, and what the residual needs, by instance, v being that of a
+    steady motion; by how much the loops are meant to stay open; units of the coordinates, and how stiff springs and
+    rods hold each."""
 
     q: Rows
     trial: Rows
     step: Rows
     move: Rows
+    stiffness: Rows
+    met: Rows
     still: Rows
     v: Rows
     u: Rows
@@ -58,6 +66,7 @@ class EquilibriumRows:
     channel: Rows
     opened: wp.array(dtype=wp.float64)
     inverse_scale: wp.array(dtype=wp.float64)
+    sprung: wp.array(dtype=wp.float64)
 
 
 @wp.func
@@ -79,6 +88,33 @@ def force_at_trial(
     if s.status[i] != 0:
         bad = so3.ONE
     return bad
+
+
+@wp.func
+def is_led_astray(nv: int, width: int, i: int, x: EquilibriumRows) -> bool:
+    """Whether a step may go where K holds nothing but rounding: |r| is next to nothing beside |K| |step|, in units in
+    which what springs and rods hold is 1; other coordinates share the largest stiffness that is no spring's."""
+    loads = wp.float64(0.0)
+    for j in range(nv):
+        other = wp.abs(x.stiffness[i, j * width + j] - x.sprung[j])
+        loads = wp.max(loads, other / (x.inverse_scale[j] * x.inverse_scale[j]))
+    force = wp.float64(0.0)
+    moved = wp.float64(0.0)
+    for j in range(nv):
+        own = loads * x.inverse_scale[j] * x.inverse_scale[j]
+        if x.sprung[j] > so3.ZERO:
+            own = wp.max(x.sprung[j], wp.abs(x.stiffness[i, j * width + j]))
+        if own > so3.ZERO:
+            force = wp.max(force, wp.abs(x.met[i, j]) / wp.sqrt(own))
+            moved = wp.max(moved, wp.abs(x.step[i, j]) * wp.sqrt(own))
+    return force <= _ASTRAY * moved
+
+
+@wp.func
+def keep(n: int, i: int, here: Rows, there: Rows):
+    """Copy the first n numbers of row i."""
+    for j in range(n):
+        there[i, j] = here[i, j]
 
 
 @wp.func
@@ -104,14 +140,16 @@ def iterate_equilibrium(
     for iteration in range(limit):
         iterations[i] = iteration + 1
         n = make_newton_matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
+        keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
         hold_prescribed(t, n, b.loops.width, i, x.still, b.loops.matrix, b.loops.unknown)
+        keep(t.nv, i, b.loops.unknown, x.met)
         if lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) != 0:
             return _SINGULAR
         newton_step(t.nv, n, i, b.loops)
         for j in range(n):
             x.step[i, j] = -b.loops.unknown[i, j]
         length = largest(t.nv, i, x.inverse_scale, x.step)
-        if not (length < wp.float64(1e300)):
+        if not (length < wp.float64(1e300)) or (length > _FLOOR and is_led_astray(t.nv, b.x.width, i, x)):
             return _SINGULAR
         done = length <= tolerance or (length < _FLOOR and length > wp.float64(0.3) * last)
         last = length
@@ -189,13 +227,15 @@ def equilibrium_kernel(
 
 def _make(model: Model, batch: int) -> Workspace:
     sizes = {"q": model.nq, "trial": model.nq, "u": model.nu, "channel": len(model.channel_names)}
-    sizes |= {name: model.nv for name in ("move", "still", "v", "extra")} | {"step": model.nv + model.n_rows}
+    sizes |= {name: model.nv for name in ("move", "met", "still", "v", "extra")} | {"step": model.nv + model.n_rows}
+    sizes["stiffness"] = model.nv * column_width(model)
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
     x = EquilibriumRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
     x.opened = w.buffer("opened", (model.n_rows,))
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    x.sprung = wp.array(np.diag(model.stiffness).copy(), dtype=wp.float64, device=model.device)
     rest = [
         w.buffer("tolerance", (1,)),
         w.buffer("limit", (1,), wp.int32),
@@ -220,9 +260,10 @@ def newton_in_kernel(
     opened: np.ndarray,
     tolerance: float,
     limit: int,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Newton iterations of a batch, from q (n, nq) and forces of loops (n, n_rows) with inputs u (n, nu), to loops with
-    residuals `opened` (n_rows,): last iterates, forces of loops there, iterations, why each ended."""
+    residuals `opened` (n_rows,): last iterates, forces of loops there, iterations, why each ended; and, as views that
+    the next run overwrites, the last tangent stiffness (n, nv, nv) and rows A (n, n_rows, nv)."""
     w = workspace(model, "equilibrium", len(q), _make)
     w.host["q"][:], w.host["force"][:], w.host["u"][:] = q, force, factor * u
     w.host["v"][:] = steady_velocity(model, factor)
@@ -234,4 +275,6 @@ def newton_in_kernel(
     if (w.status == STATUS_CROWDED).any():
         raise crowded(model)
     q, force, iterations, ended = (w.host[name].copy() for name in ("q", "force", "iterations", "ended"))
-    return q, force, iterations, ended
+    K, A = (w.host[name].reshape(len(q), rows, column_width(model))[..., : model.nv]
+            for name, rows in (("stiffness", model.nv), ("A", model.n_rows)))  # fmt: skip
+    return q, force, iterations, ended, (K, A)

@@ -34,15 +34,17 @@ _NOTHING = 1e-13
 _SHIFT = 100.0  # c over the slowest frequency: slow μ are then told to 1e-10, those 1e7 times as fast to 1e-4
 
 
-def growing_exponents(K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray) -> np.ndarray:
+def growing_exponents(
+    K: np.ndarray, D: np.ndarray, M: np.ndarray, elastic: np.ndarray, rounding: float = _NEUTRAL
+) -> np.ndarray:
     """The s of (1) that grow, complex; for symmetric K the roots of its negative eigenvalues with the sign changed, in
-    units of `elastic`, the part of K (n, n) that springs and rods have at rest."""
-    units = _own_units(K, elastic)
+    units of `elastic`, the part of K (n, n) that springs and rods have at rest. What is above −`rounding` of the
+    largest is zero: a buckled round rod turns about its axis for nothing."""
+    units = own_units(K, elastic)
     K, D, M = (X * units * units[:, None] for X in (K, D, M))
-    if _is_symmetric(K):
+    if is_symmetric(K):
         curvature = np.linalg.eigvalsh(0.5 * (K + K.T))
-        floor = -_NEUTRAL * np.abs(curvature).max(initial=0.0)  # a buckled round rod turns about its axis for nothing
-        return np.sqrt(-curvature[curvature < floor]).astype(complex)
+        return np.sqrt(-curvature[curvature < -rounding * np.abs(curvature).max(initial=0.0)]).astype(complex)
     try:
         L = cholesky(0.5 * (M + M.T), lower=True)
     except np.linalg.LinAlgError:
@@ -60,11 +62,15 @@ def is_flutter(growing: np.ndarray) -> bool:
     return abs(slowest.imag) > abs(slowest.real)
 
 
-def _own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
-    """Units in which sprung coordinates have a stiffness of about 1; those without a spring share that of the loads,
-    since what is left in their own rows may be rounding."""
-    own, loads = np.diag(elastic), np.abs(K - elastic).max(initial=0.0)
-    return 1.0 / np.sqrt(np.where(own > 0.0, np.maximum(own, np.abs(np.diag(K))), loads if loads > 0.0 else 1.0))
+def own_units(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
+    """Units (..., n) in which sprung coordinates of K (..., n, n) have a stiffness of about 1; those without a spring
+    share that of the loads, since what is left in their own rows may be rounding."""
+    own, diagonal = (np.diagonal(X, axis1=-2, axis2=-1) for X in (elastic, K))
+    size = np.maximum(own, np.abs(diagonal))
+    if not (own > 0.0).all():
+        loads = np.abs(K - elastic).max(axis=(-2, -1), initial=0.0)[..., None]
+        size = np.where(own > 0.0, size, np.where(loads > 0.0, loads, 1.0))
+    return 1.0 / np.sqrt(size)
 
 
 def _undamped(K: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
@@ -102,7 +108,9 @@ def _from_inverse(inverse: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return 1.0 / nu, noise / np.abs(nu) ** 2
 
 
-def _is_symmetric(K: np.ndarray) -> bool:
-    """Whether K equals Kᵀ to rounding, entry by entry in units of the diagonal."""
-    size = np.sqrt(np.abs(np.diag(K)))
-    return bool((np.abs(K - K.T) <= 1e-9 * np.outer(size, size) + 1e-12 * np.abs(K).max(initial=0.0)).all())
+def is_symmetric(K: np.ndarray) -> np.ndarray:
+    """Whether K (..., n, n) equals Kᵀ to rounding, entry by entry in units of the diagonal; shape (...)."""
+    size = np.sqrt(np.abs(np.diagonal(K, axis1=-2, axis2=-1)))
+    slack = 1e-12 * np.abs(K).max(axis=(-2, -1), initial=0.0)[..., None, None]
+    across = np.abs(K - np.swapaxes(K, -1, -2))
+    return (across <= 1e-9 * size[..., :, None] * size[..., None, :] + slack).all(axis=(-2, -1))

@@ -25,8 +25,8 @@ from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.independent_rows import allowed_motions, bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.model.model import Model
-from lissom.statics.equilibrium import static_residual
 from lissom.statics.nearly_singular import solved
+from lissom.statics.newton_python import static_residual
 from lissom.statics.stability import growing_exponents
 from lissom.statics.tangent_stiffness import residual_jacobian
 

@@ -1,0 +1,190 @@
+"""Towards a stable equilibrium by a damped descent, as an overdamped robot let go would move.
+
+    W dq/dτ = −r(q) + Aᵀ λ,   A dq/dτ = 0                                                                 (1)
+    (W/h + K) y = −r  on the allowed motions,  δq = N y, then back onto the loops                          (2)
+
+is (1) by the implicit Euler method with one Newton step each, h growing as the way becomes straight: for h = ∞ it is
+Newton's method. W is the stiffness that springs and rods have at rest, so that soft and stiff coordinates settle at one
+pace; coordinates without a spring share that of the loads. A step counts if W/h + K is positive definite and the
+forces do work along it,
+
+    ½ (r(q) + r(q⁺)) · δq < 0                                                                             (3)
+
+so for conservative loads the potential falls from step to step, and what it ends at is no saddle unless it starts at
+one: from there it leaves along the motion that grows fastest.
+Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transient continuation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve, eigh
+
+from lissom.dynamics.assembly import onto_loops
+from lissom.dynamics.configuration import difference, integrate
+from lissom.dynamics.constraints import run_constraints
+from lissom.dynamics.forward_dynamics import run_residual
+from lissom.dynamics.independent_rows import allowed_motions, independent_rows
+from lissom.dynamics.inverse_dynamics_derivatives import row_results
+from lissom.dynamics.steady_motion import steady_velocity
+from lissom.errors import ConvergenceError
+from lissom.model.model import Model
+from lissom.statics.stability import is_symmetric
+from lissom.statics.tangent_stiffness import residual_jacobian
+
+_LONGEST = 0.7  # of one step, in units of dof_scale
+_NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
+_ASIDE = 0.02  # length of the step that leaves a saddle
+_LEAST_PACE = 1e-12
+_NOTHING = 1e-9
+
+
+@final
+@dataclass(frozen=True)
+class Slope:
+    """What the descent sees at q: the residual r without forces of loops, those forces, the allowed motions N (nv, n),
+    and K and W on them."""
+
+    q: np.ndarray
+    r: np.ndarray
+    force: np.ndarray
+    N: np.ndarray
+    K: np.ndarray
+    W: np.ndarray
+
+    @property
+    def along(self) -> np.ndarray:
+        """r on the allowed motions."""
+        return self.N.T @ self.r
+
+
+@final
+@dataclass
+class Descent:
+    """A descent of one robot under fixed u and t, where it is and how many steps it took."""
+
+    model: Model
+    u: np.ndarray
+    t: float
+    here: Slope
+    steps: int = 0
+    pace: float = 0.1  # h of (2)
+
+    @classmethod
+    def start(cls, model: Model, q: np.ndarray, u: np.ndarray, t: float) -> Descent | None:
+        """A descent from q (nq,), loops closed; None where the robot cannot be evaluated."""
+        r = _load_force(model, q, u, t)
+        slope = None if r is None else _slope(model, q, u, t, r)
+        return None if slope is None else cls(model, u, t, slope)
+
+    def advance(self, limit: int) -> bool:
+        """Descend until Newton's method may take over, K being positive definite, or nothing falls any more; whether
+        the first."""
+        while self.steps < limit:
+            self.steps += 1
+            y = _solved(self.here.K, 1.0 / _NOTHING, self.here)
+            if y is not None and self._length(self.here.N @ y) <= _NEAR:
+                return True
+            if self._descend():
+                continue
+            if self._length(self.here.N @ np.linalg.solve(self.here.W, self.here.along)) > _NEAR:
+                return False
+            if not self.leave():
+                return True
+        return False
+
+    def leave(self) -> bool:
+        """Step aside along the motion that grows fastest, downhill; whether there is one."""
+        K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
+        size, shape = eigh(K, W)
+        if not len(size) or size[0] >= -_NOTHING:
+            return False
+        x = self.here.N @ shape[:, 0]
+        falls = -float(x @ self.here.r)
+        largest = x[np.abs(x / self.model.dof_scale).argmax()]
+        scale = np.linalg.norm(self.here.r * self.model.dof_scale) * np.linalg.norm(x / self.model.dof_scale)
+        x *= np.sign(falls if abs(falls) > _NOTHING * scale else largest) * _ASIDE / self._length(x)
+        self.pace = 0.5 / float(-size[0])
+        return self._moved(x)
+
+    def _descend(self) -> bool:
+        """One step by (2) with the longest h that falls by (3); whether there is any."""
+        while self.pace > _LEAST_PACE:
+            y = _solved(self.here.K, self.pace, self.here)
+            x = None if y is None else self.here.N @ y
+            if x is not None and self._length(x) < _NEAR**2:
+                return False
+            if x is not None and self._length(x) <= _LONGEST and self._moved(x):
+                self.pace *= 3.0
+                return True
+            self.pace *= 0.25
+        return False
+
+    def _length(self, x: np.ndarray) -> float:
+        return float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0))
+
+    def _moved(self, x: np.ndarray) -> bool:
+        """Move by x and back onto the loops, if that falls by (3); whether it does."""
+        model, q = self.model, integrate(self.model, self.here.q, x)
+        if model.n_rows:
+            try:
+                q = onto_loops(model, q[None], np.zeros((1, model.nv)))[0][0]
+            except (ConvergenceError, np.linalg.LinAlgError):
+                return False
+        r = _load_force(model, q, self.u, self.t)
+        if r is None or (self.here.r + r) @ difference(model, self.here.q, q) >= 0.0:
+            return False
+        slope = _slope(model, q, self.u, self.t, r)
+        if slope is None:
+            return False
+        self.here = slope
+        return True
+
+
+def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray | None:
+    """ID(q, v, 0) − B(q) u, zero for prescribed coordinates; None where a rod interval turns too far."""
+    v = steady_velocity(model)[None]
+    w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t)
+    r = w.host["tau"][0].copy()
+    if w.status[0] == 3 or not np.isfinite(r).all():
+        return None
+    w.raise_for_status()
+    r[model.motion_dof] = 0.0
+    return r
+
+
+def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:
+    """The slope at q, with the forces of loops that leave least of r, in units of W."""
+    A, force = np.zeros((0, model.nv)), np.zeros(model.n_rows)
+    if model.n_rows:
+        A = row_results(model, run_constraints(model, q)[0], "A")
+    kept = independent_rows(model, A)
+    N, S = allowed_motions(model, A, kept), model.dof_scale
+    if len(kept):
+        rows = A[kept] * S
+        rows[:, model.motion_dof] = 0.0
+        force[kept] = np.linalg.lstsq(rows.T, S * r, rcond=None)[0]
+    K = residual_jacobian(model, q, u, t, 1.0, force)[0]
+    if not np.isfinite(K).all():
+        return None
+    own, loads = np.diag(model.stiffness), np.abs((K - model.stiffness) * S * S[:, None]).max(initial=0.0)
+    size = max(loads, float(np.abs(S * r).max(initial=0.0))) or 1.0
+    W = model.stiffness + np.diag(np.where(own > 0.0, _NOTHING * own, size / S**2))
+    return Slope(q, r, force, N, N.T @ K @ N, N.T @ W @ N)
+
+
+def _solved(K: np.ndarray, h: float, at: Slope) -> np.ndarray | None:
+    """−(W/h + K)⁻¹ r on the allowed motions; None where it is not positive definite, or r does no work along it."""
+    if not len(K):
+        return np.zeros(0)
+    matrix = at.W / h + K
+    try:
+        if is_symmetric(K):
+            return -cho_solve(cho_factor(0.5 * (matrix + matrix.T)), at.along)
+        y = -np.linalg.solve(matrix, at.along)
+    except np.linalg.LinAlgError:
+        return None
+    return y if y @ at.along <= 0.0 else None
