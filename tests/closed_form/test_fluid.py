@@ -236,3 +236,28 @@ def test_work_of_drag_is_the_energy_lost():
     np.testing.assert_allclose(balance.work, 0.5 * mass * (speed**2 - u**2), rtol=1e-6, atol=1e-9)
     assert balance.residual < 1e-7
     assert balance.work[-1] < -0.9 * balance.kinetic[0]
+
+
+@pytest.mark.parametrize("speed", [1.0, -2.5])
+@pytest.mark.parametrize("angle", [np.pi / 6, -0.2])
+def test_munks_moment_in_a_steady_current(angle, speed):
+    """Purpose: a body held at α across a stream U is turned by ½ (m₂ − m₁) U² sin 2α, its added masses being Lamb's of a
+    spheroid six times as long as wide (§114: coefficients 0.0452 and 0.9171), in a current as when it moves itself."""
+    e = np.sqrt(1.0 - 1.0 / 36.0)
+    log = np.log((1.0 + e) / (1.0 - e))
+    alpha = 2.0 * (1.0 - e * e) / e**3 * (0.5 * log - e), 1.0 / e**2 - (1.0 - e * e) / (2.0 * e**3) * log
+    k = [a / (2.0 - a) for a in alpha]
+    np.testing.assert_allclose(k, (0.0452, 0.9171), atol=5e-5)
+    length, radius = 0.6, 0.05
+    body = ls.RigidBody.cylinder(length, radius, density=RHO)
+    expected = 0.5 * (k[1] - k[0]) * RHO * pi * radius**2 * length * speed**2 * np.sin(2.0 * angle)
+    robot = ls.Robot("hull")
+    robot.add_link("hull", body, ls.JointRevolute((0, 0, 1)))
+    robot.set_fluid(RHO, current=(speed, 0, 0), default=IDEAL)
+    assert -ls.inverse_dynamics(robot.build(), [angle], [0.0], [0.0])[0] == pytest.approx(expected, rel=1e-10)
+    towed = ls.Robot("towed", gravity=(0, 0, 0))
+    towed.add_link("carriage", joint=ls.JointPrismatic((1, 0, 0)))
+    towed.add_link("hull", body, ls.JointRevolute((0, 0, 1)), parent="carriage")
+    towed.set_fluid(RHO, default=IDEAL)
+    force = -ls.inverse_dynamics(towed.build(), [0.0, angle], [-speed, 0.0], [0.0, 0.0])
+    np.testing.assert_allclose(force, [0.0, expected], rtol=1e-10, atol=1e-12)

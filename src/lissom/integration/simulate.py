@@ -71,7 +71,8 @@ def simulate(
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
             The implicit schemes look at q alone; with steps of dt they bound what an iteration leaves of each, which
             is kept below the error of the step besides.
-        t_eval: rising times in [0, duration] to return, shape (n,); None returns every step of the method.
+        t_eval: rising times in [0, duration], shape (n,), and no others are returned; None returns the start and every
+            step of the method.
         controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
             called at every evaluation, or every `period` seconds and held in between.
         project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
@@ -91,7 +92,8 @@ def simulate(
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method = _chosen(method)
-    times = _times(t_eval, float(duration))
+    wanted = _times(t_eval, float(duration))
+    times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     drives = _constant_inputs(model, u)
     lead = leading(q0=start, v0=speed, **({} if drives is None else {"u": drives}))
     if lead and times is None:
@@ -108,12 +110,12 @@ def simulate(
         x0 = np.concatenate([*consistent_start(model, *on_motion(model, 0.0, q, v)), law.carried])
         with _progress_bar(progress, float(duration)) as advance:
             points = run(model, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
-            motions.append(_collect(model, f, points, method, advance))
+            motions.append(_collect(model, f, points, method, advance, 0 if times is wanted else 1))
     for motion in motions:
         warn_of_pushing(model, motion.u)
         warn_of_shapes(model, motion.q, motion.t)
     nz = len(controller.start) if isinstance(controller, Controller) else 0
-    return motions[0] if not lead else _stacked(model, method, motions, lead, times, nz)
+    return motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz)
 
 
 def _chosen(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
@@ -133,7 +135,7 @@ def _check_numbers(**values: Any) -> None:
 
 
 def _times(t_eval: Any, duration: float) -> np.ndarray | None:
-    """The wanted times with 0 in front, checked."""
+    """The wanted times, checked."""
     if t_eval is None:
         return None
     try:
@@ -145,14 +147,16 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
     inside = np.isfinite(times).all() and times[0] >= 0.0 and times[-1] <= duration * (1 + 1e-12)
     if not inside or np.any(np.diff(times) <= 0):
         raise ShapeError(f"t_eval: must rise strictly within [0, {duration:g}], got {t_eval!r}")
-    times = np.minimum(times, duration)
-    return times if times[0] == 0.0 else np.concatenate([[0.0], times])
+    return np.minimum(times, duration)
 
 
-def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any) -> Trajectory:
+def _collect(
+    model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any, unasked: int
+) -> Trajectory:
     """Run the method to its end, or to its failure, which then carries what there is.
 
-    A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis.
+    A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis. The
+    first `unasked` of them, which are the start or nothing, are left out.
     """
     t, x, u, steps = [], [], [], 0
     began = time.perf_counter()
@@ -171,7 +175,7 @@ def _collect(model: Model, f: StateDerivative, points: Iterator[Any], method: st
         forces = _multipliers(model, times, q, v, a, inputs, force)
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        return Trajectory(times, q, v, a, inputs, forces, z, cost)
+        return Trajectory(*(rows[unasked:] for rows in (times, q, v, a, inputs, forces, z)), cost)
 
     try:
         for time_now, state, inputs, taken in points:
