@@ -47,14 +47,33 @@ def test_forces_at_their_points_are_what_contact_does(base):
 
 
 def test_nothing_touches():
-    """A robot without contacts, and one away from everything, have no pairs; a batch is refused."""
+    """A robot without contacts, and one away from everything, have no pairs, one by one or in batches."""
     free = hybrid().build()
     assert ls.contact_forces(free, free.neutral()).link == ()
     model = heap().build()
     apart = ls.contact_forces(model, model.neutral())
     assert apart.force.shape == (0, 3)
-    with pytest.raises(ls.ShapeError, match="one state"):
-        ls.contact_forces(model, np.tile(model.neutral(), (2, 1)))
+    for still in (free, model):
+        both = ls.contact_forces(still, np.tile(still.neutral(), (2, 1)))
+        assert [found.force.shape for found in both] == [(0, 3), (0, 3)]
+        assert ls.contact_forces(still, np.zeros((0, still.nq))) == ()
+
+
+def test_pairs_of_many_states():
+    """Leading axes of q and v, such as those of a trajectory, give tuples of what each state alone gives."""
+    model = grasped("fixed")
+    states = [state(model, seed)[:2] for seed in range(70)]  # more than go through at once
+    q, v = (np.array(x) for x in zip(*states))
+    many = ls.contact_forces(model, q, v)
+    assert len(many) == 70 and len({found.link for found in many}) > 1
+    grid = ls.contact_forces(model, q[:6].reshape(3, 2, -1), v[:6].reshape(3, 2, -1))
+    assert grid[2][1].contact == many[5].contact
+    for k in (0, 5, 63, 64, 69):
+        one = ls.contact_forces(model, *states[k])
+        assert (one.contact, one.link, one.other) == (many[k].contact, many[k].link, many[k].other)
+        np.testing.assert_allclose(many[k].force, one.force, rtol=1e-9, atol=1e-12)
+    at_rest = ls.contact_forces(model, q[:2])
+    np.testing.assert_allclose(at_rest[1].force, ls.contact_forces(model, q[1]).force, rtol=1e-9, atol=1e-12)
 
 
 def heap(**options):

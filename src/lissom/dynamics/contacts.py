@@ -16,9 +16,8 @@ from lissom.dynamics import sweeps
 from lissom.dynamics.base_frames import origin_between, place_bases
 from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, touch_of
-from lissom.dynamics.workspace import Workspace, filled, workspace
+from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
 from lissom.environment.contact_force import contact_force
-from lissom.errors import ShapeError
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
@@ -50,6 +49,9 @@ class Contacts:
     point: np.ndarray
     normal: np.ndarray
     force: np.ndarray
+
+
+_NONE = Contacts((), (), np.zeros(0), (), np.zeros(0), np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
 
 
 @wp.func
@@ -124,28 +126,37 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     return w.host["gap"][0]
 
 
-def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
-    """The pairs that touch, with their forces.
+def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
+    """The pairs that touch, with their forces, of one state or of many.
 
     Args:
-        q: configuration, shape (nq,) [rad, m, or strain units]. v: velocity, shape (nv,); None is rest.
+        q: configuration, shape (..., nq) [rad, m, or strain units]. v: velocity, shape (..., nv); None is rest.
     Returns:
-        Contacts.
+        Contacts; with leading axes, such as those of a trajectory, a tuple of them for each (of tuples, for several
+        axes), as the number of pairs differs from state to state: `contact_forces(model, motion.q, motion.v)[k]`.
     Raises:
-        ShapeError: the argument, the expected and the received shape; more pairs are near than there is room for.
+        ShapeError: the argument, the expected and the received shape, or what is not finite.
+        ModelError: more pairs are near than there is room for.
     Accuracy: that of forward_kinematics times the stiffness of the contact.
     Source: Mathew 2025 (57), (58).
     """
+    rows = {"q": stack("q", q, model.nq), "v": stack("v", np.zeros(model.nv) if v is None else v, model.nv)}
+    lead = leading(**rows)
+    count = batch_of(lead)
+    flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for name, x in rows.items()}
+    found = [_NONE] * count
+    for part in parts(count) if len(model.surroundings.pair) else ():
+        w, _ = filled(model, "contacts", _make, **{name: x[part] for name, x in flat.items()})
+        w.host["with_forces"][0] = 1
+        w.run()
+        w.raise_for_status()
+        found[part] = [_touching(model, row) for row in w.host["touching"].reshape(len(w.status), -1, _NUMBERS)]
+    return _nested(found, lead)
+
+
+def _touching(model: Model, rows: np.ndarray) -> Contacts:
+    """What the kernel left of one state, in rows of _NUMBERS."""
     world = model.surroundings
-    if len(world.pair) == 0:
-        return Contacts((), (), np.zeros(0), (), np.zeros(0), np.zeros(0), *(np.zeros((0, 3)) for _ in range(3)))
-    w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
-    if lead:
-        raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
-    w.host["with_forces"][0] = 1
-    w.run()
-    w.raise_for_status()
-    rows = w.host["touching"][0].reshape(-1, _NUMBERS)
     ended = np.flatnonzero(rows[:, 0] < 0.0)
     rows = rows[: ended[0] if len(ended) else len(rows)].copy()
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
@@ -160,3 +171,11 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Contacts:
         rows[:, 5:8],
         rows[:, 8:],
     )
+
+
+def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:
+    """One after another, as tuples along the leading axes."""
+    if not lead:
+        return found[0]
+    size = batch_of(lead[1:])
+    return tuple(_nested(found[k * size : (k + 1) * size], lead[1:]) for k in range(lead[0]))
