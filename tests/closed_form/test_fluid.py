@@ -242,7 +242,7 @@ def test_work_of_drag_is_the_energy_lost():
 @pytest.mark.parametrize("angle", [np.pi / 6, -0.2])
 def test_munks_moment_in_a_steady_current(angle, speed):
     """Purpose: a body held at α across a stream U is turned by ½ (m₂ − m₁) U² sin 2α, its added masses being Lamb's of a
-    spheroid six times as long as wide (§114: coefficients 0.0452 and 0.9171), in a current as when it moves itself."""
+    spheroid six times as long as wide (§114: 0.0452 and 0.9171), in a current as when it moves itself."""
     e = np.sqrt(1.0 - 1.0 / 36.0)
     log = np.log((1.0 + e) / (1.0 - e))
     alpha = 2.0 * (1.0 - e * e) / e**3 * (0.5 * log - e), 1.0 / e**2 - (1.0 - e * e) / (2.0 * e**3) * log
