@@ -241,7 +241,7 @@ def test_work_of_drag_is_the_energy_lost():
 @pytest.mark.parametrize("speed", [1.0, -2.5])
 @pytest.mark.parametrize("angle", [np.pi / 6, -0.2])
 def test_munks_moment_in_a_steady_current(angle, speed):
-    """Purpose: a body held at α across a stream U is turned by ½ (m₂ − m₁) U² sin 2α, its added masses being Lamb's of a
+    """Purpose: a body held at α across a stream U is turned by ½ (m₂ − m₁) U² sin 2α, its added masses those of a
     spheroid six times as long as wide (§114: 0.0452 and 0.9171), in a current as when it moves itself."""
     e = np.sqrt(1.0 - 1.0 / 36.0)
     log = np.log((1.0 + e) / (1.0 - e))
