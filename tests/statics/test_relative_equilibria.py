@@ -245,3 +245,17 @@ def test_a_motion_that_accelerates_is_taken_at_its_speed():
     np.testing.assert_allclose(ls.solve_statics(model, q0=[0, 0.3]).q, 0.0, atol=1e-12)
     found = ls.solve_statics(model, q0=[0, 0.8], t=0.9)
     np.testing.assert_allclose(found.q, [4.05, np.arccos(9.81 / SPEED**2 / ARM)], rtol=1e-12)
+
+
+@pytest.mark.parametrize("driven", [True, False], ids=["motion", "velocity"])
+def test_stability_is_that_of_the_motion(driven):
+    """The arm of a governor that hangs straight is stable at rest, not at speed, where its stiffness is
+    m g l − m l² Ω²; from next to it the lifted shape is found, which is stable."""
+    model, v = governor(driven=driven), None if driven else [SPEED, 0.0]
+    straight = ls.solve_statics(model, q0=[0.0, 0.0], v=v, stable=False)
+    assert straight.q[1] == 0.0 and not straight.is_stable and straight.unstable_count == 1
+    np.testing.assert_allclose(straight.least_stiffness, MASS * ARM * (9.81 - ARM * SPEED**2), rtol=1e-12)
+    lifted = ls.solve_statics(model, q0=[0.0, 0.01], v=v)
+    assert lifted.is_stable and abs(np.cos(lifted.q[1]) - 9.81 / SPEED**2 / ARM) < 1e-12
+    if driven:
+        assert ls.solve_statics(model, v=np.zeros(2)).is_stable
