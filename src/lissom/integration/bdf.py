@@ -39,9 +39,9 @@ _LEAST_STEP = 1e-14  # of the duration
 _MOST_PAST = 2000  # states to which a motion may go back
 _MOST_KNOWN = 10_000  # inputs of times that are remembered
 _ROOT = 2  # what CVODE's status says where it stops at a root
-PULL = 100.0  # rate at which loops are pulled closed at the start [1/s]
-_PULL_STEPS = 0.5  # and afterwards, times the longest step of late
-_LEAST_PULL, _MOST_PULL = 0.1, 1000.0
+PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
+_PULL_STEPS = 0.5  # its most times the longest step of late
+_LEAST_PULL = 0.1
 _LATE = 20  # steps
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -111,14 +111,14 @@ class StateDerivative:
         return np.array([self.inputs(t, row, row, row[:0]) for t, row in zip(times.tolist(), rows)])
 
     def ended(self, t: float) -> None:
-        """A step ended at t: loops are pulled closed at half the rate of the longest step of late, so that the pull
-        neither limits the step nor lets more of the step's error stay than two steps make."""
+        """A step ended at t: where the steps are long, loops are pulled closed at half the rate of the longest one of
+        late, so that the pull does not limit them, and takes away within two steps what one leaves open."""
         if not self.model.n_rows:
             return
         self.late.append(t)
         if len(self.late) > _LATE:
             h = max(float(np.diff(self.late).max()), 1e-300)
-            wanted = min(max(_PULL_STEPS / h, _LEAST_PULL), _MOST_PULL)
+            wanted = min(max(_PULL_STEPS / h, _LEAST_PULL), PULL)
             if not 0.5 < wanted / self.pull < 2.0:
                 self.pull = wanted
             self.late = self.late[-1:]
@@ -126,6 +126,8 @@ class StateDerivative:
     def first_met(self, lookout: Lookout, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
         """What `lookout` finds along states x (n, nq + nv + nz)."""
         model, end = self.model, self.model.nq + self.model.nv
+        if not len(model.surroundings.pair):
+            return None
         q, v = rows[:, : model.nq], rows[:, model.nq : end]
         if model.n_motions:
             q, v = (np.array(x) for x in zip(*(on_motion(model, t, *row) for t, *row in zip(times.tolist(), q, v))))
@@ -381,4 +383,4 @@ def _guarded(f: StateDerivative, t: float, steps: int, call: Callable[..., Any],
 def _failure(t: float, steps: int, why: str) -> ConvergenceError:
     return ConvergenceError(f"simulation by bdf stopped at t={t:.6g} s after {steps} steps: {why}; try a looser or "
                             "tighter rtol, smoother inputs, some damping, or more Gauss points; what vibrates without "
-                            "damping goes well by method=\"generalized_alpha\" with dt=")  # fmt: skip
+                            "damping goes well by method=\"generalized_alpha\" with a fixed dt")  # fmt: skip

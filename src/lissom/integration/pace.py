@@ -55,7 +55,7 @@ class Pace:
         """One more step, which ends at t in q; whether the run should stop there, for good or to change its order."""
         self.count += 1
         if self.count < self.middle:
-            return False
+            return self.count > self.most
         if self.count == self.middle:
             self.passed = t
             self.last, self.low, self.high, self.way = q.copy(), q.copy(), q.copy(), np.zeros(len(q))
@@ -79,35 +79,34 @@ class Pace:
     def _changes(self, t: float) -> bool:
         """Look at the last steps; whether the order changes."""
         rate = (self.look - self.middle) / max(t - self.passed, 1e-300)
-        total = self.count + rate * (self.duration - t)
-        if self.method == "bdf" and self.since is None and total > _TOO_MANY[self.method]:
-            self.tried, self.order, self.since, self.back = rate, 2, t, True
+        excess, worse = self._excess(t), False
+        if self.method == "bdf" and self.since is None and self._total(t, rate) > _TOO_MANY["bdf"]:
+            self.tried, self.before, self.order, self.since, self.back = rate, excess, 2, t, True
             self._look_at(self.count + _TRIAL)
             return True
         if self.tried is not None:
-            worse, self.tried = _FASTER * rate > self.tried, None
-            self._look_at(4 * self.count)
+            worse = _FASTER * rate > self.tried
             if worse:
-                self.order, self.since = 5, None
-                return True
-        else:
-            self._look_at(2 * self.count)
-        if total > _TOO_MANY[self.method] and not self.told:
-            self._hint(t, rate, total)
-        return False
+                rate, excess, self.order, self.since = self.tried, self.before, 5, None
+            self.tried = None
+        times, dt = excess
+        if self._total(t, rate) > _TOO_MANY[self.method] and times > _ABSURD and not self.told:
+            self.told = True
+            others = "" if self.method == "bdf" else 'method="bdf" or '
+            warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times what so "
+                          "smooth a motion needs: contacts, samples, or vibrations with little damping hold it up; "
+                          f'{others}method="generalized_alpha" with dt={dt:.0e} or longer may suit it better',
+                          StepWarning, stacklevel=2)  # fmt: skip
+        self._look_at((4 if worse else 2) * self.count)
+        return worse
 
-    def _hint(self, t: float, rate: float, total: float) -> None:
-        """Name another method, if the motion is not what needs the steps."""
+    def _total(self, t: float, rate: float) -> float:
+        """How many steps there will have been, if they go on at this rate."""
+        return self.count + rate * (self.duration - t)
+
+    def _excess(self, t: float) -> tuple[float, float]:
+        """How many times the last steps are more than the motion needs, and how long they might be."""
         span = self.high - self.low
         far = span > _FAR * self.scale * np.max(span / self.scale)
         needed = self.per_turn * max(1.0, float(np.max(self.way[far] / span[far], initial=0.0)))
-        steps = rate * (t - self.passed)
-        if steps < _ABSURD * needed:
-            return
-        self.told = True
-        dt = (t - self.passed) / needed
-        others = "" if self.method == "bdf" else 'method="bdf" or '
-        warnings.warn(f"{self.method} would take about {total:.2g} steps, {steps / needed:.0f} times what so smooth a "
-                      "motion needs: contacts, samples, or vibrations with little damping hold it up; "
-                      f'{others}method="generalized_alpha" with dt={dt:.0e} may suit it better', StepWarning,
-                      stacklevel=2)  # fmt: skip
+        return (self.look - self.middle) / needed, (t - self.passed) / needed
