@@ -88,6 +88,7 @@ _PUBLIC = {
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
+    "dynamics.spring_lengths": ("spring_lengths",),
     "dynamics.contacts": ("Contacts", "contact_forces"),
     "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
     "dynamics.momentum": ("center_of_mass", "momentum"),

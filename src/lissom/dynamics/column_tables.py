@@ -166,12 +166,12 @@ def _entries(rows: np.ndarray) -> np.ndarray:
 
 def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
-    of the nodes that straight tendon pieces and loops tie to them or contacts may."""
+    of the nodes that straight tendon pieces, springs and loops tie to them or contacts may."""
     path = _path_blocks(model, model.n_dynamic)
     reach = path.copy()
     world = model.surroundings
     touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    for a, b in [*model.segment_node, *model.loop_node, *np.unique(touching, axis=0)]:
+    for a, b in [*model.segment_node, *model.loop_node, *model.springs.node, *np.unique(touching, axis=0)]:
         for one, two in ((a, b), (b, a)):
             if one >= 0 and two >= 0:
                 reach[one] |= path[two]

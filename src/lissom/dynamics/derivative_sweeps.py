@@ -17,7 +17,7 @@ from lissom.dynamics.column_products import add_cross_product, add_local_block, 
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import loop_coupling
-from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.scratch import LOADS, Scratch
 from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
 from lissom.lie.types import mat3, mat6, vec6
@@ -213,16 +213,16 @@ def derivative_outward(
     a: Matrix,
     acc_base: vec6,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
 ):
     """Columns, path sums and 6x6 matrices of all nodes, from the motion left in s."""
     for k in range(t.n_dynamic):
         own_columns(t, s, b, i, k, q, v, a, acc_base)
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
-    if has_loads != 0:
+    if acting & LOADS != 0:
         load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, -se3.linear(acc_base), load, has_loads, b.H)
+    respond_to_surroundings(t, s, i, -se3.linear(acc_base), load, acting, b.H)
 
 
 @wp.func

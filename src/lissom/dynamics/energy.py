@@ -22,6 +22,7 @@ from lissom.dynamics import sweeps
 from lissom.dynamics.base_frames import origin_of, place_bases
 from lissom.dynamics.elasticity import elastic_energy
 from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.spring_lengths import spring_energy
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -39,7 +40,8 @@ class Energy:
     """Energies [J], each of the batch's shape (...).
 
     Fields:
-        kinetic; gravitational: zero where the mass is at the world's origin; elastic: rods and joint springs.
+        kinetic; gravitational: zero where the mass is at the world's origin; elastic: rods, joint springs and springs
+        between points.
     """
 
     kinetic: np.ndarray
@@ -110,4 +112,4 @@ def energy(model: Model, q: Any, v: Any) -> Energy:
     w.run()
     w.raise_for_status()
     kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)
-    return Energy(kinetic, gravitational, elastic)
+    return Energy(kinetic, gravitational, elastic + spring_energy(model, q) if len(model.springs) else elastic)

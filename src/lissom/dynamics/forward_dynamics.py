@@ -37,7 +37,7 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.dynamics.loops import add_loop_wrenches, loop_rates
 from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
 from lissom.dynamics.moves import put_configuration_rate
-from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.scratch import EVERYTHING, Scratch
 from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.errors import ModelError, ShapeError
 from lissom.lie import se3, so3
@@ -87,7 +87,7 @@ def residual_force(
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
     channel_forces(t, i, u, channel)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, 1)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING)
     add_channel_wrenches(t, s, i, channel, so3.ONE)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)

@@ -2,7 +2,7 @@
 
 These do nothing, so that a robot that touches nothing pays nothing. For a model with contacts, a fluid or forces of the
 user's own, `variants` puts the functions of the same names of dynamics.surroundings in their place, and the user's own
-for `force_of_user` and `current_of_user`.
+for `force_of_user`, `current_of_user` and `law_of_user`.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -19,8 +19,8 @@ from lissom.model.tables import Tables
 
 
 @wp.func
-def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
-    """Take what the surroundings do from the wrenches that the nodes need."""
+def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """Take what the surroundings do from the wrenches that the nodes need; `acting` is a sum of LOADS and SPRINGS."""
     ...
 
 
@@ -31,7 +31,7 @@ def respond_to_surroundings(
     i: int,
     gravity: vec3,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
     H: wp.array2d(dtype=mat6),
 ):
     """Add to H how these answer to the pose of their node; s.near.N and s.near.touch hold the rest."""
@@ -58,7 +58,7 @@ def change_by_surroundings(
     i: int,
     gravity: vec3,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
 ):
     """Add to the changes of the wrenches what the surroundings answer to those of the motion."""
     ...
@@ -74,3 +74,9 @@ def force_of_user(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time:
 def current_of_user(x: vec3, time: wp.float64) -> vec6:
     """Velocity and rate of the current at the point x of the world."""
     return vec6()
+
+
+@wp.func
+def law_of_user(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
+    """Tension of a spring with a law of the user's own."""
+    return wp.float64(0.0)

@@ -16,7 +16,7 @@ from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.hooks import add_surroundings
 from lissom.dynamics.loads import Times, put_loads
-from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.scratch import LOADS, Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -36,7 +36,7 @@ def recursive_newton_euler(
     a: wp.array2d(dtype=wp.float64),
     gravity: vec3,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
 ):
     """Outward half-passes: motion of the nodes and the wrench each of them needs; gravity as a₀ = −G."""
     place_bases(t, s, i, q)
@@ -44,9 +44,9 @@ def recursive_newton_euler(
     for k in range(t.n_dynamic):
         sweeps.outward_motion(t, s, i, k, q, v, a, acc_base)
         sweeps.newton_euler(t, s, i, k)
-    if has_loads != 0:
+    if acting & LOADS != 0:
         sweeps.apply_loads(t, s, i, load)
-    add_surroundings(t, s, i, gravity, load, has_loads)
+    add_surroundings(t, s, i, gravity, load, acting)
 
 
 @wp.func
@@ -98,7 +98,7 @@ def run_inverse_dynamics(
     if w.options != (gravity, elastic, loads):
         w.options = (gravity, elastic, loads)
         w.host["gravity"][0] = model.gravity if gravity else 0.0
-        w.host["terms"][:] = elastic, loads
+        w.host["terms"][:] = elastic, loads + 2 * elastic
     if loads:
         put_loads(model, w, t)
     w.run()
@@ -124,7 +124,7 @@ def inverse_dynamics(
         q: configuration, shape (..., nq) [rad, m, or strain units].
         v: velocity, shape (..., nv) [per second].
         a: acceleration, shape (..., nv) [per second squared].
-        gravity, elastic, loads: which terms count; elastic covers K, D and joint springs.
+        gravity, elastic, loads: which terms count; elastic covers K, D, joint springs and springs between points.
         t: time of the point loads [s].
     Returns:
         tau, shape (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].

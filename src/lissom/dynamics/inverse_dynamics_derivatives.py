@@ -136,7 +136,7 @@ def run_residual_derivatives(
     loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
-    w.host["terms"][:] = elastic, loads
+    w.host["terms"][:] = elastic, loads + 2 * elastic
     if loads:
         put_loads(model, w, t, factor)
     w.run()

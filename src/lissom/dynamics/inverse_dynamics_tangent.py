@@ -40,7 +40,7 @@ from lissom.dynamics.elasticity import elastic_rows, group_spring_stiffness
 from lissom.dynamics.hooks import change_by_surroundings
 from lissom.dynamics.inverse_dynamics import recursive_newton_euler
 from lissom.dynamics.loads import called_response, put_loads
-from lissom.dynamics.scratch import NodeChange, Scratch
+from lissom.dynamics.scratch import LOADS, NodeChange, Scratch
 from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ShapeError
 from lissom.lie import magnus, se3, so3
@@ -253,7 +253,7 @@ def inverse_dynamics_tangent_kernel(
     for k in range(t.n_dynamic):
         outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
         newton_euler_change(t, s, d, i, k)
-    if terms[1] != 0:
+    if terms[1] & LOADS != 0:
         change_loads(t, s, d, i, load[i])
     change_by_surroundings(t, s, d.node, i, gravity[0], load[i], terms[1])
     for j in range(t.nv):
@@ -323,7 +323,7 @@ def inverse_dynamics_tangent(
     given = {name: still if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
     w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
     w.host["gravity"][0] = model.gravity if gravity else 0.0
-    w.host["terms"][:] = elastic, loads
+    w.host["terms"][:] = elastic, loads + 2 * elastic
     if loads:
         put_loads(model, w, t)
     w.run()

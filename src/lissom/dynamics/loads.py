@@ -21,7 +21,7 @@ def load_rows(model: Model, t: float, factor: float = 1.0) -> np.ndarray:
     for k, wrench in enumerate(model.load_wrench):
         rows[k] = wrench(t)
     rows *= factor
-    if model.surroundings.exists:
+    if model.meets_anything:
         rows[-2:] = model.surroundings.rows(t)
     return rows
 

@@ -30,7 +30,7 @@ from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_
 from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
 from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import add_loop_stiffness, loop_coupling
-from lissom.dynamics.scratch import Scratch
+from lissom.dynamics.scratch import EVERYTHING, Scratch
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import mat3, mat6, vec3, vec6
@@ -159,7 +159,7 @@ def make_newton_matrix(
         sweeps.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, gravity, load, 1, b.H)
+    respond_to_surroundings(t, s, i, gravity, load, EVERYTHING, b.H)
     add_channel_stiffness(t, s, i, channel, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):

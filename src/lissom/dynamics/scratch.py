@@ -16,6 +16,10 @@ STATUS_OVERFLOW = wp.constant(4)
 STATUS_CROWDED = wp.constant(5)
 STATUS_SINGULAR = wp.constant(100)
 
+LOADS = wp.constant(1)  # what acts: loads and all else that the world does,
+SPRINGS = wp.constant(2)  # and springs between points
+EVERYTHING = wp.constant(3)
+
 
 @wp.struct
 class NodeState:

@@ -10,7 +10,8 @@ import warp as wp
 
 from lissom.dynamics import touching
 from lissom.dynamics.immersion import add_fluid, respond_to_fluid
-from lissom.dynamics.scratch import NodeChange, Scratch
+from lissom.dynamics.scratch import LOADS, SPRINGS, NodeChange, Scratch
+from lissom.dynamics.springs import add_springs, respond_to_springs
 from lissom.dynamics.touching import add_contacts, respond_to_contacts
 from lissom.dynamics.user_forces import add_forces_of_user, respond_to_user
 from lissom.lie.types import mat6, vec3, vec6
@@ -20,9 +21,12 @@ couple_touching = touching.couple_touching
 
 
 @wp.func
-def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
+def add_surroundings(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
     """See hooks."""
+    has_loads = acting & LOADS
     add_fluid(t, s, i, gravity, load, has_loads)
+    if acting & SPRINGS != 0:
+        add_springs(t, s, i)
     if has_loads != 0:
         if t.world.pair.shape[0] > 0:
             add_contacts(t, s, i)
@@ -36,18 +40,21 @@ def respond_to_surroundings(
     i: int,
     gravity: vec3,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
     H: wp.array2d(dtype=mat6),
 ):
     """See hooks; what the surroundings do must stand in s already."""
     for k in range(t.n_dynamic):
         s.near.N[i, k] = mat6()
     s.near.touching[i] = 0
+    has_loads = acting & LOADS
     respond_to_fluid(t, s, i, gravity, load, has_loads, H)
     if has_loads != 0:
         if t.world.pair.shape[0] > 0:
             respond_to_contacts(t, s, i, H)
         respond_to_user(t, s, i, load, H)
+    if acting & SPRINGS != 0:
+        respond_to_springs(t, s, i, H)
 
 
 @wp.func
@@ -64,12 +71,12 @@ def change_by_surroundings(
     i: int,
     gravity: vec3,
     load: wp.array(dtype=vec6),
-    has_loads: int,
+    acting: int,
 ):
     """See hooks."""
     for k in range(t.n_dynamic):
         s.near.H[i, k] = mat6()
-    respond_to_surroundings(t, s, i, gravity, load, has_loads, s.near.H)
+    respond_to_surroundings(t, s, i, gravity, load, acting, s.near.H)
     for k in range(t.n_dynamic):
         d[i, k].F = d[i, k].F + s.near.H[i, k] * d[i, k].x + s.near.N[i, k] * d[i, k].w
     for j in range(s.near.touching[i]):

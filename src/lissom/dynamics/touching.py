@@ -179,34 +179,42 @@ def add_contacts(t: Tables, s: Scratch, i: int):
                 s.node[i, x.b].F = s.node[i, x.b].F + W
 
 
+@wp.func
+def put_response(
+    s: Scratch, i: int, a: int, b: int, c: vec3, m: vec3, f: vec3, H_c: mat6, N_c: mat6, H: wp.array2d(dtype=mat6)
+):
+    """K and N of (1), (2) on the nodes a and b themselves, for the wrench (m; f) at c that a receives; what ties the
+    two is listed in s.near."""
+    N = at_origin(c, N_c)
+    K = at_origin(c, H_c)
+    bar = adbar_matrix(wrench_at_origin(c, m, f))
+    if b >= 0:
+        K -= N * ad_matrix(s.node[i, b].eta)
+        H[i, b] = H[i, b] + K - bar
+        s.near.N[i, b] = s.near.N[i, b] + N
+    if a >= 0:
+        H[i, a] = H[i, a] + K
+        s.near.N[i, a] = s.near.N[i, a] + N
+    if a >= 0 and b >= 0:
+        at = s.near.touching[i]
+        s.near.a[i, at] = a
+        s.near.b[i, at] = b
+        s.near.K[i, at] = K
+        s.near.D[i, at] = N
+        s.near.bar[i, at] = bar
+        s.near.touching[i] = at + 1
+
+
 @wp.func(inline=False)
 def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
-    """K and N of (1), (2) on the two nodes themselves; what ties them is listed in s.near."""
-    touching = wp.int32(0)
+    """How both nodes of each pair that touches answer."""
     for j in range(s.near.count[i]):
         x = touch_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
             f, m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
             D_c, D_u, D_spin = contact_derivatives(x.law, x.radius, x.depth, x.n, x.N, x.u, x.spin, f)
             H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin)
-            N = at_origin(x.c, N_c)
-            K = at_origin(x.c, H_c)
-            bar = adbar_matrix(wrench_at_origin(x.c, m, f))
-            if x.b >= 0:
-                K -= N * ad_matrix(s.node[i, x.b].eta)
-                H[i, x.b] = H[i, x.b] + K - bar
-                s.near.N[i, x.b] = s.near.N[i, x.b] + N
-            if x.a >= 0:
-                H[i, x.a] = H[i, x.a] + K
-                s.near.N[i, x.a] = s.near.N[i, x.a] + N
-            if x.a >= 0 and x.b >= 0:
-                s.near.a[i, touching] = x.a
-                s.near.b[i, touching] = x.b
-                s.near.K[i, touching] = K
-                s.near.D[i, touching] = N
-                s.near.bar[i, touching] = bar
-                touching += 1
-    s.near.touching[i] = touching
+            put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 
 
 @wp.func(inline=False)

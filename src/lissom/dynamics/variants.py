@@ -25,21 +25,23 @@ _made: dict[Any, Any] = {}
 
 def variant(kernel: Any, model: Model) -> Any:
     """The kernel that a model needs."""
-    world = model.surroundings
-    if not world.exists:
+    world, laws = model.surroundings, model.springs.compiled
+    if not model.meets_anything:
         return kernel
     own = world.current if is_compiled(world.current) else None
-    key = (kernel.key, kernel.module.name, world.compiled, own)
+    key = (kernel.key, kernel.module.name, world.compiled, own, laws)
     if key not in _made:
-        _made[key] = _kernel(kernel, _replacements(world.compiled, own))
+        _made[key] = _kernel(kernel, _replacements(world.compiled, own, laws))
     return _made[key]
 
 
-def _replacements(compiled: tuple[Any, ...], current: Any) -> dict[Any, Any]:
+def _replacements(compiled: tuple[Any, ...], current: Any, laws: tuple[Any, ...]) -> dict[Any, Any]:
     """What is put in place of each hook."""
     users = {}
     if compiled:
-        users[hooks.force_of_user] = _chosen(compiled)
+        users[hooks.force_of_user] = _chosen(compiled, _either_force)
+    if laws:
+        users[hooks.law_of_user] = _chosen(laws, _either_law)
     if current is not None:
         users[hooks.current_of_user] = current
     names = (
@@ -53,12 +55,12 @@ def _replacements(compiled: tuple[Any, ...], current: Any) -> dict[Any, Any]:
     return users | {getattr(hooks, name): _function(getattr(surroundings, name), made) for name in names}
 
 
-def _chosen(functions: tuple[Any, ...]) -> Any:
+def _chosen(functions: tuple[Any, ...], either: Any) -> Any:
     """One function that calls the one of a number."""
-    return reduce(_either, reversed(list(enumerate(functions))), None)
+    return reduce(either, reversed(list(enumerate(functions))), None)
 
 
-def _either(other: Any, numbered: tuple[int, Any]) -> Any:
+def _either_force(other: Any, numbered: tuple[int, Any]) -> Any:
     number, function = numbered
     if other is None:
 
@@ -74,6 +76,26 @@ def _either(other: Any, numbered: tuple[int, Any]) -> Any:
         if which == here:
             return function(R, p, eta, at, time)
         return other(which, R, p, eta, at, time)
+
+    return either
+
+
+def _either_law(other: Any, numbered: tuple[int, Any]) -> Any:
+    number, function = numbered
+    if other is None:
+
+        @wp.func(module="unique")
+        def last(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
+            return function(length, rate)
+
+        return last
+    here = wp.constant(wp.int32(number))
+
+    @wp.func(module="unique")
+    def either(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
+        if which == here:
+            return function(length, rate)
+        return other(which, length, rate)
 
     return either
 

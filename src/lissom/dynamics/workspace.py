@@ -204,8 +204,8 @@ def _scratch(model: Model, batch: int) -> Scratch:
     s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.base_position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    world, count = model.surroundings, batch if model.surroundings.exists else 0
-    sizes = dict.fromkeys(("pair", "a", "b", "K", "D", "bar"), world.capacity)
+    world, count = model.surroundings, batch if model.meets_anything else 0
+    sizes = {"pair": world.capacity} | dict.fromkeys(("a", "b", "K", "D", "bar"), world.capacity + len(model.springs))
     sizes |= {"seen": len(world.ball_node), "H": model.n_dynamic, "N": model.n_dynamic}
     near = Near()
     for name, size in sizes.items():

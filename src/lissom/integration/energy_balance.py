@@ -10,7 +10,7 @@ from scipy.integrate import cumulative_simpson
 
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.energy import energy
-from lissom.dynamics.inverse_dynamics import external_force
+from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
 from lissom.errors import ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
@@ -56,11 +56,23 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
         pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
         force = force + np.array(pushes)
     work = _integral(t, np.einsum("ti,ti->t", force, v))
-    dissipated = _integral(t, np.einsum("ti,ij,tj->t", v, model.damping, v))
+    dissipated = _integral(t, _damping_power(model, q, v))
     error = E.total - E.total[0] - work + dissipated
     exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
     residual = float(np.abs(error).max() / exchanged) if exchanged > 0.0 else 0.0
     return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual)
+
+
+def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Power that dampers take, of rods, of joints and of springs between points."""
+    power = np.einsum("ti,ij,tj->t", v, model.damping, v)
+    if not len(model.springs):
+        return power
+    still, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
+    forces = [
+        inverse_dynamics(model, q, w, still, elastic=on, **quiet) for w, on in ((v, True), (v, False), (still, True))
+    ]
+    return np.einsum("ti,ti->t", forces[0] - forces[1] - forces[2], v)
 
 
 def _integral(t: np.ndarray, power: np.ndarray) -> np.ndarray:

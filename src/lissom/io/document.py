@@ -37,6 +37,7 @@ def document(robot: Robot) -> dict[str, Any]:
     out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
     out["loops"] = [_loop(loop) for loop in robot.loops.values()]
     out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
+    out["springs"] = [_fields(spring, f"spring {name!r}") for name, spring in robot.springs.items()]
     out["contacts"] = [_fields(contact, f"contact {name!r}") for name, contact in robot.contacts.items()]
     if robot.fluid is not None:
         out["fluid"] = _fluid(robot.fluid)

@@ -27,6 +27,7 @@ _ENTITIES = {
     "loads": "load",
     "loops": "loop",
     "motions": "motion",
+    "springs": "spring",
     "contacts": "contact",
 }
 _SHOWN = 10  # errors listed for one file
@@ -118,6 +119,7 @@ def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
         joint=k.joint))  # fmt: skip
     each("motions", lambda k: robot.add_joint_motion(
         k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
+    each("springs", lambda k: robot.add_spring(**{field.name: getattr(k, field.name) for field in fields(k)}))
     each("contacts", lambda k: robot.add_contact(**{field.name: getattr(k, field.name) for field in fields(k)}))
     robot.fluid = content.fluid
     return robot

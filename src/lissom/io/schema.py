@@ -24,6 +24,7 @@ from lissom.robot import (
     motions,
     sections,
     shapes,
+    springs,
 )
 from lissom.robot.robot import Link, Robot
 
@@ -267,6 +268,11 @@ _contact_kinds |= {
 }
 _Contact = _class(contacts.Contact, _contact_kinds | {"radius": FunctionOfS, "per_interval": int}, typed=False)
 
+_End = _class(actuators.PathPoint, _point_kinds, typed=False)
+_spring_kinds: dict[str, Any] = dict.fromkeys(("stiffness", "damping", "rest", "preload"), float)
+_spring_kinds |= {"name": str, "a": str | _End, "b": str | _End, "slack": bool, "law": FunctionOfS}
+_Spring = _class(springs.Spring, _spring_kinds, typed=False)
+
 _feeling_kinds: dict[str, Any] = dict.fromkeys(("drag_normal", "drag_tangent", "lift", "added_mass", "volume"), float)
 _feeling_kinds |= {"tail": bool, "added_matrix": FunctionOfS, "drag_matrix": FunctionOfS}
 _Feeling: Any = _class(fluid.Hydrodynamics, _feeling_kinds, typed=False) | None
@@ -294,6 +300,7 @@ Document: Any = create_model(
     loads=(_list_of(_Load), []),
     loops=(_list_of(_Loop), []),
     motions=(_list_of(_Motion), []),
+    springs=(_list_of(_Spring), []),
     contacts=(_list_of(_Contact), []),
     fluid=(_Fluid, None),
 )

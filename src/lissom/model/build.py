@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -10,9 +11,10 @@ import numpy as np
 from lissom.model.actuation import actuation_tables
 from lissom.model.bases import base_arrays
 from lissom.model.model import Model
-from lissom.model.nodes import Node, RodTable, node_arrays, previous_point, rod_interval
+from lissom.model.nodes import Node, RodTable, distance, node_arrays, previous_point, rod_interval
 from lissom.model.plausibility import warn_of_units
 from lissom.model.quadrature import gauss_rule, interval_points, warn_inexact
+from lissom.model.springs import spring_tables
 from lissom.model.surroundings import SurroundingsBuilder, Wet, displaced
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody, Rod
@@ -56,6 +58,9 @@ class _Assembly:
         self.loads = [(load, node, G) for load, node, G in anchors if node >= 0]  # what holds the world moves nothing
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
         self.world = SurroundingsBuilder(robot, self.rods, self.anchor)
+        self.spring_ends = [
+            tuple(self.point(x.link, x.s, x.position) for x in spring.ends()) for spring in robot.springs.values()
+        ]
 
     def _number(self) -> None:
         """Number the coordinates: links in the order added, in each the joint's, then the body's."""
@@ -220,7 +225,7 @@ class _Assembly:
         actuation = actuation_tables(robot, self.rods, self.point, self.anchor, self.v_start)
         frames = {name: self._frame(frame) for name, frame in robot.frames.items()}
         pulled = [node for _, node, _ in self.loads] + [int(n) for n in actuation["segment_node"].ravel()]
-        pulled += [node for ends in (*self.ends, self.wet, self.tails) for node, _ in ends]
+        pulled += [node for ends in (*self.ends, *self.spring_ends, self.wet, self.tails) for node, _ in ends]
         pulled += self.world.pulled() + [int(n) for n in actuation["wrench_node"]]
         order, rank, dynamic = _order(self.nodes, pulled)
         nodes = [self.nodes[old] for old in order]
@@ -235,7 +240,8 @@ class _Assembly:
         parents = [robot.links[name].parent for name in self.names]
         loops = self._loops(rank)
         surroundings = self.world.tables(rank, self.wet, self.tails)
-        ties = [loops["loop_node"], actuation["segment_node"].reshape(-1, 2), surroundings.touching_nodes]
+        springs = spring_tables(robot, [tuple(map(moved, ends)) for ends in self.spring_ends], partial(distance, nodes))
+        ties = [loops["loop_node"], actuation["segment_node"], surroundings.touching_nodes, springs.node]
         return Model(
             name=robot.name,
             gravity=np.array(robot.gravity, dtype=np.float64),
@@ -268,6 +274,7 @@ class _Assembly:
             **self._motions(),
             **loops,
             surroundings=surroundings,
+            springs=springs,
             **actuation,
         )
 

@@ -9,6 +9,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.model.nodes import RodTable
+from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 
 _KEPT = 128
@@ -37,7 +38,7 @@ class Model:
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
         load_*: node, frame in the node (4, 4), whether in its axes, of point loads, then of users' Python forces;
         load_wrench: functions of t of the former.
-        surroundings: contacts, the fluid and users' forces.
+        surroundings: contacts, the fluid and users' forces. springs: those between two points.
         motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
         acceleration. The last n_held of them have no motion, but are held for a steady one; steady: velocity
         (nv,) of the motion about which equilibria are sought, None at rest.
@@ -110,6 +111,7 @@ class Model:
     load_wrench: tuple[Any, ...]
     load_varies: bool
     surroundings: Surroundings
+    springs: Springs
     motion_names: tuple[str, ...]
     motion_dof: np.ndarray
     motion_functions: tuple[Any, ...]
@@ -186,7 +188,12 @@ class Model:
     @property
     def n_load_rows(self) -> int:
         """Rows that kernels read: wrenches of point loads and of Python forces, then current and time."""
-        return len(self.load_node) + (2 if self.surroundings.exists else 0)
+        return len(self.load_node) + (2 if self.meets_anything else 0)
+
+    @property
+    def meets_anything(self) -> bool:
+        """Whether kernels must look at surroundings or at springs between points."""
+        return self.surroundings.exists or len(self.springs) > 0
 
     @property
     def calls_python(self) -> bool:
@@ -234,6 +241,6 @@ def _freeze(value: Any) -> None:
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
             _freeze(part)
-    elif isinstance(value, Surroundings):
+    elif isinstance(value, Surroundings | Springs):
         for item in fields(value):
             _freeze(getattr(value, item.name))

@@ -19,6 +19,7 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.robot.joints import MotionKind
 
 
@@ -107,6 +108,20 @@ def previous_point(rod: RodTable, s: float) -> tuple[tuple[int, np.ndarray], flo
     if k < 0:
         return rod.base, 0.0
     return (int(rod.node[k]), np.eye(4)), float(rod.node_s[k])
+
+
+def distance(nodes: list[Node], ends: tuple[tuple[int, np.ndarray], ...]) -> float:
+    """Distance in the neutral configuration between two points (node, position in it), -1 being the world [m]."""
+    places = []
+    for k, x in ends:
+        place, node = np.append(x, 1.0), k
+        while node >= 0:
+            here = nodes[node]
+            Omega = 0.5 * here.h * (here.xi1 + here.xi2) + here.kappa * (se3_ad(here.xi1) @ here.xi2)
+            place = here.G @ se3_exp(Omega) @ place
+            node = here.parent
+        places.append(place[:3])
+    return float(np.linalg.norm(places[1] - places[0]))
 
 
 def node_arrays(nodes: list[Node]) -> dict[str, np.ndarray]:

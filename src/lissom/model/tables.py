@@ -84,6 +84,20 @@ class World:
 
 
 @wp.struct
+class SpringRows:
+    """What kernels read of the springs; the names and meanings are those of Springs."""
+
+    node: wp.array2d(dtype=wp.int32)
+    position: wp.array2d(dtype=vec3)
+    law: wp.array2d(dtype=wp.float64)
+    kind: wp.array(dtype=wp.int32)
+    first: wp.array(dtype=wp.int32)
+    pieces: wp.array(dtype=wp.int32)
+    knot: wp.array(dtype=wp.float64)
+    coefficient: wp.array2d(dtype=wp.float64)
+
+
+@wp.struct
 class Tables:
     """What kernels read; the names and meanings are those of Model."""
 
@@ -92,6 +106,7 @@ class Tables:
     n_dynamic: wp.int32
     node: wp.array(dtype=NodeRow)
     world: World
+    springs: SpringRows
     base_position: wp.array(dtype=vec3)
     base_slide_start: wp.array(dtype=wp.int32)
     base_slide: wp.array(dtype=wp.int32)
@@ -165,7 +180,7 @@ def _make(model: Model) -> Tables:
         "loop_R": model.loop_placement[:, :, :3, :3],
         "loop_p": model.loop_placement[:, :, :3, 3],
     }
-    t.world = _world(model)
+    t.world, t.springs = _world(model), _springs(model)
     for name, variable in Tables.vars.items():
         if isinstance(variable.type, wp.array):
             value = special[name] if name in special else getattr(model, name)
@@ -182,6 +197,14 @@ def _world(model: Model) -> World:
             value = special[name] if name in special else getattr(x, name)
             setattr(world, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
     return world
+
+
+def _springs(model: Model) -> SpringRows:
+    rows = SpringRows()
+    for name, variable in SpringRows.vars.items():
+        value = getattr(model.springs, name)
+        setattr(rows, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
+    return rows
 
 
 def _node_rows(model: Model) -> np.ndarray:

@@ -18,7 +18,7 @@ from lissom.robot.actuators import (
     Tendon,
     WrenchInput,
 )
-from lissom.robot.bodies import Body, RigidBody, Rod
+from lissom.robot.bodies import Body
 from lissom.robot.contacts import Contact
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.forces import Force
@@ -27,6 +27,7 @@ from lissom.robot.loads import Frame, PointLoad
 from lissom.robot.loops import Loop
 from lissom.robot.motions import JointMotion
 from lissom.robot.shapes import Shape
+from lissom.robot.springs import Spring
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
@@ -90,6 +91,7 @@ class Robot:
         self.loads: dict[str, PointLoad] = {}
         self.motions: dict[str, JointMotion] = {}
         self.loops: dict[str, Loop] = {}
+        self.springs: dict[str, Spring] = {}
         self.contacts: dict[str, Contact] = {}
         self.forces: dict[str, Force] = {}
         self.fluid: Fluid | None = None
@@ -223,6 +225,24 @@ class Robot:
         self.loops[name] = Loop(name, link_a, link_b, s_a, s_b, placement_a, placement_b, closing)
         return self.loops[name]
 
+    def add_spring(
+        self,
+        name: str,
+        a: str | PathPoint,
+        b: str | PathPoint,
+        *,
+        stiffness: float = 0.0,
+        damping: float = 0.0,
+        rest: float | None = None,
+        preload: float = 0.0,
+        slack: bool = False,
+        law: Any = None,
+    ) -> Spring:
+        """Add a spring, a damper or a cable between two points of links, or of a link and the world; see Spring."""
+        self._new_name(name, "spring", self.springs)
+        self.springs[name] = Spring(name, a, b, stiffness, damping, rest, preload, slack, law)
+        return self.springs[name]
+
     def add_contact(
         self,
         name: str,
@@ -267,55 +287,9 @@ class Robot:
 
     def check(self) -> None:
         """Raise ModelError at the first rule the description breaks."""
-        checks.require(isinstance(self.name, str), "robot: name", "must be a text", self.name)
-        checks.integer(self.near_pairs, f"robot {self.name!r}: near_pairs", least=1)
-        checks.require(bool(self.links), f"robot {self.name!r}", "needs at least one link", "no links")
-        checks.array(self.gravity, (3,), f"robot {self.name!r}: gravity", "must be a finite 3-vector")
-        for name, link in self.links.items():
-            link.check(f"link {name!r}")
-            self._check_parent(link)
-        self._check_cycles()
-        for name, frame in self.frames.items():
-            frame.check(f"frame {name!r}")
-            self._check_link(frame.link, f"frame {name!r}: link")
-        for name, actuator in self.actuators.items():
-            where = f"actuator {name!r}"
-            actuator.check(where)
-            self._check_actuator_links(actuator, where)
-        for name, load in self.loads.items():
-            load.check(f"load {name!r}")
-            self._check_link(load.link, f"load {name!r}: link")
-        for name, loop in self.loops.items():
-            where = f"loop {name!r}"
-            loop.check(where)
-            self._check_link(loop.link_a, f"{where}: link_a")
-            if loop.link_b is not None:
-                self._check_link(loop.link_b, f"{where}: link_b")
-        self._check_surroundings()
-        self._check_couplings()
-        self._check_motions()
+        from lissom.robot.consistency import check_parts
 
-    def _check_surroundings(self) -> None:
-        for name, contact in self.contacts.items():
-            where = f"contact {name!r}"
-            contact.check(where)
-            for link in (*contact.carriers(), *contact.touched()):
-                body = self._check_link(link, f"{where}: links").body
-                rule = "must carry a Rod, or a RigidBody with balls"
-                touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
-                checks.require(touches, f"{where}: links", rule, link)
-            if contact.on is not None:
-                self._check_link(contact.on, f"{where}: on")
-        for name, force in self.forces.items():
-            force.check(f"force {name!r}")
-            self._check_link(force.link, f"force {name!r}: link")
-        if self.fluid is not None:
-            self.fluid.check("fluid")
-            for link, feels in self.fluid.links.items():
-                body = self._check_link(link, f"fluid > link {link!r}").body
-                sheds = feels is not None and feels.tail
-                rule = "needs a Rod, at whose tip the wake begins"
-                checks.require(isinstance(body, Rod) or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
+        check_parts(self)
 
     def _add_actuator(self, kind: str, actuator: Any) -> Any:
         self._new_name(actuator.name, kind, self.actuators, self.couplings)
@@ -327,67 +301,6 @@ class Robot:
         checks.require(good, f"{kind} name", "must be a text that is not empty", name)
         used = any(name in names for names in taken)
         checks.require(not used, f"{kind} name", "must not be taken already", name)
-
-    def _check_link(self, name: Any, where: str) -> Link:
-        known = isinstance(name, str) and name in self.links
-        checks.require(known, where, f"must be one of the links {sorted(self.links)}", name)
-        return self.links[name]
-
-    def _check_parent(self, link: Link) -> None:
-        if link.parent is not None:
-            self._check_link(link.parent, f"link {link.name!r}: parent")
-
-    def _check_cycles(self) -> None:
-        for name in self.links:
-            chain, ancestor = [name], self.links[name].parent
-            while ancestor is not None:
-                cyclic = ancestor in chain
-                chain.append(ancestor)
-                checks.require(not cyclic, f"link {name!r}: parent", "must not close a cycle", " -> ".join(chain))
-                ancestor = self.links[ancestor].parent
-
-    def _check_actuator_links(self, actuator: Actuator, where: str) -> None:
-        if isinstance(actuator, JointActuator):
-            link = self._check_link(actuator.link, f"{where}: link")
-            checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
-        elif isinstance(actuator, WrenchInput):
-            self._check_link(actuator.link, f"{where}: link")
-        path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
-        for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
-            here = f"{where} > path[{k}]: link"
-            if item.link is None and isinstance(item, PathPoint):
-                continue
-            link = self._check_link(item.link, here)
-            if isinstance(item, PathRod):
-                checks.require(isinstance(link.body, Rod), here, "must carry a Rod", item.link)
-
-    def _check_couplings(self) -> None:
-        driven: dict[str, str] = {}
-        for name, coupling in self.couplings.items():
-            where = f"input {name!r}"
-            coupling.check(where)
-            for actuator in coupling.gains:
-                known = actuator in self.actuators
-                rule = f"must be one of the actuators {sorted(self.actuators)}"
-                checks.require(known, f"{where} > actuator", rule, actuator)
-                rule = f"must not be driven by another input ({driven.get(actuator)!r})"
-                checks.require(actuator not in driven, f"{where} > {actuator}", rule, actuator)
-                driven[actuator] = name
-                size = self.input_size(self.actuators[actuator])
-                checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
-
-    def _check_motions(self) -> None:
-        moved: dict[str, str] = {}
-        for name, motion in self.motions.items():
-            where = f"motion {name!r}"
-            joint = self._check_link(motion.link, f"{where}: link").joint
-            checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
-            rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
-            checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
-            rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
-            checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
-            moved[motion.link] = name
-            motion.check(where, joint.nv)
 
     def input_size(self, actuator: Actuator) -> int:
         """Number of inputs of an actuator."""

@@ -1,0 +1,137 @@
+"""Whether the parts of a description fit together: names that must exist, chains that must not close."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lissom.robot import checks
+from lissom.robot.actuators import Actuator, Chamber, JointActuator, PathPoint, PathRod, Tendon, WrenchInput
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.robot import Link, Robot
+
+
+def check_parts(robot: Robot) -> None:
+    """Raise ModelError at the first rule the description breaks."""
+    checks.require(isinstance(robot.name, str), "robot: name", "must be a text", robot.name)
+    checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1)
+    checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
+    checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")
+    for name, link in robot.links.items():
+        link.check(f"link {name!r}")
+        _check_parent(robot, link)
+    _check_cycles(robot)
+    for name, frame in robot.frames.items():
+        frame.check(f"frame {name!r}")
+        _check_link(robot, frame.link, f"frame {name!r}: link")
+    for name, actuator in robot.actuators.items():
+        where = f"actuator {name!r}"
+        actuator.check(where)
+        _check_actuator_links(robot, actuator, where)
+    for name, load in robot.loads.items():
+        load.check(f"load {name!r}")
+        _check_link(robot, load.link, f"load {name!r}: link")
+    for name, loop in robot.loops.items():
+        where = f"loop {name!r}"
+        loop.check(where)
+        _check_link(robot, loop.link_a, f"{where}: link_a")
+        if loop.link_b is not None:
+            _check_link(robot, loop.link_b, f"{where}: link_b")
+    for name, spring in robot.springs.items():
+        where = f"spring {name!r}"
+        spring.check(where)
+        for end, point in zip(("a", "b"), spring.ends()):
+            if point.link is not None:
+                _check_link(robot, point.link, f"{where} > {end}: link")
+    _check_surroundings(robot)
+    _check_couplings(robot)
+    _check_motions(robot)
+
+
+def _check_surroundings(robot: Robot) -> None:
+    for name, contact in robot.contacts.items():
+        where = f"contact {name!r}"
+        contact.check(where)
+        for link in (*contact.carriers(), *contact.touched()):
+            body = _check_link(robot, link, f"{where}: links").body
+            rule = "must carry a Rod, or a RigidBody with balls"
+            touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
+            checks.require(touches, f"{where}: links", rule, link)
+        if contact.on is not None:
+            _check_link(robot, contact.on, f"{where}: on")
+    for name, force in robot.forces.items():
+        force.check(f"force {name!r}")
+        _check_link(robot, force.link, f"force {name!r}: link")
+    if robot.fluid is not None:
+        robot.fluid.check("fluid")
+        for link, feels in robot.fluid.links.items():
+            body = _check_link(robot, link, f"fluid > link {link!r}").body
+            sheds = feels is not None and feels.tail
+            rule = "needs a Rod, at whose tip the wake begins"
+            checks.require(isinstance(body, Rod) or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
+
+
+def _check_link(robot: Robot, name: Any, where: str) -> Link:
+    known = isinstance(name, str) and name in robot.links
+    checks.require(known, where, f"must be one of the links {sorted(robot.links)}", name)
+    return robot.links[name]
+
+
+def _check_parent(robot: Robot, link: Link) -> None:
+    if link.parent is not None:
+        _check_link(robot, link.parent, f"link {link.name!r}: parent")
+
+
+def _check_cycles(robot: Robot) -> None:
+    for name in robot.links:
+        chain, ancestor = [name], robot.links[name].parent
+        while ancestor is not None:
+            cyclic = ancestor in chain
+            chain.append(ancestor)
+            checks.require(not cyclic, f"link {name!r}: parent", "must not close a cycle", " -> ".join(chain))
+            ancestor = robot.links[ancestor].parent
+
+
+def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
+    if isinstance(actuator, JointActuator):
+        link = _check_link(robot, actuator.link, f"{where}: link")
+        checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
+    elif isinstance(actuator, WrenchInput):
+        _check_link(robot, actuator.link, f"{where}: link")
+    path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
+    for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
+        here = f"{where} > path[{k}]: link"
+        if item.link is None and isinstance(item, PathPoint):
+            continue
+        link = _check_link(robot, item.link, here)
+        if isinstance(item, PathRod):
+            checks.require(isinstance(link.body, Rod), here, "must carry a Rod", item.link)
+
+
+def _check_couplings(robot: Robot) -> None:
+    driven: dict[str, str] = {}
+    for name, coupling in robot.couplings.items():
+        where = f"input {name!r}"
+        coupling.check(where)
+        for actuator in coupling.gains:
+            known = actuator in robot.actuators
+            rule = f"must be one of the actuators {sorted(robot.actuators)}"
+            checks.require(known, f"{where} > actuator", rule, actuator)
+            rule = f"must not be driven by another input ({driven.get(actuator)!r})"
+            checks.require(actuator not in driven, f"{where} > {actuator}", rule, actuator)
+            driven[actuator] = name
+            size = robot.input_size(robot.actuators[actuator])
+            checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
+
+
+def _check_motions(robot: Robot) -> None:
+    moved: dict[str, str] = {}
+    for name, motion in robot.motions.items():
+        where = f"motion {name!r}"
+        joint = _check_link(robot, motion.link, f"{where}: link").joint
+        checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
+        rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
+        checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
+        rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
+        checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
+        moved[motion.link] = name
+        motion.check(where, joint.nv)

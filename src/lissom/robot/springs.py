@@ -1,0 +1,111 @@
+"""Springs and dampers between two points.
+
+    T = T₀ + k (L − L₀) + c L̇,   or   T = law(L) + c L̇,   or   T = law(L, L̇)                              (1)
+
+T > 0 pulls the two points towards each other; L is their distance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.actuators import PathPoint
+from lissom.robot.forces import is_compiled
+from lissom.robot.functions import Tabulated
+
+
+@final
+@dataclass(frozen=True)
+class Spring:
+    """A spring, a damper or a cable between two points.
+
+    Args:
+        name: unique among springs.
+        a, b: where it is fixed: a PathPoint, or the name of a link for its frame (the tip of a rod). One of the two may
+            be a PathPoint(None, position) in the world.
+        stiffness: k [N/m]. damping: c [N·s/m].
+        rest: L₀, the length at which k pulls nothing [m]; None is the length in the neutral configuration.
+        preload: T₀, the tension at L₀ [N].
+        slack: whether it only pulls, as a cable does: T is 0 where T₀ + k (L − L₀) or (1) is negative.
+        law: the tension [N] in place of T₀ + k (L − L₀): rows (length, tension) through which a cubic spline is laid,
+            straight beyond its ends, or a Tabulated of the length; or in place of all of (1) a Warp function of
+            (length, rate), which is compiled into the kernels.
+    """
+
+    name: str
+    a: Any
+    b: Any
+    stiffness: float = 0.0
+    damping: float = 0.0
+    rest: float | None = None
+    preload: float = 0.0
+    slack: bool = False
+    law: Any = None
+
+    def ends(self) -> tuple[PathPoint, PathPoint]:
+        """Its two points."""
+        a, b = (end if isinstance(end, PathPoint) else PathPoint(end) for end in (self.a, self.b))
+        return a, b
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        for name, end in (("a", self.a), ("b", self.b)):
+            rule = "must be a PathPoint or the name of a link"
+            checks.require(isinstance(end, PathPoint | str), f"{where}: {name}", rule, end)
+        for name, point in zip(("a", "b"), self.ends()):
+            checks.abscissa(point.s, f"{where} > {name}: s")
+            checks.array(point.position, (3,), f"{where} > {name}: position", "must be a finite 3-vector")
+        grounded = all(point.link is None for point in self.ends())
+        checks.require(not grounded, where, "must be fixed to a link at one end", (self.a, self.b))
+        checks.number(self.stiffness, f"{where}: stiffness", least=0.0)
+        checks.number(self.damping, f"{where}: damping", least=0.0)
+        checks.number(self.preload, f"{where}: preload")
+        if self.rest is not None:
+            checks.number(self.rest, f"{where}: rest", least=0.0)
+        checks.require(isinstance(self.slack, bool), f"{where}: slack", "must be true or false", self.slack)
+        self._check_law(where)
+
+    def _check_law(self, where: str) -> None:
+        given = {"stiffness": self.stiffness, "rest": self.rest, "preload": self.preload}
+        if self.law is None:
+            does = self.stiffness > 0.0 or self.damping > 0.0 or self.preload != 0.0
+            checks.require(does, where, "needs a stiffness, a damping, a preload or a law", given)
+            return
+        for name, value in given.items():
+            checks.require(not value, f"{where}: {name}", "must be left out where there is a law", value)
+        if is_compiled(self.law):
+            rule = "must be left out where the law is a Warp function, which has the rate"
+            checks.require(not self.damping and not self.slack, f"{where}: damping, slack", rule, self.damping)
+        else:
+            self.table(where)
+
+    def table(self, where: str) -> tuple[np.ndarray, np.ndarray]:
+        """The tension over the length as cubic pieces: knots (n,) and coefficients (n − 1, 4) of powers of the distance
+        from a piece's first knot, the constant first."""
+        from scipy.interpolate import CubicSpline, PPoly
+
+        if isinstance(self.law, Tabulated):
+            points, values = np.asarray(self.law.points, float), np.asarray(self.law.values, float)
+            rule = "must be linear or cubic in one number"
+            plain = self.law.interpolation in ("linear", "cubic") and values.ndim == 1
+            checks.require(plain, f"{where}: law", rule, (self.law.interpolation, values.shape))
+            rows, linear = np.column_stack([points, values]), self.law.interpolation == "linear"
+        else:
+            rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
+            rows, linear = checks.array(self.law, (-1, 2), f"{where}: law", rule), False
+        rising = len(rows) >= 2 and bool((np.diff(rows[:, 0]) > 0.0).all()) and rows[0, 0] >= 0.0
+        checks.require(rising, f"{where}: law", "needs at least two rising lengths >= 0", rows[:, 0])
+        if linear or len(rows) < 3:
+            slope = np.diff(rows[:, 1]) / np.diff(rows[:, 0])
+            nothing = np.zeros_like(slope)
+            return rows[:, 0], np.column_stack([rows[:-1, 1], slope, nothing, nothing])
+        try:
+            spline: PPoly = CubicSpline(rows[:, 0], rows[:, 1])
+        except ValueError as error:
+            raise ModelError(f"{where}: law: {error}") from None
+        return spline.x.copy(), spline.c[::-1].T.copy()

@@ -1,0 +1,194 @@
+"""Springs between points: derivatives against differences, energy against force, motions against closed forms."""
+
+import numpy as np
+import pytest
+import warp as wp
+from robot_descriptions import assert_same, one_rod, round_trip
+from touching_robots import differences, hybrid, mismatch, state
+
+import lissom as ls
+
+TOLERANCE, STEP = 1e-7, 1e-5
+ROWS = [(0.05, -3.0), (0.2, 0.0), (0.4, 9.0), (0.8, 30.0)]
+
+
+@wp.func
+def muscle(length: wp.float64, rate: wp.float64) -> wp.float64:
+    """A tension that grows with the length, less the faster it shortens."""
+    return wp.float64(20.0) * length * length * (wp.float64(1.0) + wp.float64(0.5) * wp.tanh(wp.float64(2.0) * rate))
+
+
+GROUND = ls.PathPoint(None, (0.2, 0.3, -0.4))
+INSIDE = ls.PathPoint("a", (0.01, 0.02, 0.0), s=0.37)
+SPRINGS = {
+    "between two rods": ("a", "b", {"stiffness": 40.0, "damping": 2.0, "rest": 0.1}),
+    "to the world": (GROUND, INSIDE, {"stiffness": 40.0, "damping": 2.0, "preload": 3.0}),
+    "cable": (INSIDE, ls.PathPoint("ball", (0.0, 0.01, 0.0)), {"stiffness": 90.0, "rest": 0.05, "slack": True}),
+    "slack cable": ("ball", GROUND, {"stiffness": 90.0, "damping": 1.0, "rest": 5.0, "slack": True}),
+    "table": ("a", "b", {"law": ROWS, "damping": 1.5}),
+    "beyond a table": (GROUND, "b", {"law": ls.Tabulated([0.01, 0.02, 0.03, 0.04], [0.0, 1.0, 3.0, 4.0])}),
+    "straight pieces": ("a", "b", {"law": ls.Tabulated([0.01, 0.3, 3.0], [0.0, 1.0, 30.0], "linear")}),
+    "compiled": ("a", GROUND, {"law": muscle}),
+}
+
+
+def sprung(name, base="free"):
+    """The hybrid robot with one spring."""
+    robot = hybrid(base)
+    a, b, options = SPRINGS[name]
+    robot.add_spring("spring", a, b, **options)
+    return robot.build()
+
+
+@pytest.mark.parametrize("name", SPRINGS)
+def test_derivatives(name):
+    """Inverse and forward dynamics and the directional derivative, both ends moving."""
+    model = sprung(name)
+    q, v, a = state(model, 5)
+    dq, dv, _ = ls.inverse_dynamics_derivatives(model, q, v, a)
+    along = differences(model, lambda d: ls.inverse_dynamics(model, ls.integrate(model, q, d), v, a), STEP)
+    assert mismatch(model, dq, along) < TOLERANCE
+    along = differences(model, lambda d: ls.inverse_dynamics(model, q, v + d, a), STEP)
+    assert mismatch(model, dv, along) < TOLERANCE
+    way = np.random.default_rng(1).normal(size=model.nv) * model.dof_scale
+    turned = ls.inverse_dynamics_tangent(model, q, v, a, way, way, 0.0 * way)
+    np.testing.assert_allclose(turned, (dq + dv) @ way, rtol=0, atol=1e-9 * np.abs(turned).max())
+    da_dq, da_dv, _ = ls.forward_dynamics_derivatives(model, q, v)
+    M = ls.mass_matrix(model, q)
+    along = differences(model, lambda d: ls.forward_dynamics(model, ls.integrate(model, q, d), v), STEP)
+    assert mismatch(model, M @ da_dq, M @ along) < TOLERANCE
+    along = differences(model, lambda d: ls.forward_dynamics(model, q, v + d), STEP)
+    assert mismatch(model, M @ da_dv, M @ along) < TOLERANCE
+
+
+@pytest.mark.parametrize("name", SPRINGS)
+def test_force_is_the_slope_of_the_energy(name):
+    """At rest the generalised force is the gradient of the energy, and springs count as elastic, not as loads."""
+    model = sprung(name)
+    q, still = state(model, 7)[0], np.zeros(model.nv)
+    pull = ls.inverse_dynamics(model, q, still, still, gravity=False, loads=False)
+
+    def held(d):
+        return ls.energy(model, ls.integrate(model, q, d), np.zeros_like(d)).elastic[..., None]
+
+    np.testing.assert_allclose(pull, differences(model, held, 1e-4)[0], atol=1e-7 * np.abs(pull).max())
+    free = hybrid("free").build()
+    assert (ls.external_force(model, q) == ls.external_force(free, q)).all()
+
+
+def point_mass(*springs):
+    """A small ball on a free joint with springs to the ground, without weight."""
+    robot = ls.Robot("mass", gravity=(0, 0, 0))
+    robot.add_link("mass", ls.RigidBody.sphere(0.01, density=1e6), ls.JointFree())
+    for k, (place, options) in enumerate(springs):
+        robot.add_spring(f"spring {k}", ls.PathPoint(None, place), "mass", **options)
+    return robot.build()
+
+
+@pytest.mark.parametrize("method", ["bdf", "newmark", "generalized_alpha"])
+def test_oscillator(method):
+    """A mass between two prestressed springs and a damper: longitudinal and lateral frequencies, and the decay."""
+    k, c, preload, rest = 30.0, 0.3, 5.0, 0.5
+    law = {"stiffness": k, "preload": preload, "rest": rest}
+    model = point_mass(((0.5, 0, 0), law), ((-0.5, 0, 0), law | {"damping": c}))
+    m, amplitude = model.link_mass[0], 1e-5
+    q0 = model.neutral()
+    q0[4:] = amplitude, amplitude, 0.0
+    options = {"dt": 2e-3} if method != "bdf" else {"rtol": 1e-9, "atol": 1e-13}
+    motion = ls.simulate(model, 4.0, q0, method=method, t_eval=np.linspace(0, 4, 51), **options)
+    decay = c / (2 * m)
+    omega = np.sqrt(2 * k / m - decay**2)
+    t = motion.t
+    along = amplitude * np.exp(-decay * t) * (np.cos(omega * t) + decay / omega * np.sin(omega * t))
+    across = amplitude * np.cos(np.sqrt(2 * preload / rest / m) * t)
+    tolerance = (2e-5 if method == "bdf" else 2e-3) * amplitude
+    np.testing.assert_allclose(motion.q[:, 4], along, atol=tolerance)
+    np.testing.assert_allclose(motion.q[:, 5], across, atol=tolerance)
+
+
+def test_balance_of_energy():
+    """A swinging robot with springs, a damper and a cable: what is lost is what the dampers took."""
+    robot = hybrid("fixed")
+    robot.add_spring("across", "a", "b", stiffness=5.0, damping=0.5)
+    robot.add_spring("stay", ls.PathPoint(None, (0.3, 0.1, 0.2)), "ball", stiffness=20.0, slack=True, rest=0.4)
+    robot.add_spring("law", GROUND, "b", law=ROWS)
+    model = robot.build()
+    motion = ls.simulate(model, 0.5, rtol=1e-9, t_eval=np.linspace(0, 0.5, 501))
+    assert ls.energy_balance(model, motion).residual < 1e-6
+
+
+def test_fused_and_separate_steps():
+    """A Python actuator of no force makes the steps go through Python: the same numbers."""
+    ends = []
+    for separate in (False, True):
+        robot = hybrid("fixed")
+        robot.add_spring("across", "a", "b", stiffness=5.0, damping=0.5)
+        robot.add_spring("pull", "a", GROUND, law=ROWS)
+        if separate:
+            robot.add_custom_actuator("nothing", lambda q: np.zeros(robot.build().nv))
+        model = robot.build()
+        motion = ls.simulate(model, 0.1, u=np.zeros(model.nu), method="generalized_alpha", dt=5e-3)
+        ends.append((motion.q[-1], motion.v[-1]))
+    for one, other in zip(*ends):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-10 * np.abs(one).max())
+
+
+def test_statics():
+    """A hanging mass: stretch by its weight; a cable that is too long carries nothing."""
+    robot = ls.Robot("hanging")
+    robot.add_link("mass", ls.RigidBody.sphere(0.05, density=1000.0), ls.JointPrismatic((0, 0, 1)))
+    robot.add_spring("spring", ls.PathPoint(None, (0, 0, 1.0)), "mass", stiffness=40.0, rest=0.8)
+    robot.add_spring("cable", ls.PathPoint(None, (0, 0, 1.0)), "mass", stiffness=1e4, rest=2.0, slack=True)
+    model = robot.build()
+    rest = ls.solve_statics(model)
+    weight = 9.81 * model.link_mass[0]
+    np.testing.assert_allclose(ls.spring_lengths(model, rest.q), 0.8 + weight / 40.0, rtol=1e-12)
+
+
+def test_length_in_the_neutral_configuration():
+    """Left out, the rest length is that of the robot as it was described, on a curved rod too."""
+    robot = one_rod(reference_strain=(0, 2.0, 0, 1.1, 0, 0))
+    robot.add_spring("spring", ls.PathPoint(None, (0.1, 0.2, 0.3)), ls.PathPoint("arm", s=0.7), stiffness=3.0)
+    model = robot.build()
+    np.testing.assert_allclose(model.springs.law[:, 1], ls.spring_lengths(model, model.neutral()), rtol=1e-12)
+
+
+def test_robot_file(tmp_path):
+    """Springs are read as they were written."""
+    robot = one_rod()
+    robot.add_link("palm", ls.RigidBody.box(0.1, 0.1, 0.1, density=1000.0))
+    robot.add_spring("plain", "arm", "palm", stiffness=3.0)
+    options = {"damping": 0.2, "rest": 0.3, "preload": -1.0, "slack": True}
+    robot.add_spring("all", ls.PathPoint(None, (0.1, 0.2, 0.3)), ls.PathPoint("arm", s=0.4), stiffness=3.0, **options)
+    robot.add_spring("table", "arm", "palm", law=ROWS, damping=0.1)
+    robot.add_spring("other table", "arm", "palm", law=ls.Tabulated([0.1, 0.2, 0.3], [0.0, 1.0, 3.0], "linear"))
+    again = round_trip(robot, tmp_path)
+    a, b = (each.build().springs for each in (robot, again))
+    for name in ("node", "position", "law", "kind", "knot", "coefficient"):
+        assert_same(getattr(a, name), getattr(b, name), name)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"stiffness": -1.0}, "spring 's': stiffness: must be >= 0"),
+        ({}, "needs a stiffness, a damping, a preload or a law"),
+        ({"stiffness": 1.0, "rest": -0.1}, "spring 's': rest: must be >= 0"),
+        ({"law": ROWS, "stiffness": 2.0}, "stiffness: must be left out where there is a law"),
+        ({"law": [(0.2, 1.0), (0.1, 2.0)]}, "law: needs at least two rising lengths"),
+        ({"law": lambda length: length}, "law: must be rows"),
+        ({"law": muscle, "damping": 1.0}, "damping, slack: must be left out"),
+        ({"stiffness": 1.0, "slack": 3}, "slack: must be true or false"),
+        ({"stiffness": 1.0, "b": "nobody"}, "b: link: must be one of the links"),
+        ({"stiffness": 1.0, "b": 3}, "b: must be a PathPoint or the name of a link"),
+        ({"stiffness": 1.0, "b": ls.PathPoint("arm", s=1.4)}, "b: s: "),
+        ({"stiffness": 1.0, "a": ls.PathPoint(None), "b": ls.PathPoint(None)}, "must be fixed to a link at one end"),
+    ],
+)
+def test_bad_descriptions(options, words):
+    """Each wrong value is named with the rule it breaks."""
+    robot = one_rod()
+    ends = {"a": ls.PathPoint(None), "b": "arm"} | {k: x for k, x in options.items() if k in "ab"}
+    with pytest.raises(ls.ModelError, match=r".*".join([words.replace("(", r"\(")])):
+        robot.add_spring("s", **ends, **{k: x for k, x in options.items() if k not in "ab"})
+        robot.build()
