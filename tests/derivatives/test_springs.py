@@ -119,13 +119,13 @@ def test_balance_of_energy():
 
 def test_fused_and_separate_steps():
     """A Python actuator of no force makes the steps go through Python: the same numbers."""
-    ends = []
+    ends, size = [], hybrid("fixed").build().nv
     for separate in (False, True):
         robot = hybrid("fixed")
         robot.add_spring("across", "a", "b", stiffness=5.0, damping=0.5)
         robot.add_spring("pull", "a", GROUND, law=ROWS)
         if separate:
-            robot.add_custom_actuator("nothing", lambda q: np.zeros(robot.build().nv))
+            robot.add_custom_actuator("nothing", lambda q: np.zeros(size))
         model = robot.build()
         motion = ls.simulate(model, 0.1, u=np.zeros(model.nu), method="generalized_alpha", dt=5e-3)
         ends.append((motion.q[-1], motion.v[-1]))

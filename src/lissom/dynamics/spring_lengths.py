@@ -6,6 +6,7 @@ U(L) = ∫ T(x, 0) dx   from L₀, from where a cable is slack, or from the firs
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -64,7 +65,7 @@ def _energy_of_table(springs: Springs, j: int, slack: bool) -> Callable[[np.ndar
 
     def energy(length: float) -> float:
         edges = sorted({knot[0], length, *(x for x in stops if min(knot[0], length) < x < max(knot[0], length))})
-        parts = [tension.integrate(a, b) for a, b in zip(edges, edges[1:])]
+        parts = [tension.integrate(a, b) for a, b in pairwise(edges)]
         total = sum(max(float(part), 0.0) if slack else float(part) for part in parts)
         return total if length >= knot[0] else -total
 
