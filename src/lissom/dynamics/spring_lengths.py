@@ -1,6 +1,6 @@
 """Lengths of springs between points, and the energy they hold.
 
-U(L) = ∫ T(x, 0) dx   from L₀, from where a cable is slack, or from the first length of a table               (1)
+U(L) = ∫ T(x, 0) dx   from L₀, from where a cable is slack, from a table's first length, or from 0               (1)
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import warp as wp
 from scipy.integrate import quad
 from scipy.interpolate import PPoly
 
@@ -45,7 +46,10 @@ def _energy_of(springs: Springs, j: int) -> Callable[[np.ndarray], np.ndarray]:
     k, rest, preload, _, slack = springs.law[j]
     if springs.kind[j] == COMPILED:
         law = springs.compiled[springs.first[j]]
-        return np.vectorize(lambda length: quad(lambda x: float(law(x, 0.0)), 0.0, length, epsabs=0.0)[0])
+        at_rest = wp.float64(0.0)
+        return np.vectorize(
+            lambda length: quad(lambda x: float(law(wp.float64(x), at_rest)), 0.0, length, epsabs=0.0)[0]
+        )
     if springs.kind[j] == LINEAR and k > 0.0 and slack:
         start = rest - preload / k
         return lambda length: 0.5 * k * np.maximum(length - start, 0.0) ** 2
