@@ -39,6 +39,20 @@ def test_bdf_falls_back_to_order_two_on_an_undamped_stiff_rod(t_eval):
     np.testing.assert_allclose(tip, RADAU, rtol=0, atol=1e-3)
 
 
+def test_bdf_goes_back_within_one_sample_only():
+    """Under a sampled controller, too, the spin-up falls back, and time never runs backwards in what is returned."""
+    asked = []
+
+    def law(t, q, v):
+        asked.append(t)
+        return np.zeros(0)
+
+    motion = ls.simulate(spin_up(), 10.0, controller=law, period=1.0)
+    assert motion.statistics.steps < 4000
+    assert np.all(np.diff(motion.t) > 0.0)
+    np.testing.assert_allclose(asked, np.arange(10.0), rtol=0, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 def test_bdf_turns_a_four_bar_of_steel_rods():
     """One turn in one second with a wide tolerance of v: by order 2 within 2,000 steps, its loop closed throughout."""

@@ -268,7 +268,7 @@ def integrate_bdf(
             slow = True  # step by step, to meet the failure where it is, or what is wanted between the steps
             points = run.one_by_one(due)
         yield from points
-        if run.steps > _MAX_STEPS:
+        if f.pace.count > _MAX_STEPS:
             raise _failure(run.t, run.steps, f"more than {_MAX_STEPS} steps")
         if run.t >= due and np.isfinite(period) and run.t < duration:
             f.sample(run.t, *f.split(run.x)[:2])
@@ -327,7 +327,7 @@ class _Run:
         solver = _solver(f, self.pace, self.options)
         _guarded(f, self.t, self.steps, solver.init_step, self.t, self.x)
         self.inside, past = np.inf, deque([(self.t, self.x)], _MOST_PAST)
-        while self.t < stop and self.steps <= _MAX_STEPS:
+        while self.t < stop and self.pace.count <= _MAX_STEPS:
             result = _guarded(f, self.t, self.steps, solver.step, stop, method="onestep", tstop=stop)
             if not result.success or not np.isfinite(result.y).all():
                 raise _failure(self.t, self.steps, str(result.message))
@@ -354,6 +354,7 @@ class _Run:
             self.shown = max(self.shown, t)
             if self.pace.back:
                 self.t, self.x = past[self.pace.start(np.array([t for t, _ in past]))]
+                return
             if result.status == _ROOT:
                 return  # what follows a touch starts anew, with small steps
 
