@@ -19,6 +19,7 @@ from lissom.dynamics.workspace import batch_of, leading, parts, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
 from lissom.integration.controllers import Controller, control_law
+from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.step_control import integrate_implicit
@@ -178,12 +179,13 @@ def _collect(
         return Trajectory(*(rows[unasked:] for rows in (times, q, v, a, inputs, forces, z)), cost)
 
     try:
-        for time_now, state, inputs, taken in points:
-            steps = taken
-            t.append(np.atleast_1d(time_now))
-            x.append(np.atleast_2d(state))
-            u.append(np.atleast_2d(inputs))
-            advance(t[-1][-1])
+        with quiet_sundials():
+            for time_now, state, inputs, taken in points:
+                steps = taken
+                t.append(np.atleast_1d(time_now))
+                x.append(np.atleast_2d(state))
+                u.append(np.atleast_2d(inputs))
+                advance(t[-1][-1])
     except ConvergenceError as error:
         raise ConvergenceError(str(error), so_far()) from error
     return so_far()
