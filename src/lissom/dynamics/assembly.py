@@ -16,7 +16,8 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.constraints import loop_residual, run_constraints, warn_of_redundancy
-from lissom.dynamics.independent_rows import independent_rows
+from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.dynamics.workspace import parts
@@ -203,7 +204,11 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
 
 def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """v (nv,) moved onto A v = 0 by the least change in kinetic energy, prescribed coordinates standing:
-    v − M⁻¹ Aᵀ (A M⁻¹ Aᵀ)⁻¹ A v with independent rows."""
+    [M, −Aᵀ; A, 0] (δ; λ) = (0; −A v) with independent rows.
+
+    Raises:
+        ModelError: a coordinate moves no mass, and no loop says how it moves.
+    """
     w, _ = run_constraints(model, q, v)
     A, rate = row_results(model, w, "A"), w.host["rate"][0].copy()
     kept = independent_rows(model, A)
@@ -211,8 +216,12 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
     held = model.motion_dof
     A[:, held] = M[held] = M[:, held] = 0.0
     M[held, held] = 1.0
-    along = np.linalg.solve(M, A[kept].T)
-    return v - along @ np.linalg.solve(A[kept] @ along, rate[kept])
+    try:
+        return v + solve_with_mass(model, M, A[kept], np.zeros((model.nv, 1)), -rate[kept, None])[:, 0]
+    except np.linalg.LinAlgError:
+        forward_dynamics(model, q, v)  # names the coordinate
+        rule = "each coordinate must move some mass, or be moved by a loop"
+        raise ModelError(f"robot {model.name!r}: {rule} (got a singular mass matrix)") from None
 
 
 def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
-from lissom.dynamics.independent_rows import independent_rows
+from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.model.model import Model
@@ -92,13 +92,8 @@ def constrained_response(
     A, A_q, rate_q, turn_q, turn_v = (row_results(model, w, x) for x in ("A", "A_q", "rate_q", "turn_q", "turn_v"))
     more = np.zeros((model.nv, 0)) if more is None else more
     kept = independent_rows(model, A)
-    units = 1.0 / np.sqrt(np.diag(M))  # else what is soft would drown in the rounding of what is stiff
-    rows = A[kept] * units
+    rows = A[kept]
     rows[:, model.motion_dof] = 0.0
-    sizes = np.linalg.norm(rows, axis=1)
-    rows /= sizes[:, None]
-    matrix = np.block([[M * units * units[:, None], -rows.T], [rows, np.zeros((len(kept), len(kept)))]])
     by_q, by_v = turn_q + 2.0 * pull * rate_q + pull**2 * A_q, turn_v + 2.0 * pull * A
-    lower = np.hstack([by_q, by_v, np.zeros((model.n_rows, more.shape[1]))])[kept] / sizes[:, None]
-    right = np.vstack([np.hstack([dq, dv, more]) * units[:, None], lower])
-    return units[:, None] * np.linalg.solve(matrix, right)[: model.nv]
+    lower = np.hstack([by_q, by_v, np.zeros((model.n_rows, more.shape[1]))])[kept]
+    return solve_with_mass(model, M, rows, np.hstack([dq, dv, more]), lower)

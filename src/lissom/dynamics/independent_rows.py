@@ -40,6 +40,26 @@ def bordered_matrix(
     return matrix, sigma
 
 
+def solve_with_mass(model: Model, M: np.ndarray, rows: np.ndarray, top: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """x of [M, −rowsᵀ; rows, 0] (x; λ) = (top; low) for independent rows, prescribed coordinates being held by the
+    caller; M itself may be singular, where a link without mass is held by its loop.
+
+    Raises:
+        LinAlgError: a coordinate moves no mass, and no row says how it moves.
+    """
+    own = np.diag(M)
+    units = np.where(own > 0.0, 1.0 / np.sqrt(np.where(own > 0.0, own, 1.0)), 1.0)  # as in bordered (2)
+    scaled = rows * units
+    sizes = np.linalg.norm(scaled, axis=1)
+    scaled /= sizes[:, None]
+    matrix = np.block([[M * units * units[:, None], -scaled.T], [scaled, np.zeros((len(rows), len(rows)))]])
+    right = np.vstack([top * units[:, None], low / sizes[:, None]])
+    found = units[:, None] * np.linalg.solve(matrix, right)[: model.nv]
+    if not np.isfinite(found).all():
+        raise np.linalg.LinAlgError("the mass matrix is singular on the motions that the loops allow")
+    return found
+
+
 def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Columns (nv, n) that span the motions which loops and prescribed motions allow. Soft coordinates follow the
     others, so that no stiff one is spread over several columns."""
