@@ -13,7 +13,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from threading import Lock, get_ident
-from typing import Any
+from typing import Any, final
 
 _WARNINGS = "SUNLOGGER_WARNING_FILENAME"
 _MESSAGE = re.compile(r"\n\[\w+, Error: -?\d+\] ")  # as the binding prints it, in one piece and then the end of a line
@@ -23,6 +23,7 @@ _users: list[int] = []
 _left: list[Any] = []  # (stream, variable), as they were before
 
 
+@final
 class _Filter:
     """A stream that passes on all but what SUNDIALS prints."""
 
