@@ -6,14 +6,15 @@ import sys
 from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "lie", "robot", "model", "environment", "dynamics", "deformable", "statics", "integration",
-          "control", "io", "view", "cli")  # fmt: skip
+LAYERS = ("errors", "portable", "lie", "robot", "model", "environment", "dynamics", "deformable", "statics",
+          "integration", "control", "io", "view", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
     "errors": (),
+    "portable": ("errors",),
     "lie": ("errors",),
-    "robot": ("errors",),  # plain data: no numerics of ours
-    "model": ("errors", "lie", "robot"),
+    "robot": ("errors", "portable"),  # plain data: no numerics of ours
+    "model": ("errors", "portable", "lie", "robot"),
     "environment": ("errors", "lie", "robot"),  # what the world does to one body, whatever robot it belongs to
     "io": ("errors", "robot", "model"),  # files describe robots; they compute nothing
 }

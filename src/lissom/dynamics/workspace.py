@@ -47,6 +47,17 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="lissom")
 
 
+def _after_fork() -> None:
+    """A forked child has the parent's pool without its threads, and perhaps a lock that nobody will give back."""
+    global _compiling
+    _compiling = Lock()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 @final
 class Workspace:
     """Buffers of one kernel family for a batch of instances.
@@ -73,6 +84,10 @@ class Workspace:
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
+        self.nbytes = 0
+        self.room = batch  # instances that fit in
+        self._recorded: list[tuple[Any, list[Any]]] = []
+        self._whole: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
         """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
@@ -112,7 +127,25 @@ class Workspace:
         """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
         if self.batch == 0:
             return
-        parts = 1
+        self._recorded = [(kernel, inputs)]
+        self.nbytes = sum(_bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
+        self._launch_all(kernel, inputs)
+
+    def hold(self, batch: int) -> Workspace:
+        """The same buffers for a smaller batch than they were made for, or for all of it again."""
+        if batch == self.batch:
+            return self
+        if not self._whole:
+            self._whole = self.host | {"status": self.status}
+        rows = {name: array[:batch] if len(array) == self.room else array for name, array in self._whole.items()}
+        self.status, self.host = rows.pop("status"), rows
+        self.batch, self.options, self.factor, self.user = batch, (), np.nan, None
+        for kernel, inputs in self._recorded:
+            self._launch_all(kernel, inputs)
+        return self
+
+    def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
+        self.launches, self.alone, parts = [], None, 1
         if self.device == "cpu":
             parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
@@ -217,8 +250,23 @@ def _scratch(model: Model, batch: int) -> Scratch:
 
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
-    """The workspace of this thread for (model, family, batch), made by `make` the first time."""
-    return model.cached((family, batch, get_ident()), lambda: make(model, batch))
+    """The workspace of this thread for (model, family, batch), made by `make` the first time. On the CPU one serves all
+    batches; it grows with them."""
+    if batch < 2 or model.device != "cpu":
+        return model.cached((family, batch, get_ident()), lambda: make(model, batch))
+    key = (family, "batch", get_ident())
+    found = model.cache.get(key)
+    if found is not None and found.room < batch:
+        model.cache.pop(key, None)
+    return model.cached(key, lambda: make(model, batch)).hold(batch)
+
+
+def _bytes_of(value: Any) -> int:
+    """Memory of an argument of a kernel: an array, or a struct of arrays."""
+    if isinstance(value, wp.array):
+        return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
+    names = getattr(getattr(value, "_cls", None), "vars", ())
+    return sum(_bytes_of(getattr(value, name)) for name in names)
 
 
 def filled(

@@ -18,6 +18,7 @@ import numpy as np
 from lissom.errors import ModelError, ShapeError
 from lissom.integration.inputs import checked_row, input_function
 from lissom.model.model import Model
+from lissom.portable import reduced
 
 
 @final
@@ -39,6 +40,13 @@ class Controller:
     rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
     start: Any = None
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        parts = {"output": self.output, "rate": self.rate, "start": None if self.rate is None else self.start}
+        return reduced(_controller, parts, "controller")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Controller:
+        return self  # nothing of it changes
+
     def __post_init__(self) -> None:
         for name, value in (("output", self.output), ("rate", self.rate)):
             if not (callable(value) or (name == "rate" and value is None)):
@@ -56,6 +64,10 @@ class Controller:
             raise ShapeError("controller: start: must be finite, got NaN or infinity")
         start.setflags(write=False)
         object.__setattr__(self, "start", start)
+
+
+def _controller(parts: dict[str, Any]) -> Controller:
+    return Controller(**parts)
 
 
 @final

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any, final
@@ -276,6 +277,7 @@ class _Assembly:
             surroundings=surroundings,
             springs=springs,
             **actuation,
+            description=copy(robot),
         )
 
     def _loads(self, rank: np.ndarray) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, final
@@ -11,8 +12,10 @@ import numpy as np
 from lissom.model.nodes import RodTable
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
+from lissom.robot.robot import Robot
 
 _KEPT = 128
+_MOST_BYTES = 2**29
 
 
 @final
@@ -50,7 +53,7 @@ class Model:
         with the node.
         channel_actuator: what describes each channel. channel_gain (n_channels, nu): tensions, chamber pressures and
         sizes of wrenches from u, channel_units what they are; joint_gain (nv, nu): joint forces from u;
-        custom_actuators: (function, (size, nu) gain) pairs.
+        custom_actuators: (function, (size, nu) gain) pairs. description: the robot as it was when it was built.
     """
 
     name: str
@@ -153,6 +156,7 @@ class Model:
     joint_gain: np.ndarray
     custom_actuators: tuple[Any, ...]
     input_names: tuple[str, ...]
+    description: Robot
     n_held: int = 0
     steady: np.ndarray | None = None
     device: str = "cpu"
@@ -213,14 +217,37 @@ class Model:
         """What `motions` returns, as 3 n_motions numbers."""
         return [x for order in range(3) for functions in self.motion_functions for x in functions[order](t)]
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _rebuilt, (self.description, self.device)
+
+    def __copy__(self) -> Model:
+        """The same tables, which nothing can change, with buffers of its own."""
+        return replace(self, cache={})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Model:
+        return replace(self, cache={})
+
     def cached(self, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-        """What `make` returned for this key, made again only if _KEPT newer things have pushed it out."""
-        found = self.cache.get(key)
+        """What `make` returned for this key. It is made again once more than _KEPT things, or _MOST_BYTES of buffers,
+        have been used since."""
+        found = self.cache.pop(key, None)
+        made = make() if found is None else found
+        self.cache[key] = made  # the last is what was used last
         if found is None:
-            found = self.cache[key] = make()
-            for old in [k for k in list(self.cache) if isinstance(k, tuple)][:-_KEPT]:
-                self.cache.pop(old, None)
-        return found
+            self._forget()
+        return made
+
+    def _forget(self) -> None:
+        """Drop what was used least recently, but never the last."""
+        keys = [key for key in list(self.cache) if isinstance(key, tuple)]
+        sizes = [getattr(self.cache.get(key), "nbytes", 0) for key in keys]
+        held, count = sum(sizes), len(keys)
+        for key, size in zip(keys[:-1], sizes):
+            if count <= _KEPT and held <= _MOST_BYTES:
+                return
+            if count > _KEPT or size:
+                self.cache.pop(key, None)
+                held, count = held - size, count - 1
 
     def on(self, device: str) -> Model:
         """The same model whose functions run on another Warp device, such as "cuda:0"."""
@@ -229,6 +256,12 @@ class Model:
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
         return self.q_neutral.copy()
+
+
+def _rebuilt(description: Robot, device: str) -> Model:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what there was to say was said when it was first built
+        return replace(description.build(), device=device)
 
 
 def _freeze(value: Any) -> None:

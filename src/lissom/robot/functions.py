@@ -63,6 +63,9 @@ class Expression:
     source: Any
     variable: str = "s"
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Expression, (self.source, self.variable)
+
     def __post_init__(self) -> None:
         _ = self._program
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
+from lissom.portable import reduced
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
@@ -95,6 +97,19 @@ class Robot:
         self.contacts: dict[str, Contact] = {}
         self.forces: dict[str, Force] = {}
         self.fluid: Fluid | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return reduced(_from_parts, self.__dict__, f"robot {self.name!r}")
+
+    def __copy__(self) -> Robot:
+        """A description of its own, of the same parts."""
+        return _from_parts({name: copy(part) for name, part in self.__dict__.items()})
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Robot:
+        compiled = [force.function for force in self.forces.values()] + [x.law for x in self.springs.values()]
+        compiled += [] if self.fluid is None else [self.fluid.current]
+        memo.update((id(function), function) for function in compiled)  # Warp's functions cannot be copied
+        return _from_parts(deepcopy(self.__dict__, memo))
 
     def __repr__(self) -> str:
         return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
@@ -309,3 +324,9 @@ class Robot:
         if isinstance(actuator, WrenchInput):
             return actuator.columns(f"actuator {actuator.name!r}").shape[1]
         return actuator.size if isinstance(actuator, CustomActuator) else 1
+
+
+def _from_parts(parts: dict[str, Any]) -> Robot:
+    robot = Robot()
+    robot.__dict__.update(parts)
+    return robot

@@ -1,0 +1,105 @@
+"""Pickling of what holds a user's functions.
+
+Functions that a module names travel by that name, Warp functions too. Others, such as lambdas, travel by cloudpickle
+where it is installed; where it is not, the error names the function and what to do.
+"""
+
+from __future__ import annotations
+
+import io
+import pickle
+from dataclasses import fields, is_dataclass
+from importlib import import_module
+from typing import Any
+
+from lissom.errors import ModelError
+
+_FAILURES = (pickle.PicklingError, AttributeError, TypeError)
+
+
+def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
+    """What `__reduce__` returns for an object that `make(state)` makes again.
+
+    Raises:
+        ModelError: the function that cannot be pickled, and what to do.
+    """
+    return _restored, (make, _packed(state, subject))
+
+
+def _restored(make: Any, packed: bytes) -> Any:
+    return make(pickle.loads(packed))
+
+
+class _Pickler(pickle.Pickler):
+    def reducer_override(self, obj: Any) -> Any:
+        return _by_name(obj)
+
+
+def _by_name(obj: Any) -> Any:
+    """A Warp function as the module and name where it is found again."""
+    if not type(obj).__module__.startswith("warp") or getattr(obj, "func", None) is None:
+        return NotImplemented
+    module, name = obj.func.__module__, obj.func.__qualname__
+    if _named(module, name) is not obj:
+        raise pickle.PicklingError(f"{module}.{name} is not found by its name")
+    return _named, (module, name)
+
+
+def _named(module: str, name: str) -> Any:
+    found: Any = import_module(module)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _packed(state: Any, subject: str) -> bytes:
+    stream = io.BytesIO()
+    try:
+        _Pickler(stream).dump(state)
+    except _FAILURES as error:
+        return _packed_by_value(state, subject, error)
+    return stream.getvalue()
+
+
+def _packed_by_value(state: Any, subject: str, error: Exception) -> bytes:
+    try:
+        from cloudpickle import Pickler
+    except ImportError:
+        path, value = _culprit(state, ())
+        where = " > ".join([subject, *path])
+        raise ModelError(
+            f"{where}: cannot be pickled by name: define it at the top level of a module, give an ls.Expression or an "
+            f"ls.Tabulated instead, or install cloudpickle (got {value!r})"
+        ) from error
+
+    class ByValue(Pickler):
+        def reducer_override(self, obj: Any) -> Any:
+            named = _by_name(obj)
+            return super().reducer_override(obj) if named is NotImplemented else named
+
+    stream = io.BytesIO()
+    try:
+        ByValue(stream).dump(state)
+    except _FAILURES as failure:
+        path, value = _culprit(state, ())
+        where = " > ".join([subject, *path])
+        raise ModelError(f"{where}: cannot be pickled: {failure} (got {value!r})") from failure
+    return stream.getvalue()
+
+
+def _culprit(value: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
+    """The innermost part that cannot be pickled by itself, and where it stands."""
+    if isinstance(value, dict):
+        parts = [(str(key), part) for key, part in value.items()]
+    elif isinstance(value, list | tuple):
+        parts = [(f"[{k}]", part) for k, part in enumerate(value)]
+    elif is_dataclass(value) and not isinstance(value, type):
+        parts = [(item.name, getattr(value, item.name)) for item in fields(value)]
+    else:
+        parts = []
+    for name, part in parts:
+        try:
+            _Pickler(io.BytesIO()).dump(part)
+        except _FAILURES:
+            return _culprit(part, (*path, name))
+    return path, value

@@ -1,0 +1,90 @@
+"""Buffers: one grows for all batches, memory is bounded, a forked child has threads of its own."""
+
+import multiprocessing
+
+import numpy as np
+import pytest
+from robots import build, random_state, random_tree
+
+import lissom as ls
+from lissom.model import model as model_module
+
+
+def states(model, n, seed=0):
+    """n states near the neutral one."""
+    rng = np.random.default_rng(seed)
+    q = ls.integrate(model, np.tile(model.neutral(), (n, 1)), 0.1 * rng.normal(size=(n, model.nv)) * model.dof_scale)
+    return q, rng.normal(size=(n, model.nv)), rng.normal(size=(n, model.nv))
+
+
+def test_batches_of_all_sizes_share_buffers():
+    """Growing and shrinking batches give what single states do, from few buffers."""
+    model = build(random_tree(3))
+    q, v, a = states(model, 150)
+    u = np.ones((150, model.nu))
+    one = np.array([ls.inverse_dynamics(model, *row) for row in zip(q, v, a)])
+    single = np.array([ls.forward_dynamics(model, *row) for row in zip(q, v, u)])
+    for n in (33, 150, 2, 64, 149, 7):
+        assert (ls.inverse_dynamics(model, q[:n], v[:n], a[:n]) == one[:n]).all()
+        assert (ls.forward_dynamics(model, q[:n], v[:n], u[:n]) == single[:n]).all()
+        wrong = q[:n].copy()
+        wrong[-1, 0] = np.nan
+        with pytest.raises(ls.ShapeError, match=f"instance {n - 1} of {n}"):
+            ls.inverse_dynamics(model, wrong, v[:n], a[:n])
+    families = [key[0] for key in model.cache if isinstance(key, tuple)]
+    assert families.count("inverse_dynamics") == 2 and families.count("forward_dynamics") == 2
+
+
+def test_options_hold_when_a_batch_changes():
+    """Without gravity, without springs, then all of it, for other sizes of the batch."""
+    model = build(random_tree(5))
+    q, v, a = states(model, 40)
+    for n in (40, 9, 20):
+        for options in ({"gravity": False}, {"elastic": False}, {}):
+            whole = ls.inverse_dynamics(model, q[:n], v[:n], a[:n], **options)
+            assert (whole[-1] == ls.inverse_dynamics(model, q[n - 1], v[n - 1], a[n - 1], **options)).all()
+
+
+def test_memory_is_bounded(monkeypatch):
+    """Seventy batches of different sizes leave one workspace, and what is used least recently goes first."""
+    model = build(random_tree(3))
+    for n in range(1000, 1070):
+        ls.inverse_dynamics(model, *states(model, n))
+    held = [getattr(x, "nbytes", 0) for x in model.cache.values()]
+    ls.inverse_dynamics(model, *states(model, 1069))
+    assert 0 < sum(held) == sum(getattr(x, "nbytes", 0) for x in model.cache.values())
+    monkeypatch.setattr(model_module, "_MOST_BYTES", int(1.5 * sum(held)))
+    q, v, a = states(model, 1000)
+    ls.energy(model, q, v)
+    ls.inverse_dynamics(model, q, v, a)
+    ls.inverse_dynamics_derivatives(model, q, v, a)
+    names = [key[0] for key in model.cache if isinstance(key, tuple) and "batch" in key]
+    assert "energy" not in names and "derivatives" in names[-1]
+
+
+def child_answer(model, queue):
+    """What a child finds for a batch."""
+    queue.put(ls.inverse_dynamics(model, *states(model, 200)))
+
+
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.parametrize("way", ["fork", "spawn"])
+def test_children_answer(way):
+    """A child forked after a batch has used the threads, or started anew, answers a batch of its own."""
+    context = multiprocessing.get_context(way)
+    model = build(random_tree(3))
+    mine = ls.inverse_dynamics(model, *states(model, 200))
+    queue = context.Queue()
+    child = context.Process(target=child_answer, args=(model, queue), daemon=True)
+    child.start()
+    try:
+        np.testing.assert_array_equal(queue.get(timeout=120), mine)
+    finally:
+        child.join(10)
+        child.kill()
+
+
+def test_states_of_random_trees():
+    """The states of the tests are those that the robots of the tests take."""
+    described = random_tree(3)
+    assert len(random_state(described, 3)[0]) == build(described).nq
