@@ -10,7 +10,7 @@ import io
 import pickle
 from dataclasses import fields, is_dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, final
 
 from lissom.errors import ModelError
 
@@ -30,6 +30,7 @@ def _restored(make: Any, packed: bytes) -> Any:
     return make(pickle.loads(packed))
 
 
+@final
 class _Pickler(pickle.Pickler):
     def reducer_override(self, obj: Any) -> Any:
         return _by_name(obj)
@@ -72,6 +73,7 @@ def _packed_by_value(state: Any, subject: str, error: Exception) -> bytes:
             f"ls.Tabulated instead, or install cloudpickle (got {value!r})"
         ) from error
 
+    @final
     class ByValue(Pickler):
         def reducer_override(self, obj: Any) -> Any:
             named = _by_name(obj)
