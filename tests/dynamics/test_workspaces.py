@@ -4,7 +4,7 @@ import multiprocessing
 
 import numpy as np
 import pytest
-from robots import build, random_state, random_tree
+from robots import build, random_tree
 
 import lissom as ls
 from lissom.model import model as model_module
@@ -82,9 +82,3 @@ def test_children_answer(way):
     finally:
         child.join(10)
         child.kill()
-
-
-def test_states_of_random_trees():
-    """The states of the tests are those that the robots of the tests take."""
-    described = random_tree(3)
-    assert len(random_state(described, 3)[0]) == build(described).nq
