@@ -164,3 +164,20 @@ def test_a_batch_says_which_are_unstable():
         assert one.least_stiffness == pytest.approx(near.least_stiffness[at], rel=1e-6)
     assert not near.is_stable.all()
     assert ls.solve_statics(model, tensions).is_stable.all()
+
+
+def test_a_ball_that_only_just_touches():
+    """A contact without depth has no stiffness: the ball is found where it presses k δ^p = m g; with stable=False the
+    error names the contact, its gap and what to do."""
+    up = np.eye(4)
+    up[2, 3] = 0.05
+    robot = ls.Robot("ball")
+    body = ls.RigidBody(0.7, inertia=(7e-4,) * 3, balls=[(0.0, 0.0, 0.0, 0.05)])
+    robot.add_link("ball", body, ls.JointPrismatic((0, 0, 1)), placement=up)
+    robot.add_contact("ground", "ball", ls.ShapePlane(), stiffness=1e6, exponent=1.5)
+    model = built(robot)
+    for height in (0.0, 0.01):
+        found = ls.solve_statics(model, q0=[height])
+        assert found.q[0] == pytest.approx(-((0.7 * 9.81 / 1e6) ** (1 / 1.5)), rel=1e-9) and found.is_stable
+        with pytest.raises(ls.ConvergenceError, match=r"contact 'ground' on link 'ball' does not press.*pressed in"):
+            ls.solve_statics(model, q0=[height], stable=False)
