@@ -89,7 +89,7 @@ _PUBLIC = {
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
     "dynamics.energy": ("Energy", "energy"),
     "dynamics.spring_lengths": ("spring_lengths",),
-    "dynamics.contacts": ("Contacts", "contact_forces"),
+    "dynamics.contacts": ("Contacts", "contact_anchors", "contact_forces"),
     "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
     "dynamics.momentum": ("center_of_mass", "momentum"),
     "dynamics.assembly": ("assemble",),

@@ -144,6 +144,8 @@ WRONG = {
     "soft": (dict(links="ball", shape=ls.ShapePlane(), stiffness=0.0), "contact 'c': stiffness: must be > 0 (got 0.0)"),
     "exponent": (dict(links="ball", shape=ls.ShapePlane(), exponent=0.5), "exponent: must be >= 1 (got 0.5)"),
     "slip": (dict(links="ball", shape=ls.ShapePlane(), slip_speed=0.0), "slip_speed: must be > 0 (got 0.0)"),
+    "stick": (dict(links="ball", shape=ls.ShapePlane(), stick_stiffness=0.0), "stick_stiffness: must be > 0 (got 0.0)"),
+    "numb": (dict(links="ball", shape=ls.ShapePlane(), stick_damping=-1.0), "stick_damping: must be >= 0 (got -1.0)"),
     "thin": (dict(links="ball", shape=ls.ShapeSphere(0.0)), "contact 'c' > shape: radius: must be > 0 (got 0.0)"),
     "long hole": (
         dict(links="ball", shape=ls.ShapeCylinder(1.0, 2.0, inside=True)),

@@ -6,21 +6,24 @@ from touching_robots import LAW, RADIUS, hybrid
 
 import lissom as ls
 
+STICKS = {"stick_stiffness": 1e3, "stick_damping": 1e-2}
 
-def everything(base):
+
+def everything(base, **stick):
     """Rods and a ball that touch each other in a current that grows, one with a wake."""
+    law = LAW | stick
     robot = hybrid(base, foot=(0.0, -0.01, 0.0))
-    robot.add_contact("rods", "a", others="b", radius=RADIUS, **LAW)
-    robot.add_contact("box", ["a", "ball"], ls.ShapeBox(0.3, 0.3, 0.3), on="b", s=0.6, radius=RADIUS, **LAW)
+    robot.add_contact("rods", "a", others="b", radius=RADIUS, **law)
+    robot.add_contact("box", ["a", "ball"], ls.ShapeBox(0.3, 0.3, 0.3), on="b", s=0.6, radius=RADIUS, **law)
     wake = ls.Hydrodynamics(tail=True, lift=0.3)
     robot.set_fluid(500.0, current=lambda t: (np.sin(t), 0.4, t), links={"a": wake})
     return robot.build()
 
 
-@pytest.mark.parametrize("base", ["free", "fixed"])
-def test_fused_steps_are_the_separate_ones(base):
+@pytest.mark.parametrize("base, stick", [("free", {}), ("fixed", {}), ("fixed", STICKS)])
+def test_fused_steps_are_the_separate_ones(base, stick):
     """One kernel for all steps and a controller that does nothing take the same steps, Newton's matrices included."""
-    model, rng = everything(base), np.random.default_rng(3)
+    model, rng = everything(base, **stick), np.random.default_rng(3)
     start = ls.integrate(model, model.neutral(), 0.1 * rng.normal(size=model.nv) * model.dof_scale)
     speed = 0.05 * rng.normal(size=model.nv) * model.dof_scale
     options = {"method": "generalized_alpha", "dt": 5e-4, "rtol": 1e-9, "atol": 1e-11}
@@ -31,3 +34,5 @@ def test_fused_steps_are_the_separate_ones(base):
     assert fused.statistics.jacobians == apart.statistics.jacobians
     np.testing.assert_allclose(fused.q, apart.q, atol=1e-11)
     np.testing.assert_allclose(fused.v, apart.v, atol=1e-9)
+    np.testing.assert_allclose(fused.anchors, apart.anchors, atol=1e-9)
+    assert np.isfinite(fused.anchors).any() == bool(stick)

@@ -15,17 +15,18 @@ import warp as wp
 from lissom.dynamics import sweeps
 from lissom.dynamics.base_frames import origin_between, place_bases
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, touch_of
+from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
 from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
 from lissom.environment.contact_force import contact_force
-from lissom.lie.types import kernel_options, vec6
+from lissom.errors import ShapeError
+from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, device_tables
 
 wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
-_NUMBERS = 11  # of a touching pair: which, depth, point, normal, force
+NUMBERS = wp.constant(17)  # of a touching pair: which, depth, point, normal, force, anchor if it sticks
 
 
 @final
@@ -94,24 +95,30 @@ def contacts_kernel(
         e = s.near.pair[i, j]
         x = touch_of(t, s, i, e)
         if x.depth > wp.float64(0.0):
-            f, _m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
+            f, _m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            on_obstacle = vec3()
+            on_ball = vec3()
+            if x.law.stick_stiffness > wp.float64(0.0):
+                on_obstacle, on_ball = new_anchor(t, s, i, e, x)
             point = x.c - x.radius * x.n + origin_between(t, s, i, x.a, x.b)
-            at = 11 * count
+            at = NUMBERS * count
             touching[i, at] = wp.float64(e)
             touching[i, at + 1] = x.depth
             for r in range(3):
                 touching[i, at + 2 + r] = point[r]
                 touching[i, at + 5 + r] = x.n[r]
                 touching[i, at + 8 + r] = f[r]
+                touching[i, at + 11 + r] = on_obstacle[r]
+                touching[i, at + 14 + r] = on_ball[r]
             count += 1
     if count < s.near.pair.shape[1]:
-        touching[i, 11 * count] = wp.float64(-1.0)
+        touching[i, NUMBERS * count] = wp.float64(-1.0)
 
 
 def _make(model: Model, batch: int) -> Workspace:
     world = model.surroundings
     shapes = {"q": (model.nq,), "v": (model.nv,), "gap": (len(world.ball_node),)}
-    w = Workspace(model, batch, shapes | {"touching": (_NUMBERS * world.capacity,)})
+    w = Workspace(model, batch, shapes | {"touching": (int(NUMBERS) * world.capacity,)})
     with_forces, on = w.buffer("with_forces", (1,), wp.int32), w.on_device
     w.record(contacts_kernel, [w.tables, w.scratch, on["q"], on["v"], with_forces, on["gap"], on["touching"]])
     return w
@@ -150,15 +157,14 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
         w.host["with_forces"][0] = 1
         w.run()
         w.raise_for_status()
-        found[part] = [_touching(model, row) for row in w.host["touching"].reshape(len(w.status), -1, _NUMBERS)]
+        each = w.host["touching"].reshape(len(w.status), -1, int(NUMBERS))
+        found[part] = [_touching(model, _ended(rows)) for rows in each]
     return _nested(found, lead)
 
 
 def _touching(model: Model, rows: np.ndarray) -> Contacts:
-    """What the kernel left of one state, in rows of _NUMBERS."""
+    """Contacts from the numbers of each pair that touches."""
     world = model.surroundings
-    ended = np.flatnonzero(rows[:, 0] < 0.0)
-    rows = rows[: ended[0] if len(ended) else len(rows)].copy()
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
     return Contacts(
         tuple(world.contact_names[k] for k in law),
@@ -169,7 +175,7 @@ def _touching(model: Model, rows: np.ndarray) -> Contacts:
         rows[:, 1],
         rows[:, 2:5],
         rows[:, 5:8],
-        rows[:, 8:],
+        rows[:, 8:11],
     )
 
 
@@ -179,3 +185,68 @@ def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:
         return found[0]
     size = batch_of(lead[1:])
     return tuple(_nested(found[k * size : (k + 1) * size], lead[1:]) for k in range(lead[0]))
+
+
+def _touching_rows(model: Model, q: Any, v: Any) -> np.ndarray:
+    """The numbers of each touching pair at one state, shape (n, 17)."""
+    if len(model.surroundings.pair) == 0:
+        return np.zeros((0, int(NUMBERS)))
+    w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    if lead:
+        raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
+    w.host["with_forces"][0] = 1
+    w.run()
+    w.raise_for_status()
+    return _ended(w.host["touching"][0].reshape(-1, int(NUMBERS)))
+
+
+def _ended(rows: np.ndarray) -> np.ndarray:
+    """The rows that the kernel has filled for one state."""
+    ended = np.flatnonzero(rows[:, 0] < 0.0)
+    return rows[: ended[0] if len(ended) else len(rows)].copy()
+
+
+def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
+    """Where the pairs that touch hold on, for `Model.anchored`: those of contacts with a `stick_stiffness`.
+
+    A pair that the model has anchored keeps what it has slipped since, less what friction cannot hold; one that has
+    not holds on where it is now; one that does not touch does not hold.
+
+    Args:
+        q: configuration, shape (nq,) [rad, m, or strain units]. v: velocity, shape (nv,); None is rest.
+    Returns:
+        anchors, shape (n_pairs, 6) [m, -]: the point of the obstacle in its frame, and the direction from the ball's
+        centre in the frame of its node; NaN for pairs that do not hold.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: a ball that rolls and spins at once rolls along a bent line; from one anchor to the next it counts as
+    straight.
+    """
+    rows = _touching_rows(model, q, v)
+    world = model.surroundings
+    which = rows[:, 0].astype(int)
+    holds = world.law[world.pair[which, 2], 5] > 0.0
+    anchors = np.full(world.anchors.shape, np.nan)
+    anchors[which[holds]] = rows[holds, 11:]
+    return anchors
+
+
+def put_anchors(model: Model, anchors: np.ndarray) -> None:
+    """Write anchors into the tables of a model that nobody else has."""
+    device_tables(model).world.anchor.assign(np.ascontiguousarray(anchors).reshape(-1, 2, 3))
+
+
+def present_anchors(model: Model) -> np.ndarray:
+    """The anchors in the tables of a model, shape (n_pairs, 6)."""
+    return device_tables(model).world.anchor.numpy().reshape(-1, 6).copy()
+
+
+def shares_of_friction(model: Model, q: np.ndarray) -> np.ndarray:
+    """Friction over the most there can be, |f_t| / (μ N), of the touching pairs that hold at rest."""
+    rows, world = _touching_rows(model, q, None), model.surroundings
+    law = world.law[world.pair[rows[:, 0].astype(int), 2]]
+    n, f = rows[:, 5:8], rows[:, 8:11]
+    N = (n * f).sum(axis=1)
+    size, most = np.linalg.norm(f - N[:, None] * n, axis=1), law[:, 3] * N
+    holds = (law[:, 5] > 0.0) & (most > 0.0)
+    return size[holds] / most[holds]

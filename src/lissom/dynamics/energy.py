@@ -41,7 +41,7 @@ class Energy:
 
     Fields:
         kinetic; gravitational: zero where the mass is at the world's origin; elastic: rods, joint springs and springs
-        between points.
+        between points, without those of contacts.
     """
 
     kinetic: np.ndarray

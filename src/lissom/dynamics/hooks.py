@@ -65,6 +65,19 @@ def change_by_surroundings(
 
 
 @wp.func
+def renew_surroundings(
+    t: Tables,
+    s: Scratch,
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    a: wp.array2d(dtype=wp.float64),
+):
+    """Let the surroundings remember a step that has been taken to this state; for one instance alone."""
+    ...
+
+
+@wp.func
 def force_of_user(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time: wp.float64) -> vec6:
     """Wrench of a user's force in the body's axes."""
     return vec6()

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.dynamics import touching
+from lissom.dynamics import sweeps, touching
+from lissom.dynamics.base_frames import place_bases
 from lissom.dynamics.immersion import add_fluid, respond_to_fluid
 from lissom.dynamics.scratch import LOADS, SPRINGS, NodeChange, Scratch
 from lissom.dynamics.springs import add_springs, respond_to_springs
-from lissom.dynamics.touching import add_contacts, respond_to_contacts
+from lissom.dynamics.touching import add_contacts, renew_anchors, respond_to_contacts
 from lissom.dynamics.user_forces import add_forces_of_user, respond_to_user
 from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.tables import Tables
@@ -84,3 +85,20 @@ def change_by_surroundings(
         b = s.near.b[i, j]
         d[i, a].F = d[i, a].F - s.near.K[i, j] * d[i, b].x - s.near.D[i, j] * d[i, b].w
         d[i, b].F = d[i, b].F + (s.near.bar[i, j] - s.near.K[i, j]) * d[i, a].x - s.near.D[i, j] * d[i, a].w
+
+
+@wp.func
+def renew_surroundings(
+    t: Tables,
+    s: Scratch,
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    a: wp.array2d(dtype=wp.float64),
+):
+    """See hooks; only anchors of contacts remember."""
+    if t.world.sticks != 0:
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
+        renew_anchors(t, s, i)

@@ -25,18 +25,21 @@ from lissom.dynamics.column_products import add_cross_product
 from lissom.dynamics.column_tables import Columns, Matrix
 from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
 from lissom.environment.contact_force import (
-    ContactLaw,
     at_origin,
     contact_derivatives,
     contact_force,
     contact_response,
+    pressure,
     wrench_at_origin,
 )
 from lissom.environment.distances import signed_distance
+from lissom.environment.friction import ContactLaw, Grip, held_slip
 from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+
+NOWHERE = wp.constant(wp.float64(wp.nan))
 
 
 @wp.func
@@ -67,6 +70,13 @@ def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
     """Centre of a ball in the world."""
     origin = origin_of(t, s, i, t.world.ball_node[ball])
     return ball_centre(t, s, i, ball, origin) + origin
+
+
+@wp.func
+def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
+    """Pose of the frame of an obstacle in the base frame."""
+    R, p = pose_of(s, i, t.world.obstacle_node[obstacle], origin)
+    return R * t.world.obstacle_R[obstacle], R * t.world.obstacle_p[obstacle] + p
 
 
 @wp.func
@@ -117,10 +127,11 @@ def list_near(t: Tables, s: Scratch, i: int):
 
 @wp.struct
 class Touch:
-    """A pair as the contact law takes it, in the base frame: law, radius, depth, centre, normal, Hessian, velocity of
-    the centre and spin against the obstacle, nodes of ball and obstacle."""
+    """A pair as the contact law takes it, in the base frame: law, anchor, radius, depth, centre, normal, Hessian,
+    velocity of the centre and spin against the obstacle, nodes of ball and obstacle."""
 
     law: ContactLaw
+    grip: Grip
     radius: wp.float64
     depth: wp.float64
     c: vec3
@@ -143,9 +154,8 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
     x.radius = t.world.ball_radius[ball]
     origin = origin_between(t, s, i, x.a, x.b)
     x.c = ball_centre(t, s, i, ball, origin)
-    R_b, p_b = pose_of(s, i, x.b, origin)
-    R = R_b * t.world.obstacle_R[obstacle]
-    y = wp.transpose(R) * (x.c - R_b * t.world.obstacle_p[obstacle] - p_b)
+    R, p = obstacle_pose(t, s, i, obstacle, origin)
+    y = wp.transpose(R) * (x.c - p)
     d, n, N = signed_distance(t.world.obstacle_kind[obstacle], t.world.obstacle_size[obstacle], y)
     x.depth = x.radius - d
     if x.depth > so3.ZERO:
@@ -160,7 +170,44 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
         x.law.damping = t.world.law[row, 2]
         x.law.friction = t.world.law[row, 3]
         x.law.slip_speed = t.world.law[row, 4]
+        x.law.stick_stiffness = t.world.law[row, 5]
+        x.law.stick_damping = t.world.law[row, 6]
+        if x.law.stick_stiffness > so3.ZERO and not wp.isnan(t.world.anchor[e, 0][0]):
+            R_a, _p_a = pose_of(s, i, x.a, origin)
+            x.grip.holds = 1
+            x.grip.d = x.c - x.radius * x.n - R * t.world.anchor[e, 0] - p
+            x.grip.b = R_a * t.world.anchor[e, 1]
     return x
+
+
+@wp.func
+def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Touch):
+    """Anchor of pair e, which touches: where it is now, but for the slip that friction holds back; in the frames of the
+    obstacle and of the ball's node."""
+    push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
+    origin = origin_between(t, s, i, x.a, x.b)
+    R, p = obstacle_pose(t, s, i, t.world.pair[e, 1], origin)
+    R_a, _p_a = pose_of(s, i, x.a, origin)
+    A = x.c - x.radius * x.n - held_slip(x.law, x.grip, x.radius, push, x.n)
+    return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
+
+
+@wp.func(inline=False)
+def renew_anchors(t: Tables, s: Scratch, i: int):
+    """Anchor what touches where it is now, less the slip that is held, and let go what has opened."""
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
+    for e in range(t.world.pair.shape[0]):
+        if not wp.isnan(t.world.anchor[e, 0][0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
+            t.world.anchor[e, 0] = vec3(NOWHERE, NOWHERE, NOWHERE)
+            t.world.anchor[e, 1] = vec3(NOWHERE, NOWHERE, NOWHERE)
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        x = touch_of(t, s, i, e)
+        if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
+            on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+            t.world.anchor[e, 0] = on_obstacle
+            t.world.anchor[e, 1] = on_ball
 
 
 @wp.func(inline=False)
@@ -171,7 +218,7 @@ def add_contacts(t: Tables, s: Scratch, i: int):
     for j in range(s.near.count[i]):
         x = touch_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
+            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
             W = wrench_at_origin(x.c, m, f)
             if x.a >= 0:
                 s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -211,9 +258,9 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
     for j in range(s.near.count[i]):
         x = touch_of(t, s, i, s.near.pair[i, j])
         if x.depth > so3.ZERO:
-            f, m = contact_force(x.law, x.radius, x.depth, x.n, x.u, x.spin)
-            D_c, D_u, D_spin = contact_derivatives(x.law, x.radius, x.depth, x.n, x.N, x.u, x.spin, f)
-            H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin)
+            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.grip, x.radius, x.depth, x.n, x.N, x.u, x.spin)
+            H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 
 

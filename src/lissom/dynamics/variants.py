@@ -50,6 +50,7 @@ def _replacements(compiled: tuple[Any, ...], current: Any, laws: tuple[Any, ...]
         "with_response",
         "couple_touching",
         "change_by_surroundings",
+        "renew_surroundings",
     )
     made: dict[Any, Any] = dict(users)
     return users | {getattr(hooks, name): _function(getattr(surroundings, name), made) for name in names}

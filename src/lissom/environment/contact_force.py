@@ -4,10 +4,11 @@ With the shape at rest, φ its distance from the ball's centre c, n and N the gr
 centre velocity u and angular velocity ω,
 
     δ = r − φ(c),   N = k δ^p (1 + d δ̇)₊,   δ̇ = −n·u                                                     (1)
-    w = (1 − n nᵀ) u − r ω × n,   g = w / √(|w|² + v_s²)                                                (2)
-    f = N (n − μ g),   m = −r n × f                                            force, moment about the centre    (3)
+    w = (1 − n nᵀ) u − r ω × n                                                                          (2)
+    f = N n + f_t(N, w),   m = −r n × f                                        force, moment about the centre    (3)
 
-Derivatives are those seen in the body's frame, as D_c = ∂/∂c, D_u and D_ω of (3) give them (see `turned`).
+with the friction f_t of `friction`. Derivatives are those seen in the body's frame, as D_c = ∂/∂c, D_u, D_ω and D_θ of
+(3) give them, θ being a turn of the ball with its anchor (see `contact_response`).
 Source: Mathew 2025 (57)-(61), with the shape's Hessian in place of that of a cylinder, damping and friction.
 """
 
@@ -20,19 +21,15 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.environment.distances import projector
+from lissom.environment.friction import (
+    ContactLaw,
+    Grip,
+    elastic_slip_derivatives,
+    friction_force,
+    friction_slopes,
+)
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
-
-
-@wp.struct
-class ContactLaw:
-    """k, p, c, μ and v_s of robot.contacts.Contact."""
-
-    stiffness: wp.float64
-    exponent: wp.float64
-    damping: wp.float64
-    friction: wp.float64
-    slip_speed: wp.float64
 
 
 @wp.func
@@ -46,51 +43,64 @@ def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
 
 
 @wp.func
-def contact_force(law: ContactLaw, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3):
+def contact_force(law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3):
     """f and m of (3)."""
     push, _by_depth, _by_rate = pressure(law, depth, -wp.dot(n, u))
     f = push * n
     if law.friction > so3.ZERO:
         slip = u - wp.dot(n, u) * n - radius * wp.cross(spin, n)
-        f -= (law.friction * push / wp.sqrt(wp.dot(slip, slip) + law.slip_speed * law.slip_speed)) * slip
+        f += friction_force(law, grip, radius, push, n, slip)
     return f, -radius * wp.cross(n, f)
 
 
 @wp.func
 def contact_derivatives(
-    law: ContactLaw, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3, f: vec3
+    law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
 ):
-    """D_c, D_u and D_ω of f, with u and ω held fixed under D_c."""
+    """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
     push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
     along = n
     flat = projector(n)
     D_c = push * N
     D_u = mat3()
     D_spin = mat3()
+    D_turn = mat3()
     if law.friction > so3.ZERO:
         slip = flat * u - radius * wp.cross(spin, n)
-        size = wp.sqrt(wp.dot(slip, slip) + law.slip_speed * law.slip_speed)
-        g = slip / size
-        along = n - law.friction * g
-        G = (-law.friction * push / size) * (wp.identity(n=3, dtype=wp.float64) - wp.outer(g, g))
+        G, by_push, share = friction_slopes(law, grip, radius, push, n, slip)
+        along = n + by_push
         slip_c = -(wp.outer(n, N * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
-        D_c += G * slip_c
-        D_u += G * flat
-        D_spin += (radius * G) * so3.hat(n)
+        D_c += share * (G * slip_c)
+        D_u += share * (G * flat)
+        D_spin += (share * radius) * (G * so3.hat(n))
+        if law.stick_stiffness > so3.ZERO:
+            by_centre, by_turn = elastic_slip_derivatives(grip, radius, n, N)
+            D_c += G * by_centre
+            D_turn += G * by_turn
     D_c += wp.outer(along, -by_depth * n - by_rate * (N * u))
     D_u += wp.outer(along, -by_rate * n)
-    return D_c, D_u, D_spin
+    return D_c, D_u, D_spin, D_turn
 
 
 @wp.func
 def contact_response(
-    radius: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3, f: vec3, m: vec3, D_c: mat3, D_u: mat3, D_spin: mat3
+    radius: wp.float64,
+    n: vec3,
+    N: mat3,
+    u: vec3,
+    spin: vec3,
+    f: vec3,
+    m: vec3,
+    D_c: mat3,
+    D_u: mat3,
+    D_spin: mat3,
+    D_turn: mat3,
 ):
     """How −(m; f) at the centre answers to a small motion of the body, and to its twist, both taken at the centre.
 
     In the body's frame f changes by δf − θ × f for a turn θ, and u and ω by what turns them less θ × u and θ × ω.
     """
-    turn = D_u * so3.hat(u) + D_spin * so3.hat(spin)
+    turn = D_u * so3.hat(u) + D_spin * so3.hat(spin) - D_turn
     lever = radius * so3.hat(n)
     H = -se3.block(lever * turn + so3.hat(m), radius * so3.cross_columns(f, N) - lever * D_c, so3.hat(f) - turn, D_c)
     return H, -se3.block(-lever * D_spin, -lever * D_u, D_spin, D_u)

@@ -18,6 +18,7 @@ import warp as wp
 
 from lissom.dynamics.bordered import shown, take_forces
 from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
+from lissom.dynamics.hooks import renew_surroundings
 from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.moves import move_configuration
@@ -258,6 +259,7 @@ def implicit_steps_kernel(
                 counts[i, 3] = 0  # (4) needs a matrix of this step
             going = implicit_step(t, s, b, x, c, i, h[k + 1], ratio, gravity[0], load[k], held[k], counts)
             if going == 1:
+                renew_surroundings(t, s, i, x.q, x.v, x.a)
                 for j in range(nq):
                     out[i, k * row + j] = x.q[i, j]
                 for j in range(t.nv):
@@ -304,7 +306,8 @@ class FusedSteps:
     def __init__(
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
-        self.model, self.f, self.project = model, f, project
+        self.model, self.f = model, f
+        self.follows = project and not model.surroundings.sticks  # whether a and λ follow from q and v
         self.last: StepState | None = None
         self.doubt = self.spared = 0
         c = scheme
@@ -361,4 +364,4 @@ class FusedSteps:
         before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
         state = times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z
         w.user, self.last = self, StepState(*state, *before, bool(is_steady))
-        return np.hstack([q, v] if self.project else [q, v, a, force]), shown[:done], self.last
+        return np.hstack([q, v] if self.follows else [q, v, a, force]), shown[:done], self.last

@@ -44,6 +44,7 @@ from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttribut
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.constraints import run_constraints
+from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
@@ -144,9 +145,17 @@ class ImplicitSteps:
         return replace(s, ahead=s.a + change, h=h) if size <= _RESOLVED * most else s
 
     def step_to(self, s: StepState, end: float) -> StepState | None:
-        """One step to the time `end`; None where Newton's method fails."""
+        """One step to the time `end`, which is not taken back; None where Newton's method fails."""
         new = self.step(s, end - s.t)
-        return None if new is None else replace(new, t=end)
+        if new is None:
+            return None
+        self.renew(new)
+        return replace(new, t=end)
+
+    def renew(self, s: StepState) -> None:
+        """Move the anchors of contacts to where they are after a step that is not taken back."""
+        if self.model.surroundings.sticks:
+            put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
 
     def step(self, s: StepState, h: float) -> StepState | None:
         """One step of size h; None where Newton's method fails."""

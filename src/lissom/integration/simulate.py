@@ -14,6 +14,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, onto_loops
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.dynamics.constraints import minimum_norm
+from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.dynamics.workspace import batch_of, leading, parts, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
@@ -66,7 +67,7 @@ def simulate(
         u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
             what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
-            "dop853" (explicit, order 8) of SciPy.
+            "dop853" (explicit, order 8) of SciPy; these three have no memory for contacts that stick.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
@@ -93,6 +94,7 @@ def simulate(
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method = _chosen(method)
+    _check_anchors(model, run, method)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     drives = _constant_inputs(model, u)
@@ -107,11 +109,13 @@ def simulate(
     motions = []
     for q, v, drive in zip(starts, speeds, inputs):
         law = control_law(model, drive, controller, period)
-        f = StateDerivative(model, law)
-        x0 = np.concatenate([*consistent_start(model, *on_motion(model, 0.0, q, v)), law.carried])
+        begin = consistent_start(model, *on_motion(model, 0.0, q, v))
+        own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
+        f = StateDerivative(own, law)
+        x0 = np.concatenate([*begin, law.carried])
         with _progress_bar(progress, float(duration)) as advance:
-            points = run(model, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
-            motions.append(_collect(model, f, points, method, advance, 0 if times is wanted else 1))
+            points = run(own, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
+            motions.append(_collect(own, f, points, method, advance, 0 if times is wanted else 1))
     for motion in motions:
         warn_of_pushing(model, motion.u)
         warn_of_shapes(model, motion.q, motion.t)
@@ -126,6 +130,15 @@ def _chosen(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
     if not isinstance(method, str) or method not in METHODS:
         raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
     return METHODS[method], method
+
+
+def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
+    """Raise ModelError where contacts hold by anchors and the method has no place for these."""
+    if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
+        raise ModelError(
+            f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
+            f"hold: take 'generalized_alpha', 'newmark', 'hht' or 'implicit_euler' (got {method!r})"
+        )
 
 
 def _check_numbers(**values: Any) -> None:
@@ -176,7 +189,8 @@ def _collect(
         forces = _multipliers(model, times, q, v, a, inputs, force)
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        return Trajectory(*(rows[unasked:] for rows in (times, q, v, a, inputs, forces, z)), cost)
+        shown = (rows[unasked:] for rows in (times, q, v, a, inputs, forces, z))
+        return Trajectory(*shown, cost, present_anchors(model))
 
     try:
         with quiet_sundials():
@@ -234,7 +248,9 @@ def _stacked(
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
     arrays = {n: np.array([getattr(m, n) for m in motions]).reshape(*shape, size) for n, size in sizes.items()}
-    return Trajectory(t=t.copy(), **arrays, statistics=total)
+    held = model.surroundings.anchors.shape
+    anchors = np.array([motion.anchors for motion in motions]).reshape(*lead, *held)
+    return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)
 
 
 @contextmanager

@@ -63,8 +63,9 @@ def integrate_implicit(
 
 
 def _point(stepper: ImplicitSteps, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
-    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v by (46)."""
-    parts = [s.q, s.v] if stepper.project else [s.q, s.v, s.a, s.force]
+    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v by (46), unless
+    contacts stick, whose anchors are known here alone."""
+    parts = [s.q, s.v] if stepper.project and not stepper.model.surroundings.sticks else [s.q, s.v, s.a, s.force]
     return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
 
@@ -210,6 +211,7 @@ def _adaptive_steps(
                 continue
             steps += 1
             here = new if size != left else replace(new, t=stop)
+            stepper.renew(here)
             if size == h or error > 0.1:
                 h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
             if here.t >= due:

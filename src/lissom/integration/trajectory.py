@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
 from zipfile import BadZipFile
@@ -40,6 +40,8 @@ class Trajectory:
         t: times (n,) [s]. q, v, a: configuration (n, nq), velocity and acceleration (n, nv). u: inputs (n, nu).
         multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. z: state of the controller (n, nz),
         no columns where it has none; under a sampled controller the z that gave u. statistics: what it cost.
+        anchors: where contacts that stick hold on at the end, (n_pairs, 6), for `Model.anchored`; a table has no place
+        for it.
     """
 
     t: np.ndarray
@@ -50,13 +52,15 @@ class Trajectory:
     multipliers: np.ndarray
     z: np.ndarray
     statistics: Statistics
+    anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
 
     def save(self, path: str | Path) -> None:
         """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its
         statistics)."""
         path = Path(path)
         if path.suffix == ".npz":
-            np.savez(path, **self._arrays(), statistics=json.dumps(asdict(self.statistics)))
+            statistics = json.dumps(asdict(self.statistics))
+            np.savez(path, **self._arrays(), anchors=self.anchors, statistics=statistics)
         elif path.suffix == ".csv":
             if self.q.ndim != 2:
                 raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {self.q.shape[:-2]}")
@@ -81,7 +85,8 @@ class Trajectory:
                 with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                     arrays = {name: file[name] for name in cls._names()}
                     statistics = Statistics(**json.loads(str(file["statistics"])))
-                return cls(**arrays, statistics=statistics)._checked()
+                    anchors = {"anchors": file["anchors"]} if "anchors" in file else {}
+                return cls(**arrays, statistics=statistics, **anchors)._checked()
             if path.suffix == ".csv":
                 return cls._load_table(path)._checked()
         except (KeyError, ValueError, TypeError, EOFError, IndexError, BadZipFile) as error:

@@ -256,7 +256,7 @@ _SHAPES = (
 )
 _shape_kinds: dict[str, Any] = dict.fromkeys(("radius", "length", "size_x", "size_y", "size_z"), float)
 _shape_kinds |= {"normal": Constant, "axis": Constant, "inside": bool}
-_laws = ("stiffness", "exponent", "damping", "friction", "slip_speed", "s")
+_laws = ("stiffness", "exponent", "damping", "friction", "slip_speed", "stick_stiffness", "stick_damping", "s")
 _contact_kinds: dict[str, Any] = dict.fromkeys(_laws, float)
 _contact_kinds |= {
     "name": str,

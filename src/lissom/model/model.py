@@ -9,6 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.errors import ShapeError
 from lissom.model.nodes import RodTable
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
@@ -252,6 +253,24 @@ class Model:
     def on(self, device: str) -> Model:
         """The same model whose functions run on another Warp device, such as "cuda:0"."""
         return replace(self, device=device, cache={})
+
+    def anchored(self, anchors: Any) -> Model:
+        """The same model whose contacts hold on at given anchors.
+
+        Args:
+            anchors: shape (n_pairs, 6) [m, -], of `contact_anchors`, an `Equilibrium` or a `Trajectory`: of each pair
+                the point of the obstacle and the direction in the ball where they hold on; rows of NaN do not hold.
+        Returns:
+            Model.
+        Raises:
+            ShapeError: the expected and the received shape, or an infinite value.
+        """
+        rows, shape = np.array(anchors, dtype=np.float64), self.surroundings.anchors.shape
+        if rows.shape != shape:
+            raise ShapeError(f"anchors: expected shape {shape}, got {rows.shape}")
+        if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
+            raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
+        return replace(self, surroundings=replace(self.surroundings, anchors=rows), cache={})
 
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""

@@ -63,7 +63,10 @@ class Surroundings:
         ball_*: link, s, node, position in it (n, 3) and radius [m].
         contact_names. obstacle_*: what balls may touch: link (None is the world) and abscissa on it, kind of ShapeKind,
         node (-1 world), frame in it (n, 4, 4), sizes (n, 3), and whether it moves and is no ball.
-        pair (n, 3): ball, obstacle and row of `law` (n, 5): k, p, c, μ, v_s of robot.contacts.Contact.
+        pair (n, 3): ball, obstacle and row of `law` (n, 7): k, p, c, μ, v_s, k_t (0 for None) and τ of
+        robot.contacts.Contact.
+        anchors (n, 6): of each pair, the point of the obstacle, in its frame, and the direction from the ball's centre,
+        in its node, where it holds on; NaN for pairs that do not.
         capacity: pairs that may be near each other at once; margin: what is near [m].
         fluid_*: nodes in the fluid, their added inertia, drag matrix and what gravity does not pull (6, 6).
         fluid_displaced: of the lift, what is the inertia of the fluid displaced (6, 6).
@@ -89,6 +92,7 @@ class Surroundings:
     obstacle_roams: np.ndarray
     pair: np.ndarray
     law: np.ndarray
+    anchors: np.ndarray
     capacity: int
     margin: float
     fluid_node: np.ndarray
@@ -117,6 +121,16 @@ class Surroundings:
     def touching_nodes(self) -> np.ndarray:
         """The two nodes of each pair that may touch, shape (n, 2); -1 is the world."""
         return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
+
+    @property
+    def sticks(self) -> bool:
+        """Whether a contact has friction that holds by anchors."""
+        return bool(self.sticking)
+
+    @property
+    def sticking(self) -> tuple[str, ...]:
+        """Names of the contacts with friction that holds by anchors."""
+        return tuple(name for name, law in zip(self.contact_names, self.law) if law[3] > 0.0 and law[5] > 0.0)
 
     def rows(self, t: float) -> np.ndarray:
         """Velocity and rate of the current, then the time, as kernels read them, shape (2, 6)."""
@@ -162,7 +176,8 @@ class SurroundingsBuilder:
         where = f"contact {contact.name!r}"
         row = len(self.laws)
         self.names.append(contact.name)
-        self.laws.append((contact.stiffness, contact.exponent, contact.damping, contact.friction, contact.slip_speed))
+        law = (contact.stiffness, contact.exponent, contact.damping, contact.friction, contact.slip_speed)
+        self.laws.append((*law, contact.stick_stiffness or 0.0, contact.stick_damping))
         ours = self._balls(contact.carriers(), contact, where)
         if contact.shape is not None:
             kind, size, rotation = contact.shape.surface(where)
@@ -277,7 +292,8 @@ class SurroundingsBuilder:
             obstacle_roams=np.array(roams, dtype=np.int32),
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
-            law=np.array(self.laws).reshape(-1, 5),
+            law=np.array(self.laws).reshape(-1, 7),
+            anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs),
             margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
             fluid_node=np.array([rank[node] for node, _ in wet], dtype=np.int32),

@@ -68,6 +68,8 @@ class World:
     obstacle_size: wp.array(dtype=vec3)
     pair: wp.array2d(dtype=wp.int32)
     law: wp.array2d(dtype=wp.float64)
+    anchor: wp.array2d(dtype=vec3)
+    sticks: wp.int32
     margin: wp.float64
     has_current: wp.int32
     fluid_node: wp.array(dtype=wp.int32)
@@ -191,7 +193,9 @@ def _make(model: Model) -> Tables:
 def _world(model: Model) -> World:
     x, world = model.surroundings, World()
     world.margin, world.has_current = x.margin, x.current is not None
+    world.sticks = x.sticks
     special = {"obstacle_R": x.obstacle_placement[:, :3, :3], "obstacle_p": x.obstacle_placement[:, :3, 3]}
+    special["anchor"] = x.anchors.reshape(-1, 2, 3)
     for name, variable in World.vars.items():
         if isinstance(variable.type, wp.array):
             value = special[name] if name in special else getattr(x, name)

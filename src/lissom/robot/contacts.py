@@ -2,8 +2,10 @@
 
     normal    N = k δ^p (1 + c δ̇)₊                          δ the depth of a ball in a shape                   (1)
     friction  −μ N v_t / √(|v_t|² + v_s²)                     v_t the slip at the point of contact                (2)
+              −k_t (x + τ v_t), no larger than μ N             x how far it has slipped from its anchor           (3)
 
-Source: Mathew 2025 (57), (58); c is that of Hunt and Crossley, v_s makes Coulomb's law smooth at rest.
+Source: Mathew 2025 (57), (58); c is that of Hunt and Crossley, v_s makes Coulomb's law smooth at rest; (3) is Coulomb's
+law with a tangential spring below its limit.
 """
 
 from __future__ import annotations
@@ -34,7 +36,10 @@ class Contact:
         damping: c [s/m]; a ball that meets a wall at speed v bounces with a restitution of about 1 − 2cv/3.
         friction: μ.
         slip_speed: v_s, the speed at which friction has 0.7 of its full size [m/s]; what friction holds creeps at a
-            fraction of it.
+            fraction of it. Without use where the contact sticks.
+        stick_stiffness: k_t of (3) [N/m]: friction holds by a spring to the place where the ball touched first, or
+            slipped to, so that nothing creeps at rest and statics has friction; None is the smooth law (2).
+        stick_damping: τ of (3) [s].
         radius: of the balls on rods [m]: a number, (base, tip), or a function of s; None is half the section's smallest
             width.
         per_interval: balls for each integration interval of a rod.
@@ -52,6 +57,8 @@ class Contact:
     damping: float = 0.0
     friction: float = 0.0
     slip_speed: float = 1e-3
+    stick_stiffness: float | None = None
+    stick_damping: float = 1e-3
     radius: Any = None
     per_interval: int = 1
 
@@ -83,6 +90,9 @@ class Contact:
         checks.number(self.damping, f"{where}: damping", least=0.0)
         checks.number(self.friction, f"{where}: friction", least=0.0)
         checks.number(self.slip_speed, f"{where}: slip_speed", above=0.0)
+        if self.stick_stiffness is not None:
+            checks.number(self.stick_stiffness, f"{where}: stick_stiffness", above=0.0)
+        checks.number(self.stick_damping, f"{where}: stick_damping", least=0.0)
         checks.integer(self.per_interval, f"{where}: per_interval", least=1)
         if self.radius is not None:
             size = profile(self.radius, f"{where}: radius", least=0.0)

@@ -26,6 +26,7 @@ from lissom.robot import checks
 from lissom.statics.branch_events import KINDS, BranchEvent, Lost, events_between, root
 from lissom.statics.nearly_singular import balance, solved
 from lissom.statics.static_path import WOUND_UP, PathPoint, StaticPath
+from lissom.statics.sticking import warn_of_dropped_friction
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
 _EASY = 4
@@ -78,6 +79,7 @@ def continuation(
 
     It ends where the factor leaves its range, with a last point on the bound, or after max_points. A branch that leaves
     at a bifurcation is followed from an event of the first: q0, factor and along are its q, factor and direction.
+    Contacts that stick keep the anchors of the model all along it.
 
     Args:
         q0: start, shape (nq,), corrected at its factor; None is the neutral configuration.
@@ -126,7 +128,9 @@ def continuation(
         given = checks.array(along, (model.nv + 1,), "along", f"must be {model.nv + 1} finite numbers")
         given[model.motion_dof] = 0.0
         here = _start_along(path, q, begin, direction * given)
-    return _follow(path, here, (float(low), float(high)), step, max_points, along is None, _kinds(events))
+    branch = _follow(path, here, (float(low), float(high)), step, max_points, along is None, _kinds(events))
+    warn_of_dropped_friction(model, branch.q[-1:])
+    return branch
 
 
 def _kinds(events: Any) -> frozenset[str]:

@@ -12,7 +12,6 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -23,6 +22,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constraints, warn_of_redundancy
+from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.dynamics.workspace import batch_of, leading
@@ -33,6 +33,8 @@ from lissom.robot import checks
 from lissom.statics.descent import Descent
 from lissom.statics.newton_kernel import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP, newton_in_kernel
 from lissom.statics.newton_python import newton_in_python, static_residual
+from lissom.statics.parts import raised
+from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
 from lissom.statics.verdict import growing, least_stiffness, surely_stable, warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
@@ -63,6 +65,7 @@ class Equilibrium:
             motions that nothing holds and nothing drives do not count, nor does what only a gyroscope holds up. False
             of an iterate that is no equilibrium.
         unstable_count: number of motions that grow (...).
+        anchors: where contacts that stick hold on, (..., n_pairs, 6), for `Model.anchored`.
         model, t: what it is an equilibrium of, and at which time [s].
     """
 
@@ -76,6 +79,7 @@ class Equilibrium:
     unstable_count: np.ndarray
     model: Model = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
+    anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
 
     @cached_property
     def least_stiffness(self) -> np.ndarray:
@@ -113,7 +117,9 @@ def solve_statics(
     Args:
         u: inputs, shape (..., nu); None is zero.
         q0: start, shape (..., nq); None is the neutral configuration. Loops that are open there are first closed by
-            `assemble`. The equilibrium found is usually the nearest.
+            `assemble`. The equilibrium found is usually the nearest. With contacts that stick the robot is let go from
+            here, in parts where something slips or begins to touch; friction that is a law of speed is left out at
+            rest, with a warning.
         v: steady velocity, shape (nv,), at which the robot keeps its shape: joints that it moves stay where q0 has
             them, spherical and free ones as a whole, and what keeps them going is not asked for. Zeros are rest. None:
             prescribed joints keep up the speed that their motions have at t; only where this would move loops is the
@@ -146,11 +152,19 @@ def solve_statics(
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
+    if model.surroundings.sticks and lead and len(rows[0]):  # each on a path of its own
+        same = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations, "stable": stable}
+        return stacked([solve_statics(model, row, begin, **same) for begin, row in zip(*rows)], lead)
     model = _moving(model, rows[0], v, t)
+    if model.surroundings.sticks and len(rows[0]):
+        model = model.anchored(contact_anchors(model, rows[0][0]))
     force, found = _forces_at_rest(model, rows[0], rows[1], t), []
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, max_iterations)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
+            if model.surroundings.sticks:
+                start = _Iterate(begin, force[k], end.iterations, "")
+                end = let_go(_newton, model, start, end, row, t, tolerance, max_iterations)
             found.append(_reached(model, begin, row, t, tolerance, max_iterations, end, stable))
             _refuse_inside_out(model, found[-1], row, t)
         except ConvergenceError as error:
@@ -160,6 +174,7 @@ def solve_statics(
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     warn_of_shapes(model, q)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
+    warn_of_dropped_friction(model, q)
     rate = np.tile(steady_velocity(model), (len(q), 1))
     left = np.zeros_like(rate)
     if len(q):
@@ -181,6 +196,7 @@ def solve_statics(
         counts.reshape(lead),
         model,
         t,
+        np.broadcast_to(present_anchors(model), (*lead, *model.surroundings.anchors.shape)),
     )
 
 
@@ -260,23 +276,24 @@ def _newton(
     tol: float,
     limit: int,
     opened: np.ndarray | None = None,
+    hold: Any = 0.0,
 ) -> list[_Iterate]:
-    """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu); sizes of steps are
-    in dof_scale."""
+    """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
+    force that holds; sizes of steps are in dof_scale."""
     opened = np.zeros(model.n_rows) if opened is None else opened
     found = []
     if len(q) and not model.calls_python:
-        *ended, last = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit)
+        *ended, last = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit, hold)
         stands = surely_stable(model, *last) if factor == 1.0 else np.zeros(len(q), dtype=bool)
         for row, push, count, why, stable, given in zip(*ended, stands, u):
             if why in (SINGULAR, NO_STEP) or (why == CONVERGED and factor == 1.0 and not stable):
                 left = max(2, limit - count)  # what is neutral may also have ended the iteration too early
-                row, push, more, why = newton_in_python(model, row, push, given, t, factor, opened, tol, left)
+                row, push, more, why = newton_in_python(model, row, push, given, t, factor, opened, tol, left, hold)
                 count, stable = count + more, False
             found.append((row, push, count, why, 0 if stable else None))
     else:
         for row in zip(q, force, u):
-            found.append((*newton_in_python(model, *row, t, factor, opened, tol, limit), None))
+            found.append((*newton_in_python(model, *row, t, factor, opened, tol, limit, hold), None))
     return [_Iterate(unit_quaternions(model, end), push, int(count), _REMEDIES[why].format(limit=limit), stands)
             for end, push, count, why, stands in found]  # fmt: skip
 
@@ -333,7 +350,7 @@ def _load_steps(
     def loaded_by(here: _Iterate, part: float) -> _Iterate:
         return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
 
-    here, reached, remedy = _raised(here, loaded_by)
+    here, reached, remedy = raised(here, loaded_by)
     if reached == 0.0 and direct.remedy == _REMEDIES[SINGULAR]:
         raise ConvergenceError(
             f"statics: {direct.remedy}{what_hangs_loose(model, closed)}", direct.equilibrium(model, u, t)
@@ -373,22 +390,5 @@ def _mounted(
     if here.remedy:
         return failed
     here.iterations += failed.iterations
-    here, reached, _ = _raised(here, closed_by)
+    here, reached, _ = raised(here, closed_by)
     return here if reached == 1.0 else failed
-
-
-def _raised(here: _Iterate, solve: Callable[[_Iterate, float], _Iterate]) -> tuple[_Iterate, float, str]:
-    """Follow equilibria from part 0 to part 1 of something; the last one, how far it got, and what stopped it."""
-    reached, step, remedy = 0.0, 0.25, ""
-    while reached < 1.0:
-        goal = min(1.0, reached + step)
-        trial = solve(here, goal)
-        trial.iterations += here.iterations
-        if not trial.remedy:
-            here, reached, step = trial, goal, 1.5 * step
-        else:
-            here.iterations, remedy = trial.iterations, trial.remedy
-            step *= 0.5
-            if step < 1e-3:
-                break
-    return here, reached, remedy

@@ -10,6 +10,8 @@ rounding, as where a robot may turn about itself, the iteration ends, and the on
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import warp as wp
 
@@ -260,13 +262,16 @@ def newton_in_kernel(
     opened: np.ndarray,
     tolerance: float,
     limit: int,
+    hold: Any,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray]]:
     """Newton iterations of a batch, from q (n, nq) and forces of loops (n, n_rows) with inputs u (n, nu), to loops with
-    residuals `opened` (n_rows,): last iterates, forces of loops there, iterations, why each ended; and, as views that
-    the next run overwrites, the last tangent stiffness (n, nv, nv) and rows A (n, n_rows, nv)."""
+    residuals `opened` (n_rows,), under a generalised force that holds: last iterates, forces of loops there,
+    iterations, why each ended; and, as views that the next run overwrites, the last tangent stiffness (n, nv, nv) and
+    rows A (n, n_rows, nv)."""
     w = workspace(model, "equilibrium", len(q), _make)
     w.host["q"][:], w.host["force"][:], w.host["u"][:] = q, force, factor * u
     w.host["v"][:] = steady_velocity(model, factor)
+    w.host["extra"][:] = hold
     w.host["tolerance"][0], w.host["limit"][0] = tolerance, limit
     w.host["gravity"][0], w.host["opened"][:] = factor * model.gravity, opened
     if model.n_load_rows:

@@ -32,14 +32,14 @@ from lissom.statics.tangent_stiffness import residual_jacobian
 
 
 def static_residual(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0, hold: Any = 0.0
 ) -> np.ndarray | None:
-    """ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and inertia forces scaled, zero in the rows of prescribed
-    coordinates, whose forces take what is left there; then the residuals of loops. None where a rod interval turns too
-    far."""
+    """ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and inertia forces scaled, less a generalised force that
+    holds, zero in the rows of prescribed coordinates, whose forces take what is left there; then the residuals of
+    loops. None where a rod interval turns too far."""
     v = steady_velocity(model, factor)[None]
     w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t, factor, force)
-    r = np.concatenate([w.host["tau"][0], w.host["gap"][0]])
+    r = np.concatenate([w.host["tau"][0] - hold, w.host["gap"][0]])
     if w.status[0] == 3 or not np.isfinite(r).all():
         return None
     w.raise_for_status()
@@ -57,10 +57,11 @@ def newton_in_python(
     opened: np.ndarray,
     tol: float,
     limit: int,
+    hold: Any,
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
     """The same iteration as that of newton_kernel, for what calls Python: last iterate, forces of loops, iterations,
     why it ended."""
-    r = static_residual(model, q, u, t, factor, force)
+    r = static_residual(model, q, u, t, factor, force, hold)
     if r is None:
         return q, force, 0, WOUND_UP
     last = np.inf
@@ -74,14 +75,14 @@ def newton_in_python(
             return q, force, iteration, SINGULAR
         if length <= tol or (length < FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
             moved = integrate(model, q, step), force + push
-            better = static_residual(model, moved[0], u, t, factor, moved[1])
+            better = static_residual(model, moved[0], u, t, factor, moved[1], hold)
             closer = better is not None and _length(model, step_to(better)[0]) <= length
             return (*moved, iteration, CONVERGED) if closer else (q, force, iteration, CONVERGED)
         last = length
         fraction = min(1.0, LONGEST_STEP / length)
         while True:
             trial, pushed = integrate(model, q, fraction * step), force + fraction * push
-            r_trial = static_residual(model, trial, u, t, factor, pushed)
+            r_trial = static_residual(model, trial, u, t, factor, pushed, hold)
             if r_trial is not None:
                 next_length = _length(model, step_to(r_trial)[0])
                 if next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR:
