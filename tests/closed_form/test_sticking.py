@@ -58,6 +58,15 @@ def test_a_block_below_the_friction_angle_stays(resting, name, duration):
     assert np.abs(motion.q - found.q).max() < 1e-9
 
 
+def test_adaptive_steps_find_no_encounter_in_a_contact_that_lasts(resting):
+    """Corners have no radius: what they dip in more between the ends of a step is not taken for an encounter."""
+    model, found = resting
+    held = model.anchored(found.anchors)
+    pushed = ls.integrate(held, found.q, np.array([0, 0, 0, 1e-6, 1e-6, 1e-6]))
+    motion = ls.simulate(held, 0.05, pushed, method="generalized_alpha", rtol=1e-6, atol=1e-6)
+    assert motion.statistics.steps < 200 and np.abs(motion.q[-1] - found.q).max() < 1e-5
+
+
 def test_a_pushed_block_comes_back(resting):
     """A push that friction can hold displaces it by the spring; what has been held leaves no creep behind."""
     model, found = resting

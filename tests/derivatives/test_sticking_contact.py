@@ -31,7 +31,9 @@ def displaced(model, q, v, name):
     held = model.anchored(anchors)
     found = shares(held, q, v)
     assert np.isfinite(anchors[touching]).all()
-    assert found.max() < 0.95 if name == "sticks" else np.allclose(found, 1.0, rtol=1e-12)
+    held_back = found < 0.95
+    assert np.allclose(found[~held_back], 1.0, rtol=1e-12)  # none is near the switch
+    assert held_back.any() if name == "sticks" else not held_back.any()
     return held
 
 

@@ -43,6 +43,8 @@ Rows = wp.array2d(dtype=wp.float64)
 _ROWS = 64  # states evaluated at a time
 _LONGER = 1.5  # than the speeds at its ends make the way
 LONGER = wp.constant(wp.float64(_LONGER))
+_POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
+POINT = wp.constant(wp.float64(_POINT))
 _SHORT = 0.5  # way within which the cubic of a gap tells, in radii
 _MOST_STATES = 4096  # between the ends of one step
 _S = np.linspace(0.0, 1.0, 9)
@@ -108,7 +110,7 @@ def encounters_kernel(
             pairs[row, e] = x
             if row > 0:
                 h = times[row] - times[row - 1]
-                radius = t.world.ball_radius[t.world.pair[e, 0]]
+                radius = wp.max(t.world.ball_radius[t.world.pair[e, 0]], POINT)
                 if may_have_met(h, pairs[row - 1, e], x, radius, share[0], share[1]) == 1:
                     doubtful[row] = 1
 
@@ -177,7 +179,7 @@ class Lookout:
     def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
         """When a ball was inside during one step, given its ends; None where it was not."""
         world, lowest = self.model.surroundings, pairs[..., 0].min(axis=0)
-        radius = world.ball_radius[world.pair[:, 0]]
+        radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
         limit = np.where(lowest < 0.0, lowest - self.deeper * radius, -self.graze * radius)
         between, times = _Between(self.model, t, q, v), t
         while True:
