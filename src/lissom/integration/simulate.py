@@ -189,8 +189,8 @@ def _collect(
         forces = _multipliers(model, times, q, v, a, inputs, force)
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        shown = (rows[unasked:] for rows in (times, q, v, a, inputs, forces, z))
-        return Trajectory(*shown, cost, present_anchors(model))
+        asked = (rows[unasked:] for rows in (times, q, v, a, inputs, forces, z))
+        return Trajectory(*asked, statistics=cost, anchors=present_anchors(model))
 
     try:
         with quiet_sundials():
