@@ -108,6 +108,8 @@ def crowded():
     robot.add_tendon("through", "a", (0.0, 0.02))
     robot.add_tendon("strut", path=[ls.PathPoint("b", s=0.7), ls.PathPoint("a", (0.0, 0.0, 0.02), s=0.81)])
     robot.add_wrench_input("thruster", "a", s=0.33, position=(0.0, 0.01, 0.0))
+    ends = ls.PathPoint("a", (0.0, 0.01, 0.0), s=0.62), ls.PathPoint(None, (0.3, 0.2, 0.5))
+    robot.add_spring("spring", *ends, stiffness=5.0, rest=0.1)
     robot.add_point_load("load", "a", s=0.12, force=(0.5, 0.2, -0.3), moment=(0.01, 0.02, 0.03))
     robot.add_force("own", "a", lambda t, g, eta: np.array([0.01, 0.0, 0.02 * t, 0.3, 0.1, -0.2]), s=0.24)
     return robot.build()
@@ -115,8 +117,8 @@ def crowded():
 
 @pytest.mark.filterwarnings("ignore::lissom.AccuracyWarning")
 def test_what_acts_at_a_point_is_a_jump_there():
-    """Just behind each point something has gone: a load, an input, a force of one's own, the end of a loop and of a
-    straight tendon, a branch with its joint, a contact with the floor and with another rod."""
+    """Just behind each point something has gone: a load, an input, a force of one's own, the end of a loop, of a
+    spring and of a straight tendon, a branch with its joint, a contact with the floor and with another rod."""
     model, met = crowded(), set()
     u, t = np.array([2.0, 3.0, 0.01, 0.02, 0.03, 0.4, 0.5, 0.6]), 0.7
     for seed in range(3):
@@ -131,6 +133,8 @@ def test_what_acts_at_a_point_is_a_jump_there():
         lever, strut = pose(0.33) @ [0.0, 0.01, 0.0, 1.0], pose(0.81) @ [0.0, 0.0, 0.02, 1.0]
         pull = pose(0.7, "b")[:3, 3] - strut[:3]
         tie = pose(0.55)[:3, :3] @ ls.loop_wrenches(model, q, multipliers)[0].reshape(2, 3).T
+        hook = (pose(0.62) @ [0.0, 0.01, 0.0, 1.0])[:3]
+        spring = np.array([0.3, 0.2, 0.5]) - hook
         hung = ls.frame_pose(model, q, "ball")
         branch = ls.joint_wrench(model, q, v, a, u, "ball", t=t, multipliers=multipliers)
         branch = transport(branch, hung, hung[:3, 3])
@@ -139,6 +143,7 @@ def test_what_acts_at_a_point_is_a_jump_there():
             (0.24, R[0] @ [0.3, 0.1, -0.2], pose(0.24)[:3, 3], R[0] @ [0.01, 0.0, 0.014]),
             (0.33, R[1] @ u[5:], lever[:3], R[1] @ u[2:5]),
             (0.55, -tie[:, 1], pose(0.55)[:3, 3], -tie[:, 0]),
+            (0.62, 5.0 * (np.linalg.norm(spring) - 0.1) * spring / np.linalg.norm(spring), hook, np.zeros(3)),
             (0.81, 3.0 * pull / np.linalg.norm(pull), strut[:3], np.zeros(3)),
             (1.0, branch[3:], hung[:3, 3], branch[:3]),
         ]
