@@ -304,3 +304,19 @@ def test_the_installed_command_is_this_one(small):
     program = str(Path(sys.executable).parent / "lissom")
     done = subprocess.run([program, "info", str(small)], capture_output=True, text=True, check=True)
     assert "nq 3, nv 3, nu 2" in done.stdout
+
+
+def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
+    """Before kernels are loaded and a folder is made, naming those that there are."""
+    assert main(["simulate", str(small), "--duration", "1", "--method", "euler", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr()
+    assert told.err.startswith("error: method: must be one of ['bdf', ") and "(got 'euler')" in told.err
+    assert not told.out and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(("patience", "told"), [(0.0, True), (300.0, False)])
+def test_loading_kernels_is_told_when_it_takes_long(small, tmp_path, capsys, monkeypatch, patience, told):
+    """Only where one waits, as when kernels are compiled; those that are cached load without a word."""
+    monkeypatch.setattr("lissom.cli._PATIENCE", patience)
+    assert main(["simulate", str(small), "--duration", "0.01", "--out", str(tmp_path)]) == 0
+    assert ("still loading kernels" in capsys.readouterr().out) == told

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ USAGE_ERROR = 2
 NOT_CONVERGED = 3
 INTERRUPTED = 130
 _SHAPES = 16  # shown of a motion
+_PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -185,8 +187,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import lissom as ls
+    from lissom.integration.simulate import chosen_method
     from lissom.io.inputs_file import read_inputs
 
+    chosen_method(arguments.method)  # before anything takes its time
     robot, model = _load(arguments.robot)
     say = (lambda *_: None) if arguments.quiet else print
     duration, u = arguments.duration, None
@@ -204,7 +208,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if not duration or duration <= 0.0:
         raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
     arguments.out.mkdir(parents=True, exist_ok=True)
-    _compile(model, u, say)
+    _compile(model, u, arguments.method, say)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     try:
         trajectory = ls.simulate(
@@ -220,13 +224,19 @@ def _simulate(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _compile(model: Model, u: Any, say: Any) -> None:
+def _compile(model: Model, u: Any, method: str, say: Any) -> None:
     """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
     import lissom as ls
 
-    say("loading kernels; the first time on a machine they are compiled, which takes about a minute")
-    with suppress(ls.ConvergenceError):  # the run itself will say so
-        ls.simulate(model, 1e-6, u=u)
+    text = "still loading kernels; the first time on a machine they are compiled, which takes about a minute"
+    waiting = Timer(_PATIENCE, say, [text])
+    waiting.daemon = True
+    waiting.start()
+    try:
+        with suppress(ls.ConvergenceError):  # the run itself will say so
+            ls.simulate(model, 1e-6, u=u, method=method)
+    finally:
+        waiting.cancel()
 
 
 def _summarise(model: Model, trajectory: Any, duration: float, say: Any) -> None:

@@ -1,6 +1,7 @@
 """How simulate fails: wrong arguments at the door, users' own errors, and motions that stop, with what there is."""
 
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -94,6 +95,33 @@ def test_the_users_own_exception_arrives(period):
         with pytest.raises(OwnError):
             simulate(pendulum(), 0.1, [1.0], u=stop_at)
     assert simulate(pendulum(), 0.1, [1.0]).t[-1] == 0.1  # nothing is left behind
+
+
+WHERE = {
+    "controller": lambda fail: {"controller": lambda t, q, v: fail(t)},
+    "controller: output": lambda fail: {"controller": ls.Controller(lambda t, q, v, z: fail(t))},
+    "controller: rate": lambda fail: {
+        "controller": ls.Controller(lambda t, q, v, z: [0.0], lambda t, q, v, z: fail(t), [0.0])
+    },
+    "u": lambda fail: {"u": fail},
+}
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau", "generalized_alpha"])
+@pytest.mark.parametrize("where", WHERE)
+def test_what_is_raised_says_when(where, method):
+    """An exception of a user's function keeps its type and its text, and says at which time it was raised, once."""
+
+    def fail(t):
+        if t > 0.03:
+            raise KeyError("gain")
+        return [0.0]
+
+    with pytest.raises(KeyError, match="gain") as caught:
+        ls.simulate(pendulum(), 0.1, **WHERE[where](fail), method=method, dt=0.01)
+    told = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])  # Python 3.10 has no notes
+    assert len(re.findall(rf"raised by {where} at t=0\.0[34]\d* s", told)) == 1
+    assert told.count("raised by") == 1
 
 
 @pytest.mark.parametrize("period", [None, 0.01])

@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.inputs import checked_row, input_function
+from lissom.integration.inputs import called, checked_row, input_function
 from lissom.model.model import Model
 from lissom.portable import reduced
 
@@ -111,7 +111,7 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         empty = np.zeros(0)
 
         def plain(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-            return checked_row(controller(t, q.copy(), v.copy()), model.nu, "controller", t)
+            return checked_row(called("controller", t, controller, t, q.copy(), v.copy()), model.nu, "controller", t)
 
         return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold, True)
     return _with_state(model, controller, hold)
@@ -121,11 +121,13 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
     output, own_rate, nz = controller.output, controller.rate, len(controller.start)
 
     def inputs(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        return checked_row(output(t, q.copy(), v.copy(), z.copy()), model.nu, "controller: output", t)
+        value = called("controller: output", t, output, t, q.copy(), v.copy(), z.copy())
+        return checked_row(value, model.nu, "controller: output", t)
 
     def rate(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         if own_rate is None:
             return z
-        return checked_row(own_rate(t, q.copy(), v.copy(), z.copy()), nz, "controller: rate", t)
+        value = called("controller: rate", t, own_rate, t, q.copy(), v.copy(), z.copy())
+        return checked_row(value, nz, "controller: rate", t)
 
     return ControlLaw(inputs, rate, controller.start, hold, True)

@@ -77,12 +77,25 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
             raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
         return u
     if callable(u):
-        return lambda t: checked_row(u(t), model.nu, "u", t)
+        return lambda t: checked_row(called("u", t, u, t), model.nu, "u", t)
     row = stack("u", u, model.nu)
     if row.ndim != 1:
         raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
     constant = checked_row(row, model.nu, "u", 0.0)
     return lambda t: constant
+
+
+def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:
+    """What a user's function returns; what it raises goes on as it is, with a note of when that was."""
+    try:
+        return function(*arguments)
+    except Exception as error:
+        note = f"raised by {name} at t={t:g} s"
+        if not hasattr(error, "add_note"):  # Python 3.10
+            error.args = (f"{error} ({note})", *error.args[1:])
+        elif note not in getattr(error, "__notes__", ()):
+            error.add_note(note)
+        raise
 
 
 def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:

@@ -93,7 +93,7 @@ def simulate(
     atols = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
-    run, method = _chosen(method)
+    run, method = chosen_method(method)
     _check_anchors(model, run, method)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
@@ -123,8 +123,12 @@ def simulate(
     return motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz)
 
 
-def _chosen(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
-    """The integrator and its name."""
+def chosen_method(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
+    """The integrator and its name.
+
+    Raises:
+        ModelError: there is none of this name.
+    """
     if isinstance(method, Scheme):
         return partial(integrate_implicit, scheme=method), method.name
     if not isinstance(method, str) or method not in METHODS:
