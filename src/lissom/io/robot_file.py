@@ -16,7 +16,7 @@ from lissom.io.document import document
 from lissom.io.schema import Document
 from lissom.io.yaml_text import Source, dump, parse
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
-from lissom.robot.checks import fail
+from lissom.robot.checks import fail, require
 from lissom.robot.robot import Robot
 
 _ENTITIES = {
@@ -64,6 +64,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
         ModelError: the description breaks a rule, or holds a Python function that a file cannot hold, with the remedy.
         OSError: the file cannot be written.
     """
+    require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)
     robot.check()
     text = "# Robot description for lissom; SI units.\n" + dump(document(robot))
     _read(text, os.fspath(path))  # what cannot be read is not written

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
 from lissom.portable import reduced
+from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
@@ -289,6 +290,17 @@ class Robot:
         """Put the robot into a fluid; see Fluid."""
         self.fluid = Fluid(density, current, default, dict(links or {}))
         return self.fluid
+
+    if not TYPE_CHECKING:  # else every misspelt attribute would pass
+
+        def __getattr__(self, name: str) -> Any:
+            """Where a Model is expected, what it has and a description has not says so."""
+            from lissom.model.model import Model
+
+            if name.startswith("_") or not (hasattr(Model, name) or name in Model.__dataclass_fields__):
+                raise AttributeError(f"'Robot' object has no attribute {name!r}")
+            title = self.__dict__.get("name", "robot")
+            raise ModelError(f"robot {title!r}: expected a Model, got a Robot: call robot.build()")
 
     def build(self) -> Model:
         """Check the description and freeze it into a Model.
