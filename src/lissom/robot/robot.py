@@ -7,8 +7,8 @@ from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
 
-from lissom.portable import reduced
 from lissom.errors import ModelError
+from lissom.portable import reduced
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
