@@ -164,5 +164,5 @@ def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6))
         f = x.tension * x.n
         D_c = wp.outer(x.n, across) - x.by_length * along - per_length * P  # (1)
         D_u = -x.by_rate * along
-        H_c, N_c = contact_response(so3.ZERO, x.n, mat3(), x.u, vec3(), f, vec3(), D_c, D_u, mat3())
+        H_c, N_c = contact_response(so3.ZERO, x.n, mat3(), x.u, vec3(), f, vec3(), D_c, D_u, mat3(), mat3())
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
