@@ -86,6 +86,26 @@ def test_random_trees(seed):
     np.testing.assert_array_equal(ls.inverse_dynamics(again(model), q, v, a), ls.inverse_dynamics(model, q, v, a))
 
 
+def test_equilibria_in_motion_and_on_anchors():
+    """What an equilibrium keeps of its model travels along: a steady motion, held coordinates, anchors of contacts."""
+    robot = ls.Robot("wheel", gravity=(0, 0, 0))
+    robot.add_link("wheel", ls.RigidBody.box(0.1, 0.1, 0.1, density=1000.0), ls.JointFree())
+    spoke = ls.JointRevolute((0, 1, 0), stiffness=2.0)
+    robot.add_link("spoke", ls.RigidBody(0.1, com=(0.2, 0, 0.1), inertia=np.eye(3) * 1e-4), spoke, "wheel")
+    model = robot.build()
+    rest = ls.solve_statics(model, v=[0, 0, 3.0, 0, 0, 0, 0])
+    assert again(rest).least_stiffness == rest.least_stiffness != ls.solve_statics(model).least_stiffness
+    robot = ls.Robot("block", gravity=(0.5, 0, -9.81))
+    corners = [(x, y, -0.05, 0.01) for x in (-0.05, 0.05) for y in (-0.05, 0.05)]
+    robot.add_link("block", ls.RigidBody(1.0, inertia=np.eye(3) * 1e-3, balls=corners), ls.JointPlanar((0, 1, 0)))
+    robot.add_contact("floor", "block", ls.ShapePlane(), friction=0.5, stick_stiffness=1e5, exponent=1.0,
+                      placement=[[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -0.0599], [0, 0, 0, 1]])  # fmt: skip
+    held = ls.solve_statics(robot.build())
+    other = again(held)
+    assert np.isfinite(other.model.surroundings.anchors).any()
+    np.testing.assert_array_equal(other.model.surroundings.anchors, held.model.surroundings.anchors)
+
+
 def test_lambdas_by_cloudpickle():
     """A function without a name travels where cloudpickle is installed."""
     pytest.importorskip("cloudpickle", reason="functions without a name travel by cloudpickle")

@@ -44,21 +44,8 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
     held = np.flatnonzero(moving)
     _keep_shape(model, held, v)
     if len(held):
-        model = model.cached(("held", tuple(held.tolist())), lambda: _holding(model, held))
+        model = model.cached(("held", tuple(held.tolist())), lambda: model.holding(held, None))
     return replace(model, steady=v)
-
-
-def _holding(model: Model, held: np.ndarray) -> Model:
-    """The model with more coordinates held."""
-    zero = [0.0] * len(held)
-    return replace(
-        model,
-        motion_names=(*model.motion_names, *(f"held[{j}]" for j in held.tolist())),
-        motion_dof=np.append(model.motion_dof, held).astype(np.int32),
-        motion_functions=(*model.motion_functions, (lambda t: zero,) * 3),
-        n_held=len(held),
-        cache={},
-    )
 
 
 def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:

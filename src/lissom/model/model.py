@@ -219,7 +219,8 @@ class Model:
         return [x for order in range(3) for functions in self.motion_functions for x in functions[order](t)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _rebuilt, (self.description, self.device)
+        held = self.motion_dof[self.n_motions - self.n_held :].copy()
+        return _rebuilt, (self.description, self.device, held, self.steady, self.surroundings.anchors)
 
     def __copy__(self) -> Model:
         """The same tables, which nothing can change, with buffers of its own."""
@@ -272,15 +273,32 @@ class Model:
             raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
         return replace(self, surroundings=replace(self.surroundings, anchors=rows), cache={})
 
+    def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
+        """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""
+        zero = [0.0] * len(dofs)
+        return replace(
+            self,
+            motion_names=(*self.motion_names, *(f"held[{j}]" for j in dofs.tolist())),
+            motion_dof=np.append(self.motion_dof, dofs).astype(np.int32),
+            motion_functions=(*self.motion_functions, (lambda t: zero,) * 3),
+            n_held=len(dofs),
+            steady=steady,
+            cache={},
+        )
+
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
         return self.q_neutral.copy()
 
 
-def _rebuilt(description: Robot, device: str) -> Model:
+def _rebuilt(
+    description: Robot, device: str, held: np.ndarray, steady: np.ndarray | None, anchors: np.ndarray
+) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to say was said when it was first built
-        return replace(description.build(), device=device)
+        model = replace(description.build(), device=device)
+    model = model if steady is None else model.holding(held, steady)
+    return model.anchored(anchors) if model.surroundings.sticks else model
 
 
 def _freeze(value: Any) -> None:
