@@ -241,7 +241,7 @@ def frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.nd
 def _frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
     try:
         abscissae = np.asarray(s, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})") from None
     if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
         raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")

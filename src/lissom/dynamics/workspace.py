@@ -297,7 +297,7 @@ def stack(name: str, value: Any, size: int) -> np.ndarray:
     """`value` as float64 of shape (..., size)."""
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ShapeError(f"{name}: expected numbers of shape (..., {size}), got {value!r}") from None
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")

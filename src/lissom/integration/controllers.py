@@ -56,7 +56,7 @@ class Controller:
             raise ModelError(f"controller: {one}: needs a {other} (got no {other})")
         try:
             start = np.array(() if self.start is None else self.start, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ShapeError(f"controller: start: expected shape (nz,), got {self.start!r}") from None
         if start.ndim != 1:
             raise ShapeError(f"controller: start: expected shape (nz,), got {start.shape}")

@@ -38,7 +38,7 @@ class Samples:
     def __post_init__(self) -> None:
         try:
             t, u = np.array(self.t, dtype=np.float64), np.array(self.u, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ShapeError(f"samples: expected numbers, got t={self.t!r} and u={self.u!r}") from None
         if t.ndim != 1 or len(t) == 0 or u.ndim != 2 or len(u) != len(t):
             raise ShapeError(f"samples: expected t of shape (n,) and u of shape (n, nu), got {t.shape} and {u.shape}")
@@ -102,7 +102,7 @@ def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
     """A finite array of shape (size,), or ShapeError naming where it came from."""
     try:
         row = np.array(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ShapeError(f"{name} at t={t:g}: expected shape ({size},), got {value!r}") from None
     if row.shape != (size,):
         raise ShapeError(f"{name} at t={t:g}: expected shape ({size},), got {row.shape}")

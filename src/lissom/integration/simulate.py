@@ -158,7 +158,7 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
         return None
     try:
         times = np.atleast_1d(np.array(t_eval, dtype=np.float64))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ShapeError(f"t_eval: expected shape (n,), got {t_eval!r}") from None
     if times.ndim != 1 or len(times) == 0:
         raise ShapeError(f"t_eval: expected shape (n,), got {times.shape}")

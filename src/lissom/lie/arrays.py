@@ -184,7 +184,7 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
     for name, (value, core) in arguments.items():
         try:
             array = np.asarray(value, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise ShapeError(f"{name}: expected numbers of shape (..., {', '.join(map(str, core))})") from None
         if array.shape[array.ndim - len(core) :] != core:
             raise ShapeError(f"{name}: expected shape (..., {', '.join(map(str, core))}), got {array.shape}")

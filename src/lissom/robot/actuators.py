@@ -203,7 +203,7 @@ class CustomActuator(Actuator):
 
     def check(self, where: str) -> None:
         checks.require(callable(self.function), f"{where}: function", "must be a function of q", self.function)
-        checks.integer(self.size, f"{where}: size", least=1)
+        checks.integer(self.size, f"{where}: size", least=1, most=10_000)
 
 
 @final
@@ -221,6 +221,7 @@ class InputCoupling:
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
+        checks.require(isinstance(self.gains, dict), f"{where}: gains", "must be gains by actuator name", self.gains)
         checks.require(bool(self.gains), where, "must couple at least one actuator", self.gains)
         for actuator, gain in self.gains.items():
             checks.number(gain, f"{where} > {actuator}: gain")

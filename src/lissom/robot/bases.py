@@ -14,6 +14,7 @@ from numpy.polynomial import chebyshev, legendre
 from lissom.robot import checks
 
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
+MOST_ORDER = 200  # of one strain; what needs more wants several links
 
 
 class Basis(ABC):
@@ -111,7 +112,7 @@ class ModalBasis(Basis):
     def check(self, where: str) -> None:
         for name, order in zip(STRAINS, self.orders(), strict=True):
             if order is not None:
-                checks.integer(order, f"{where}: {name} order", least=self.least_order)
+                checks.integer(order, f"{where}: {name} order", least=self.least_order, most=MOST_ORDER)
         checks.require(self.size > 0, where, "at least one strain must have an order", "no modes")
 
     def breaks(self) -> tuple[float, ...]:
@@ -304,7 +305,7 @@ class BasisCustom(Basis):
         checks.require(callable(self.function), f"{where}: function", "must be a function of s", self.function)
         Phi = checks.call(self.function, 0.5, (6, -1), f"{where}: function")
         checks.require(Phi.shape[1] > 0, where, "at least one mode is needed", "no modes")
-        checks.integer(self.order, f"{where}: order", least=0)
+        checks.integer(self.order, f"{where}: order", least=0, most=MOST_ORDER)
         knots = checks.array(self.knots, (-1,), f"{where}: knots", "must be a list of numbers")
         inside = bool(np.all(np.diff(np.concatenate([[0.0], knots, [1.0]])) > 0))
         checks.require(inside, f"{where}: knots", "must rise strictly inside (0, 1)", self.knots)

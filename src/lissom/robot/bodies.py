@@ -78,9 +78,9 @@ class Rod(Body):
             reference(s)
             self.section.constitution(s, self.material, f"{where} > section")
         if self.gauss_points is not None:
-            checks.integer(self.gauss_points, f"{where}: gauss_points", least=1)
+            checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)
         if self.interval_points is not None:
-            checks.integer(self.interval_points, f"{where}: interval_points", least=2)
+            checks.integer(self.interval_points, f"{where}: interval_points", least=2, most=100)
 
 
 @final

@@ -12,7 +12,10 @@ from lissom.errors import ModelError
 
 def fail(where: str, rule: str, value: Any) -> ModelError:
     """The error that says: at `where`, `rule` does not hold for `value`."""
-    text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+    try:
+        text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
+    except Exception:  # a number of more digits than Python writes, or an object of the user's that cannot be shown
+        text = f"a {type(value).__name__} that cannot be written"
     return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
 
 
@@ -26,7 +29,7 @@ def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarr
     """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
     try:
         out = np.array(value, dtype=np.float64)  # a copy: what the user edits later is not ours
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise fail(where, rule, value) from None
     fits = out.ndim == len(shape) and all(n in (-1, m) for n, m in zip(shape, out.shape, strict=True))
     require(fits and bool(np.isfinite(out).all()), where, rule, value)
@@ -43,11 +46,12 @@ def number(value: Any, where: str, *, above: float | None = None, least: float |
     return out
 
 
-def integer(value: Any, where: str, *, least: int) -> int:
-    """`value` as an integer of at least `least`."""
+def integer(value: Any, where: str, *, least: int, most: int | None = None) -> int:
+    """`value` as an integer of at least `least` and at most `most`, where that is given."""
     rule = f"must be an integer >= {least}"
     require(isinstance(value, int | np.integer) and not isinstance(value, bool), where, rule, value)
     require(bool(value >= least), where, rule, value)
+    require(most is None or bool(value <= most), where, f"must be at most {most}", value)
     return int(value)
 
 
@@ -85,7 +89,7 @@ def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric 
     """`value` (scalar, n diagonal entries, or n x n) as a symmetric positive semi-definite n x n matrix."""
     try:
         raw = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise fail(where, "must be a number, a vector or a matrix of numbers", value) from None
     shapes = {(): lambda: raw * np.eye(n), (n,): lambda: np.diag(raw), (n, n): lambda: raw.copy()}
     require(raw.shape in shapes, where, f"must have shape (), ({n},) or ({n}, {n})", value)

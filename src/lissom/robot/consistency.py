@@ -13,7 +13,7 @@ from lissom.robot.robot import Link, Robot
 def check_parts(robot: Robot) -> None:
     """Raise ModelError at the first rule the description breaks."""
     checks.require(isinstance(robot.name, str), "robot: name", "must be a text", robot.name)
-    checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1)
+    checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
     checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")
     for name, link in robot.links.items():

@@ -93,7 +93,7 @@ class Contact:
         if self.stick_stiffness is not None:
             checks.number(self.stick_stiffness, f"{where}: stick_stiffness", above=0.0)
         checks.number(self.stick_damping, f"{where}: stick_damping", least=0.0)
-        checks.integer(self.per_interval, f"{where}: per_interval", least=1)
+        checks.integer(self.per_interval, f"{where}: per_interval", least=1, most=1000)
         if self.radius is not None:
             size = profile(self.radius, f"{where}: radius", least=0.0)
             for s in (0.0, 0.5, 1.0):

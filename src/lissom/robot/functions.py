@@ -128,7 +128,7 @@ class Tabulated:
                        self.interpolation)  # fmt: skip
         try:
             values = np.asarray(self.values, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             raise checks.fail(f"{where} > values", "must be arrays of one shape", self.values) from None
         checks.require(values.ndim >= 1 and len(values) == len(points), f"{where} > values",
                        f"must hold one value for each of the {len(points)} points", values.shape)  # fmt: skip
@@ -167,7 +167,11 @@ def _map_nested(tree: Any, leaf: Callable[[Any], Any]) -> Any:
 def _compile(text: Any, variable: str, fast: bool = False) -> Callable[[float], float]:
     """Closure that evaluates one expression; raises ModelError at the first node that is not on the whitelist."""
     if isinstance(text, int | float) and not isinstance(text, bool):
-        return lambda value, constant=float(text): constant
+        try:
+            number = float(text)
+        except OverflowError:
+            raise checks.fail("expression", "holds a number too large", text) from None
+        return lambda value: number
     if not isinstance(text, str) or len(text) > 1000:
         raise checks.fail("expression", "must be a text of at most 1000 characters", text)
     try:
