@@ -26,6 +26,7 @@ from lissom.robot.robot import Link, Robot
 Frame = tuple[int, np.ndarray]
 
 
+@np.errstate(all="ignore")  # what overflows is refused at the end
 def build(robot: Robot) -> Model:
     """Freeze a description into a Model; a PlausibilityWarning says which number looks like a slip of units.
 
@@ -34,7 +35,12 @@ def build(robot: Robot) -> Model:
     """
     robot.check()
     warn_of_units(robot)
-    return _Assembly(robot).model()
+    model = _Assembly(robot).model()
+    for name, table in vars(model).items():
+        if isinstance(table, np.ndarray) and table.dtype.kind == "f" and not np.isfinite(table).all():
+            rule = f"its numbers must be of a size that can be multiplied; {name} is not finite"
+            raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
+    return model
 
 
 @final

@@ -37,7 +37,8 @@ def _offset_path(value: Any, where: str) -> Any:
     if callable(value):
         return value
     rule = "must be (y, z), rows (s, y, z) or a function of s"
-    if isinstance(value, Sequence | np.ndarray) and len(value) and isinstance(value[0], Sequence | np.ndarray):
+    listed = isinstance(value, Sequence) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    if listed and len(value) and isinstance(value[0], Sequence | np.ndarray):
         rows = checks.array(value, (-1, 3), where, rule)
         try:
             return Tabulated(rows[:, 0], rows[:, 1:], "cubic" if len(rows) >= 4 else "linear")
@@ -132,7 +133,7 @@ class Chamber(Actuator):
         for s in (self.path.start, 0.5 * (self.path.start + self.path.stop), self.path.stop):
             area(s)
         kinds = ("tangent", "volume")
-        checks.require(self.force in kinds, f"{where}: force", f"must be one of {kinds}", self.force)
+        checks.require(checks.among(self.force, kinds), f"{where}: force", f"must be one of {kinds}", self.force)
 
 
 @final
@@ -176,7 +177,7 @@ class WrenchInput(Actuator):
         empty = not columns.size or bool((columns == 0.0).all(axis=0).any())
         checks.require(not empty, f"{where}: directions", "must hold wrenches that are not zero", self.directions)
         frames = ("body", "world")
-        checks.require(self.frame in frames, f"{where}: frame", f"must be one of {frames}", self.frame)
+        checks.require(checks.among(self.frame, frames), f"{where}: frame", f"must be one of {frames}", self.frame)
         checks.array(self.position, (3,), f"{where}: position", "must be a finite 3-vector")
 
     def columns(self, where: str) -> np.ndarray:

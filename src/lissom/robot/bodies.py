@@ -175,7 +175,7 @@ class RigidBody(Body):
             size = checks.array(self.outline, (3,), f"{where}: outline", "must be a finite 3-vector")
             checks.require(bool((size > 0).all()), f"{where}: outline", "must be > 0", self.outline)
         forms = (None, "box", "cylinder", "sphere")
-        checks.require(self.form in forms, f"{where}: form", f"must be one of {forms}", self.form)
+        checks.require(checks.among(self.form, forms), f"{where}: form", f"must be one of {forms}", self.form)
         checks.require(self.form is None or self.outline is not None, f"{where}: outline", "is what form needs", None)
         if self.balls is not None:
             rule = "must be rows (x, y, z, radius)"

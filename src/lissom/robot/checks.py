@@ -25,6 +25,11 @@ def require(condition: bool, where: str, rule: str, value: Any) -> None:
         raise fail(where, rule, value)
 
 
+def among(value: Any, kinds: tuple[str | None, ...]) -> bool:
+    """Whether `value` is one of these words; an array, which compares by entries, is none."""
+    return (value is None or isinstance(value, str)) and value in kinds
+
+
 def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
     """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
     try:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from lissom.robot import checks
 from lissom.robot.actuators import Actuator, Chamber, JointActuator, PathPoint, PathRod, Tendon, WrenchInput
 from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.robot import Link, Robot
 
 
+@np.errstate(all="ignore")  # what overflows is refused where it is used
 def check_parts(robot: Robot) -> None:
     """Raise ModelError at the first rule the description breaks."""
     checks.require(isinstance(robot.name, str), "robot: name", "must be a text", robot.name)

@@ -124,7 +124,7 @@ class Tabulated:
         rising = bool((np.diff(points) > 0).all())
         checks.require(rising, f"{where} > points", "must be strictly increasing", self.points)
         kinds = ("linear", "cubic", "barycentric")
-        checks.require(self.interpolation in kinds, f"{where} > interpolation", f"must be one of {kinds}",
+        checks.require(checks.among(self.interpolation, kinds), f"{where} > interpolation", f"must be one of {kinds}",
                        self.interpolation)  # fmt: skip
         try:
             values = np.asarray(self.values, dtype=np.float64)

@@ -39,7 +39,7 @@ class PointLoad:
         """Raise ModelError where the description breaks a rule."""
         checks.abscissa(self.s, f"{where}: s")
         frames = ("world", "body")
-        checks.require(self.frame in frames, f"{where}: frame", f"must be one of {frames}", self.frame)
+        checks.require(checks.among(self.frame, frames), f"{where}: frame", f"must be one of {frames}", self.frame)
         checks.array(self.position, (3,), f"{where}: position", "must be a finite 3-vector")
         nothing = self.force is None and self.moment is None
         checks.require(not nothing, where, "needs a force or a moment", None)

@@ -288,6 +288,8 @@ class Robot:
         links: Mapping[str, Hydrodynamics | None] | None = None,
     ) -> Fluid:
         """Put the robot into a fluid; see Fluid."""
+        is_mapping = links is None or isinstance(links, Mapping)
+        checks.require(is_mapping, "fluid: links", "must be Hydrodynamics or None by name of the link", links)
         self.fluid = Fluid(density, current, default, dict(links or {}))
         return self.fluid
 
