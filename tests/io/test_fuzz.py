@@ -104,7 +104,7 @@ def read_and_build(seed, count, folder):
 
 def test_spoilt_files(tmp_path):
     """A sample of what the slow test tries."""
-    assert not read_and_build(0, 120, tmp_path)
+    assert not read_and_build(0, 60, tmp_path)
 
 
 @pytest.mark.slow

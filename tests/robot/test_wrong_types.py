@@ -9,15 +9,16 @@ import pytest
 
 import lissom as ls
 
+SOFT = ls.Material(young=1e6, density=1000)
 WRONG = (None, True, 0, -1, 3, 0.5, np.nan, np.inf, 10**400, 2**53, "", "arm", "x", b"arm", (), (1,), (0, 1), [[]],
          [1, 2, 3], ["arm"], {}, {"arm": 1}, {"t": "x"}, {1: 2}, object(), np.zeros(3), np.eye(4), np.array("x"), 1j,
-         lambda s: None, lambda *_: 1.0, ls.Hydrodynamics(), ls.JointRevolute(), ls.Material(young=1e6, density=1000), {"t", "arm"},
+         lambda s: None, lambda *_: 1.0, ls.Hydrodynamics(), ls.JointRevolute(), SOFT, {"t", "arm"},
          ls.PathPoint("arm"), [ls.PathRod("arm", (0, 0.01))], [None], Ellipsis, ls.Robot, ls.Rod)  # fmt: skip
 
 
 def rod():
     """A rod of two modes."""
-    return ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1), ls.Material(young=1e6, density=1000))
+    return ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1), SOFT)
 
 
 GOOD = {
@@ -39,13 +40,13 @@ GOOD = {
 }  # fmt: skip
 PARTS = {
     "Rod": (ls.Rod, {"length": 0.5, "section": ls.SectionCircle(0.02), "basis": ls.BasisLegendre(bending_y=1),
-                     "material": ls.Material(young=1e6, density=1000), "reference_strain": None, "gauss_points": None}),
+                     "material": SOFT, "reference_strain": None, "gauss_points": None}),
     "RigidBody": (ls.RigidBody, {"mass": 1.0, "com": (0, 0, 0), "inertia": (1, 1, 1), "form": None, "balls": None}),
     "Material": (lambda **x: ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1), ls.Material(**x)),
                  {"young": 1e6, "density": 1000.0, "poisson": 0.5}),
-    "Section": (lambda **x: ls.Rod(0.5, ls.SectionRectangle(**x), ls.BasisLegendre(bending_y=1), ls.Material(young=1e6, density=1)),
+    "Section": (lambda **x: ls.Rod(0.5, ls.SectionRectangle(**x), ls.BasisLegendre(bending_y=1), SOFT),
                 {"width_y": 0.1, "width_z": 0.1}),
-    "Basis": (lambda **x: ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisHermite(**x), ls.Material(young=1e6, density=1000)),
+    "Basis": (lambda **x: ls.Rod(0.5, ls.SectionCircle(0.02), ls.BasisHermite(**x), SOFT),
               {"bending_y": 1, "torsion": None}),
 }  # fmt: skip
 
