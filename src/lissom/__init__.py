@@ -87,6 +87,7 @@ _PUBLIC = {
     "dynamics.coriolis_matrix": ("coriolis_matrix",),
     "dynamics.elasticity": ("damping_matrix", "stiffness_matrix"),
     "dynamics.actuation": ("actuation_matrix", "path_lengths"),
+    "dynamics.tensions": ("tendon_tensions",),
     "dynamics.energy": ("Energy", "energy"),
     "dynamics.spring_lengths": ("spring_lengths",),
     "dynamics.contacts": ("Contacts", "contact_anchors", "contact_forces"),

@@ -112,18 +112,33 @@ def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
 
 
 @wp.func
-def add_segment_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
-    """F += sign · (wrench needed against the straight pieces): each end is pulled towards the other."""
+def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
+    """F += the wrench needed against straight piece j, which pulls each of its ends towards the other."""
+    a = segment_end(t, s, i, j, 0)
+    b = segment_end(t, s, i, j, 1)
+    f = (tension / wp.length(b - a)) * (b - a)
+    k = t.segment_node[j, 0]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
+    k = t.segment_node[j, 1]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
+
+
+@wp.func(inline=False)
+def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
+    """L of (1) of tendon c, from the poses left in s."""
+    total = wp.float64(0.0)
+    for k in range(t.point_xi.shape[0]):
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            if t.path_channel[e] == c:
+                phi_q = strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+                _direction, stretch = path_tangent(t, t.point_xi[k] + phi_q, e)
+                total -= t.path_weight[e] * stretch
     for j in range(t.segment_channel.shape[0]):
-        a = segment_end(t, s, i, j, 0)
-        b = segment_end(t, s, i, j, 1)
-        f = (sign * channel[i, t.segment_channel[j]] / wp.length(b - a)) * (b - a)
-        k = t.segment_node[j, 0]
-        if k >= 0:
-            s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
-        k = t.segment_node[j, 1]
-        if k >= 0:
-            s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
+        if t.segment_channel[j] == c:
+            total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+    return total
 
 
 @wp.func
@@ -142,7 +157,8 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
 @wp.func
 def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
-    add_segment_wrenches(t, s, i, channel, sign)
+    for j in range(t.segment_channel.shape[0]):
+        add_segment_wrench(t, s, i, j, sign * channel[i, t.segment_channel[j]])
     for j in range(t.wrench_channel.shape[0]):
         m, f, x = input_wrench(t, s, i, j, channel)
         k = t.wrench_node[j]
@@ -158,8 +174,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
         sweeps.outward_pose(t, s, i, k, q)
     n = unit.shape[1]
     for c in range(n):
-        length[i, c] = so3.ZERO
-    for c in range(n):
+        length[i, c] = path_length(t, s, i, c, q)
         for e in range(n):
             unit[i, e] = so3.ZERO
         unit[i, c] = so3.ONE
@@ -170,16 +185,6 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
         add_path_forces(t, i, q, unit, so3.ONE, tau)
         for j in range(t.nv):
             B[i, c * t.nv + j] = tau[i, j]
-    for k in range(t.point_xi.shape[0]):
-        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
-        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            _direction, stretch = path_tangent(t, xi, e)
-            c = t.path_channel[e]
-            length[i, c] = length[i, c] - t.path_weight[e] * stretch
-    for j in range(t.segment_channel.shape[0]):
-        c = t.segment_channel[j]
-        piece = segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0)
-        length[i, c] = length[i, c] + wp.length(piece)
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -191,7 +196,8 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-def _run(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
+def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
+    """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
     w, lead = filled(model, "actuation", _make, q=q)
     w.run()
     w.raise_for_status()
@@ -214,13 +220,16 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 def warn_of_pushing(model: Model, u: np.ndarray) -> None:
-    """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked."""
-    if "warned of pushing" in model.cache or not model.channel_is_tendon.any():
+    """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked. An elastic tendon
+    never pushes."""
+    given = model.channel_is_tendon.copy()
+    given[model.spool_channel] = False
+    if "warned of pushing" in model.cache or not given.any():
         return
-    tension = u @ model.channel_gain[model.channel_is_tendon].T
+    tension = u @ model.channel_gain[given].T
     if (tension < 0.0).any():
         model.cache["warned of pushing"] = True
-        names = [name for name, pulls in zip(model.channel_names, model.channel_is_tendon) if pulls]
+        names = [name for name, pulls in zip(model.channel_names, given) if pulls]
         worst = names[int(np.argmin(tension.reshape(-1, len(names)).min(axis=0)))]
         text = f"tendon {worst!r}: a tension should be >= 0 (got {tension.min():g}); it is computed as a push"
         warnings.warn(text, AccuracyWarning, stacklevel=3)
@@ -232,14 +241,22 @@ def actuation_matrix(model: Model, q: Any) -> np.ndarray:
     Args:
         q: configuration, shape (..., nq).
     Returns:
-        B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque].
+        B, shape (..., nv, nu): generalised force per unit input [per N of tension, Pa of pressure, N·m of torque]. For
+        an elastic tendon it is what a metre pulled in adds while it is taut, −k (∂L/∂q)ᵀ.
     Raises:
         ShapeError: the argument, the expected and the received shape.
-    Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths.
+    Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths, times k for elastic tendons.
     Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
     """
-    w, lead = _run(model, q)
-    channels = w.result("B", lead, len(model.channel_names), model.nv)
+    size = np.ones(len(model.channel_names))
+    size[model.spool_channel] = model.spool_stiffness
+    return weighted_actuation(model, q, size)
+
+
+def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
+    """B(q), shape (..., nv, nu), where a unit of gain of a channel is of a size (..., n_channels)."""
+    w, lead = run_actuation(model, q)
+    channels = w.result("B", lead, len(model.channel_names), model.nv) * size[..., None]
     B = np.swapaxes(channels, -1, -2) @ model.channel_gain + model.joint_gain
     if model.custom_actuators:
         own = [custom_actuation(model, row.copy()) for row in w.host["q"]]
@@ -255,5 +272,5 @@ def path_lengths(model: Model, q: Any) -> np.ndarray:
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    w, lead = _run(model, q)
+    w, lead = run_actuation(model, q)
     return w.result("length", lead, len(model.channel_names))[..., model.channel_is_tendon]

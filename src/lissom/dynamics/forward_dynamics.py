@@ -30,6 +30,7 @@ from lissom.dynamics.actuation import (
 )
 from lissom.dynamics.bordered import LoopRows, choose_rows, own_rows, put_constrained, with_loops
 from lissom.dynamics.column_tables import Columns, column_tables, column_width
+from lissom.dynamics.elastic_tendons import pull_elastic_tendons
 from lissom.dynamics.elasticity import elastic_force
 from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
 from lissom.dynamics.linear_solve import ldl_solve, lu_factor, lu_solve
@@ -88,6 +89,7 @@ def residual_force(
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING)
+    pull_elastic_tendons(t, s, i, q, channel)
     add_channel_wrenches(t, s, i, channel, so3.ONE)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
@@ -295,7 +297,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
 
     Args:
         q: configuration, shape (..., nq). v: velocity, shape (..., nv).
-        u: inputs, shape (..., nu) [N, Pa, N·m]; None is zero.
+        u: inputs, shape (..., nu) [N, Pa, N·m; m pulled in of an elastic tendon]; None is zero.
         t: time of the point loads and prescribed motions [s].
     Returns:
         a, shape (..., nv); that of the motion where a coordinate has one.

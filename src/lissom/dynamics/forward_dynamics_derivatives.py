@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
 from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.tensions import input_response
 from lissom.dynamics.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 
@@ -48,7 +48,7 @@ def forward_dynamics_derivatives(
     flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
     found = [residual_derivatives(model, *x, t)[:3] for x in zip(flat["q"], flat["v"], flat["a"], flat["u"])]
     dq, dv, M = (np.array(x).reshape(*lead, model.nv, model.nv) for x in (zip(*found) if n else ([], [], [])))
-    B = np.broadcast_to(actuation_matrix(model, q), (*lead, model.nv, model.nu))
+    B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
     held = model.motion_dof
     if len(held):
         B = B.copy()
@@ -67,7 +67,7 @@ def _with_loops(
     nv, nu, found = model.nv, model.nu, []
     for q_k, v_k, u_k, a_k in zip(flat["q"], flat["v"], flat["u"], flat["a"]):
         force = run_forward_dynamics(model, q_k[None], v_k[None], u_k[None], t).host["force"][0].copy()
-        B = actuation_matrix(model, q_k)
+        B = input_response(model, q_k, u_k)
         B[model.motion_dof] = 0.0
         found.append(-constrained_response(model, q_k, v_k, a_k, u_k, t, force, 0.0, -B))
     answer = np.array(found).reshape(*lead, nv, 2 * nv + nu)

@@ -29,6 +29,7 @@ from lissom.dynamics.forward_dynamics import input_rows, raise_if_massless, run_
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.kinematics import forward_kinematics, frames_of
 from lissom.dynamics.loads import Times
+from lissom.dynamics.tensions import channel_sizes
 from lissom.dynamics.workspace import Workspace, batch_of, leading, parts, stack
 from lissom.errors import ModelError, ShapeError
 from lissom.model.actuation import path_on_rod
@@ -306,7 +307,7 @@ def _carried_by_actuators(model: Model, x: _States, link: str, places: tuple[flo
         strain = np.einsum("mij,nj->nmi", at.Phi, x.q[:, first : first + at.Phi.shape[2]]) + at.xi
         tangent = strain[..., 3:] + np.cross(strain[..., :3], at.d) + at.slope
         tangent[:, at.is_normal] = [1.0, 0.0, 0.0]
-        size = -at.weight * (x.u @ model.channel_gain.T)[:, at.channel]
+        size = -at.weight * channel_sizes(model, x.q, x.u)[:, at.channel]
         f = (size / np.linalg.norm(tangent, axis=-1))[..., None] * tangent
         for m, k in enumerate(at.section):
             out[:, k] += np.concatenate([np.cross(at.d[m], f[:, m]), f[:, m]], axis=1)

@@ -42,6 +42,7 @@ from lissom.dynamics.derivative_sweeps import (
     derivative_inward,
     derivative_outward,
 )
+from lissom.dynamics.elastic_tendons import add_tendon_stretch, pull_elastic_tendons
 from lissom.dynamics.elasticity import add_elastic_derivatives
 from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
 from lissom.dynamics.loads import called_response, put_loads
@@ -85,6 +86,8 @@ def residual_derivatives_kernel(
     G = gravity[0]
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[1])
+    if terms[2] != 0:
+        pull_elastic_tendons(t, s, i, q, channel)
     add_channel_wrenches(t, s, i, channel, so3.ONE)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     columns.clear_rows(t.nv, b.x.width, i, dq)
@@ -101,6 +104,7 @@ def residual_derivatives_kernel(
     if terms[0] != 0:
         add_elastic_derivatives(t, i, b.x.width, q, dq, dv)
     add_path_derivatives(t, b.x, i, q, channel, dq)
+    add_tendon_stretch(t, s, i, b.x.width, q, channel, tau, dq)
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -110,7 +114,7 @@ def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
-    w.buffer("terms", (2,), wp.int32)
+    w.buffer("terms", (3,), wp.int32)
     names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
     loops, rates = with_loops(w, model, batch), LoopDerivatives()
@@ -129,14 +133,16 @@ def run_residual_derivatives(
     gravity: bool = True,
     elastic: bool = True,
     loads: bool = True,
+    tendons: bool = False,
     factor: float = 1.0,
     force: Any = 0.0,
 ) -> None:
     """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
-    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives."""
+    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives. Elastic tendons pull, at any u,
+    if `tendons`."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
-    w.host["terms"][:] = elastic, loads + 2 * elastic
+    w.host["terms"][:] = elastic, loads + 2 * elastic, tendons
     if loads:
         put_loads(model, w, t, factor)
     w.run()
@@ -158,7 +164,7 @@ def residual_derivatives(
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
-    run_residual_derivatives(model, w, t, factor=factor, force=force)
+    run_residual_derivatives(model, w, t, tendons=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
     if model.custom_actuators:
         dq -= custom_actuation_derivative(model, q, factor * u)

@@ -27,6 +27,7 @@ from lissom.dynamics.bordered import LoopRows, border, loop_rows, path_rows, unt
 from lissom.dynamics.column_products import add_cross_product, add_weighted_products
 from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.derivative_sweeps import group_pairs, interval_pairs, load_stiffness, local_term
+from lissom.dynamics.elastic_tendons import add_outer_product, tendon_row
 from lissom.dynamics.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
 from lissom.dynamics.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.dynamics.loops import add_loop_stiffness, loop_coupling
@@ -42,7 +43,7 @@ from lissom.model.tables import EXP, Tables
 class NewtonBuffers:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
     (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
-    of loops, and the matrix bordered by them."""
+    of loops, and the matrix bordered by them; a row b of an elastic tendon and Tᵀ b."""
 
     x: Columns
     S: Matrix
@@ -55,6 +56,8 @@ class NewtonBuffers:
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
     loops: LoopRows
+    row: Matrix
+    turned: Matrix
 
 
 def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
@@ -62,7 +65,7 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
     b = NewtonBuffers()
     b.x = column_tables(model)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
-    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "row": model.nv, "turned": model.nv}
     for name, size in sizes.items():
         setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
@@ -133,6 +136,34 @@ def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: 
     columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
 
 
+@wp.func(inline=False)
+def add_tendon_derivatives(
+    t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix
+):
+    """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
+    add_path_derivatives(t, b.x, i, q, channel, b.matrix)
+    for e in range(t.spool_channel.shape[0]):
+        if channel[i, t.spool_channel[e]] > so3.ZERO:
+            tendon_row(t, s, i, t.spool_channel[e], q, b.row)
+            turn_row(t, i, move, b.row, b.turned)
+            add_outer_product(t.nv, b.x.width, i, t.spool_stiffness[e], b.row, b.turned, b.matrix)
+
+
+@wp.func
+def turn_row(t: Tables, i: int, move: Matrix, row: Matrix, turned: Matrix):
+    """turned = T(Δ)ᵀ row."""
+    for j in range(t.nv):
+        turned[i, j] = row[i, j]
+    for k in range(t.n_dynamic):
+        if t.node[k].kind != EXP:
+            A, B = group_tangent(t, i, k, move)
+            y = se3.apply_transpose(A, B, sweeps.group_twist(t, row, i, k))
+            start = t.node[k].v_start
+            for c in range(6):
+                if start + c < t.node[k].v_stop:
+                    turned[i, start + c] = y[c]
+
+
 @wp.func
 def make_newton_matrix(
     t: Tables,
@@ -191,7 +222,7 @@ def make_newton_matrix(
         k = t.group_node[j]
         A, B = group_tangent(t, i, k, move)
         add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
-    add_path_derivatives(t, b.x, i, q, channel, b.matrix)
+    add_tendon_derivatives(t, s, b, i, q, move, channel)
     if t.loop_node.shape[0] == 0:
         return t.nv
     path_rows(t, s, b.x, i, b.J, b.loops)

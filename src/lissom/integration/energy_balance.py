@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from scipy.integrate import cumulative_simpson
 
-from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.energy import energy
 from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
+from lissom.dynamics.tensions import input_force
 from lissom.errors import ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
@@ -22,7 +22,8 @@ class EnergyBalance:
     """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.
 
     Fields, each (n,) [J] at the times of the trajectory:
-        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions. dissipated: by damping.
+        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions; what an elastic
+        tendon holds is work of its input, and comes back. dissipated: by damping.
         error: what does not balance. residual: the largest |error| over the energy exchanged so far [-].
     """
 
@@ -50,7 +51,7 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
         raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
-    force = np.einsum("tij,tj->ti", actuation_matrix(model, q), u)
+    force = input_force(model, q, u)
     force[:, model.motion_dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
     if model.n_load_rows:
         pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]

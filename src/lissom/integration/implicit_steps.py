@@ -41,7 +41,6 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
-from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.contacts import contact_anchors, put_anchors
@@ -49,6 +48,7 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.scratch import STATUS_CROWDED
+from lissom.dynamics.tensions import input_response
 from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
@@ -336,7 +336,8 @@ class ImplicitSteps:
             h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
             moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
             self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
-        by_q, by_v = np.split(actuation_matrix(model, q) @ self.answer, 2, axis=1)
+        B = input_response(model, q, self.control.inputs(t, q, v))
+        by_q, by_v = np.split(B @ self.answer, 2, axis=1)
         return dq - by_q, dv - by_v
 
     def error(self, old: StepState, new: StepState) -> float:

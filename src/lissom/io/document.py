@@ -72,9 +72,11 @@ def _loop(loop: Loop) -> dict[str, Any]:
 def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
     head = {"type": type(actuator).__name__, "name": actuator.name}
     if isinstance(actuator, Tendon):
+        law = {"stiffness": actuator.stiffness, "slack_length": actuator.slack_length}
+        law = {key: _plain(value, f"{where}: {key}") for key, value in law.items() if value is not None}
         if len(actuator.path) == 1 and isinstance(actuator.path[0], PathRod):
-            return head | _fields(actuator.path[0], where)
-        return head | {"path": [_plain(item, f"{where} > path[{k}]") for k, item in enumerate(actuator.path)]}
+            return head | _fields(actuator.path[0], where) | law
+        return head | {"path": [_plain(item, f"{where} > path[{k}]") for k, item in enumerate(actuator.path)]} | law
     if isinstance(actuator, Chamber):
         fields = _fields(actuator, where)
         return head | _fields(actuator.path, where) | {k: v for k, v in fields.items() if k in ("area", "force")}

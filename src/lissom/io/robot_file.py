@@ -128,7 +128,7 @@ def _assemble(content: Any, source: Source, data: dict[str, Any]) -> Robot:
 
 def _add_actuator(robot: Robot, item: Actuator) -> None:
     if isinstance(item, Tendon):
-        robot.add_tendon(item.name, path=item.path)
+        robot.add_tendon(item.name, path=item.path, stiffness=item.stiffness, slack_length=item.slack_length)
     elif isinstance(item, Chamber):
         rod = item.path
         robot.add_chamber(item.name, rod.link, offset=rod.offset, area=item.area, start=rod.start, stop=rod.stop,

@@ -207,12 +207,15 @@ _path_items = {"PathRod": _mapping("PathRod", actuators.PathRod, {"type": (Liter
 _PathItem = _one_of(_path_items | _classes((actuators.PathPoint,), _point_kinds))
 
 
-def _tendon(name: str, path: Any = None, **stretch: Any) -> actuators.Tendon:
+def _tendon(
+    name: str, path: Any = None, stiffness: float | None = None, slack_length: float | None = None, **stretch: Any
+) -> actuators.Tendon:
     checks.require((path is None) == {"link", "offset"}.issubset(stretch), "path", "a tendon takes link and offset, "
                    "or a path", sorted(stretch))  # fmt: skip
     checks.require(path is None or not stretch, "path", "a tendon takes link and offset, or a path, not both",
                    sorted(stretch))  # fmt: skip
-    return actuators.Tendon(name, tuple(path) if path is not None else (actuators.PathRod(**stretch),))
+    items = tuple(path) if path is not None else (actuators.PathRod(**stretch),)
+    return actuators.Tendon(name, items, stiffness, slack_length)
 
 
 def _chamber(name: str, area: Any, link: str, force: str = "tangent", **stretch: Any) -> actuators.Chamber:
@@ -232,7 +235,13 @@ _wrench_kinds = {"name": str, "link": str, "s": float, "frame": str, "directions
 _optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
 Actuator = _one_of(
     {
-        "Tendon": _actuator("Tendon", _tendon, path=(_list_of(_PathItem), None), **_optional_stretch),
+        "Tendon": _actuator(
+            "Tendon",
+            _tendon,
+            path=(_list_of(_PathItem), None),
+            **dict.fromkeys(("stiffness", "slack_length"), (float, None)),
+            **_optional_stretch,
+        ),
         "Chamber": _actuator(
             "Chamber",
             _chamber,

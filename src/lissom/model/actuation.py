@@ -61,11 +61,42 @@ def actuation_tables(
     }
 
 
+def elastic_tendons(tables: dict[str, Any], neutral_length: Callable[[Any], float]) -> dict[str, np.ndarray]:
+    """Channels, stiffness and slack lengths of the elastic tendons, from the other tables of actuation_tables;
+    `neutral_length` measures between two ends (node, position)."""
+    rows = [(c, a) for c, a in enumerate(tables["channel_actuator"]) if isinstance(a, Tendon) and a.is_elastic]
+    slack = [_neutral_path(tables, c, neutral_length) if a.slack_length is None else a.slack_length for c, a in rows]
+    return {
+        "spool_channel": np.array([c for c, _ in rows], dtype=np.int32),
+        "spool_stiffness": np.array([a.stiffness for _, a in rows], dtype=np.float64),
+        "spool_slack": np.array(slack, dtype=np.float64),
+    }
+
+
+def _neutral_path(tables: dict[str, Any], channel: int, neutral_length: Callable[[Any], float]) -> float:
+    """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
+    rows = np.flatnonzero(tables["path_channel"] == channel)
+    points = np.searchsorted(tables["point_path_start"], rows, side="right") - 1
+    xi = tables["point_xi"][points]
+    tangent = xi[:, 3:] + np.cross(xi[:, :3], tables["path_offset"][rows]) + tables["path_slope"][rows]
+    total = -float(tables["path_weight"][rows] @ np.linalg.norm(tangent, axis=1))
+    for j in np.flatnonzero(tables["segment_channel"] == channel):
+        total += neutral_length(tuple(zip(tables["segment_node"][j], tables["segment_position"][j])))
+    return total
+
+
+def _unit_of(actuator: Tendon | Chamber | WrenchInput) -> str:
+    """What the input of a tendon or a chamber is."""
+    if isinstance(actuator, Tendon):
+        return "length pulled in [m]" if actuator.is_elastic else "tension [N]"
+    return "pressure [Pa]"
+
+
 def _wrench_tables(channels: list[Tendon | Chamber | WrenchInput], anchor: Anchor) -> dict[str, Any]:
     """Channel, node, unit wrench and point of application of the wrench inputs; those on what the world holds move
     nothing and are left out. A wrench that turns with its body is given in the axes of the node."""
     rows: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
-    units = ["tension [N]" if isinstance(actuator, Tendon) else "pressure [Pa]" for actuator in channels]
+    units = [_unit_of(actuator) for actuator in channels]
     names = [actuator.name for actuator in channels]
     for channel, actuator in enumerate(channels):
         if not isinstance(actuator, WrenchInput):

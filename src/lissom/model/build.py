@@ -9,7 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.model.actuation import actuation_tables
+from lissom.model.actuation import actuation_tables, elastic_tendons
 from lissom.model.bases import base_arrays
 from lissom.model.model import Model
 from lissom.model.nodes import Node, RodTable, distance, node_arrays, previous_point, rod_interval
@@ -283,6 +283,7 @@ class _Assembly:
             surroundings=surroundings,
             springs=springs,
             **actuation,
+            **elastic_tendons(actuation, partial(distance, nodes)),
             description=copy(robot),
         )
 

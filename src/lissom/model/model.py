@@ -50,11 +50,13 @@ class Model:
         hinge are those of robot.loops.Closure. row_direction (n, 6) Φ⊥ᵀ and row_is_hinge, row by row.
         point_*, path_*: strain points of tendons and chambers, and what runs through each.
         segment_*: straight pieces of tendons between two points (node, position).
+        spool_*: elastic tendons: channel, stiffness [N/m] and slack length [m].
         wrench_*: controlled wrenches: channel, node, wrench per unit (6,) and point (3,) in the node, whether it turns
         with the node.
-        channel_actuator: what describes each channel. channel_gain (n_channels, nu): tensions, chamber pressures and
-        sizes of wrenches from u, channel_units what they are; joint_gain (nv, nu): joint forces from u;
-        custom_actuators: (function, (size, nu) gain) pairs. description: the robot as it was when it was built.
+        channel_actuator: what describes each channel. channel_gain (n_channels, nu): tensions, or lengths pulled in of
+        elastic tendons, chamber pressures and sizes of wrenches from u, channel_units what they are; joint_gain
+        (nv, nu): joint forces from u; custom_actuators: (function, (size, nu) gain) pairs. description: the robot as it
+        was when it was built.
     """
 
     name: str
@@ -144,6 +146,9 @@ class Model:
     segment_channel: np.ndarray
     segment_node: np.ndarray
     segment_position: np.ndarray
+    spool_channel: np.ndarray
+    spool_stiffness: np.ndarray
+    spool_slack: np.ndarray
     wrench_channel: np.ndarray
     wrench_node: np.ndarray
     wrench_unit: np.ndarray

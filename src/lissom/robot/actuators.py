@@ -83,7 +83,7 @@ class PathPoint:
 
 @dataclass(frozen=True)
 class Actuator(ABC):
-    """A source of generalised force, linear in its inputs: τ = B(q) u.
+    """A source of generalised force, linear in its inputs: τ = B(q) u; an elastic tendon only while it is taut.
 
     Args:
         name: unique among the actuators and inputs of the robot.
@@ -99,16 +99,35 @@ class Actuator(ABC):
 @final
 @dataclass(frozen=True)
 class Tendon(Actuator):
-    """Inextensible, frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N], u >= 0 pulls and shortens the robot.
+    """Frictionless tendon: B = −(∂L/∂q)ᵀ, u = tension [N], u >= 0 pulls and shortens the robot; or an elastic one,
+    whose input is the length pulled in [m], as by a spool:
+
+        T = max(0, k (L − L₀ + u))
 
     Args:
         path: PathRod and PathPoint items in order; straight segments join one to the next.
+        stiffness: k of the whole tendon [N/m]; None: u is the tension, whatever the length.
+        slack_length: L₀, the length up to which an elastic tendon carries nothing at u = 0 [m]; None is the length in
+            the neutral configuration.
     """
 
     path: tuple[PathRod | PathPoint, ...]
+    stiffness: float | None = None
+    slack_length: float | None = None
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether the tension follows from the length."""
+        return self.stiffness is not None
 
     def check(self, where: str) -> None:
         check_path(self.path, where)
+        if self.stiffness is not None:
+            checks.number(self.stiffness, f"{where}: stiffness", above=0.0)
+        if self.slack_length is not None:
+            rule = "must be left out where the tendon has no stiffness"
+            checks.require(self.is_elastic, f"{where}: slack_length", rule, self.slack_length)
+            checks.number(self.slack_length, f"{where}: slack_length", least=0.0)
 
 
 @final

@@ -144,8 +144,11 @@ class Robot:
         start: float = 0.0,
         stop: float = 1.0,
         path: Sequence[PathRod | PathPoint] | None = None,
+        stiffness: float | None = None,
+        slack_length: float | None = None,
     ) -> Tendon:
-        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items."""
+        """Add a tendon along one rod (`link`, `offset`, `start`, `stop`) or along a `path` of several items; with a
+        stiffness it is elastic, and its input the length pulled in. See Tendon."""
         if path is None:
             checks.require(link is not None and offset is not None, f"tendon {name!r}",
                            "needs a link and an offset, or a path", (link, offset))  # fmt: skip
@@ -155,7 +158,7 @@ class Robot:
                            "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
             checks.require(isinstance(path, Sequence), f"tendon {name!r}: path",
                            "must be a list of PathRod and PathPoint items", path)  # fmt: skip
-        return self._add_actuator("tendon", Tendon(name, tuple(path)))
+        return self._add_actuator("tendon", Tendon(name, tuple(path), stiffness, slack_length))
 
     def add_chamber(
         self,

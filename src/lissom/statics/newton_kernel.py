@@ -132,8 +132,11 @@ def iterate_equilibrium(
     load: wp.array(dtype=vec6),
     iterations: wp.array(dtype=wp.int32),
 ) -> int:
-    """Damped Newton iteration from x.q; why it ended."""
+    """Damped Newton iteration from x.q; why it ended. Where a tendon or a cable that begins to pull lets no step come
+    nearer, the shortest one goes behind that once, where K knows of its pull."""
     nq = x.q.shape[1]
+    may_pull = t.spool_channel.shape[0] + t.springs.node.shape[0] > 0
+    crossed = wp.int32(0)
     for j in range(nq):
         x.trial[i, j] = x.q[i, j]
     if force_at_trial(t, s, x, b.loops, i, gravity, load) != so3.ZERO:
@@ -178,10 +181,12 @@ def iterate_equilibrium(
                 else:
                     add_forces(t.nv, i, -fraction, x.step, b.loops)
                 return _CONVERGED
-            if next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (
-                bad == so3.ZERO and length < _FLOOR
-            ):
+            nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length
+            nearer = nearer or (bad == so3.ZERO and length < _FLOOR)
+            behind = may_pull and crossed == 0 and bad == so3.ZERO and fraction < so3.TWO * _LEAST_FRACTION
+            if nearer or behind:
                 going = wp.int32(0)
+                crossed = wp.where(nearer, wp.int32(0), wp.int32(1))
             else:
                 add_forces(t.nv, i, -fraction, x.step, b.loops)
                 fraction = so3.HALF * fraction

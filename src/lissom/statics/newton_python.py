@@ -64,7 +64,7 @@ def newton_in_python(
     r = static_residual(model, q, u, t, factor, force, hold)
     if r is None:
         return q, force, 0, WOUND_UP
-    last = np.inf
+    last, crossed, may_pull = np.inf, False, len(model.spool_channel) + len(model.springs) > 0
     for iteration in range(1, limit + 1):
         step_to = _newton_map(model, q, u, t, factor, force, opened, r)
         if isinstance(step_to, int):
@@ -85,7 +85,9 @@ def newton_in_python(
             r_trial = static_residual(model, trial, u, t, factor, pushed, hold)
             if r_trial is not None:
                 next_length = _length(model, step_to(r_trial)[0])
-                if next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR:
+                nearer = next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR
+                if nearer or (may_pull and not crossed and fraction < 2.0 * LEAST_FRACTION):
+                    crossed = not nearer
                     break
             fraction *= 0.5
             if fraction < LEAST_FRACTION:

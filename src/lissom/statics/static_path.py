@@ -4,7 +4,8 @@
 each unknown: x = (δq / S, δμ / σ, δλ / Λ), S = `dof_scale`, μ the forces of the independent rows of loops and σ the
 mean size of S K S, Λ the width of the range of λ; rows of r are multiplied by S, so that K stays symmetric where it
 was, those of e by σ. r is affine in a factor, so its slope r' is a difference; in the time, where the prescribed
-coordinates p(λ) move with it, r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along:
+coordinates p(λ) move with it, r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along, and so it is with
+elastic tendons, which fall slack at some factor:
 
     r(q, μ, λ) = r₀ + λ (r₁ − r₀)   or   r' = (r(p(λ + h), λ + h) − r(p(λ − h), λ − h)) / 2h                (1)
     J = [S K S, −σ S Aᵀ, Λ S r'; σ A_q S, 0, Λ σ e'],   J τ = 0                                             (2)
@@ -111,9 +112,10 @@ class StaticPath:
     def residual(self, q: np.ndarray, force: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray] | None:
         """(S r; σ e) and its slope by (1); None where a rod interval turns too far."""
         model, h = self.model, _TIME_STEP * self.width
-        if self.t is None:
-            ends = [static_residual(model, moved_to(model, q, t), self.u, t, 1.0, force) for t in (at - h, at + h)]
-            here = static_residual(model, q, self.u, at, 1.0, force)
+        if self.t is None or len(model.spool_channel):
+            there = [moved_to(model, q, x) if self.t is None else q for x in (at - h, at + h)]
+            ends = [static_residual(model, p, self.u, *self.load(x), force) for p, x in zip(there, (at - h, at + h))]
+            here = static_residual(model, q, self.u, *self.load(at), force)
             if here is None or ends[0] is None or ends[1] is None:
                 return None
             slope = (ends[1] - ends[0]) / (2.0 * h)

@@ -1,0 +1,70 @@
+"""What inputs do where tendons are elastic: tensions, generalised forces, and their answer to the inputs.
+
+    T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (1)
+    B T,   ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack      (2)
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.actuation import actuation_matrix, custom_actuation, run_actuation, weighted_actuation
+from lissom.dynamics.elastic_tendons import BEGINS_TO_PULL
+from lissom.dynamics.forward_dynamics import input_rows
+from lissom.dynamics.workspace import leading, stack
+from lissom.model.model import Model
+
+
+def channel_sizes(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Tensions by (1) [N], pressures [Pa] and sizes of wrenches under inputs, shape (..., n_channels)."""
+    lead = np.broadcast_shapes(q.shape[:-1], u.shape[:-1])
+    size = np.broadcast_to(u @ model.channel_gain.T, (*lead, len(model.channel_names))).copy()
+    if len(model.spool_channel):
+        size[..., model.spool_channel] = model.spool_stiffness * np.maximum(0.0, _stretch(model, q, u))
+    return size
+
+
+def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """L − L₀ + u of the elastic tendons, negative where they are slack, shape (..., n)."""
+    w, lead = run_actuation(model, q)
+    c = model.spool_channel
+    return w.result("length", lead, len(model.channel_names))[..., c] - model.spool_slack + u @ model.channel_gain[c].T
+
+
+def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
+    """Tensions of the tendons under given inputs [N], in the order added.
+
+    Args:
+        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
+    Returns:
+        T, shape (..., n_tendons): max(0, k (L − L₀ + u)) of an elastic tendon; of another its input, as it is given.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    q, u = stack("q", q, model.nq), input_rows(model, u)
+    leading(q=q, u=u)
+    return channel_sizes(model, q, u)[..., model.channel_is_tendon]
+
+
+def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Generalised force of all inputs, B T of (2), of states (n, ...); shape (n, nv)."""
+    if not len(model.spool_channel):
+        return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
+    w, lead = run_actuation(model, q)
+    B = w.result("B", lead, len(model.channel_names), model.nv)
+    force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.joint_gain.T
+    if model.custom_actuators:
+        force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
+    return force
+
+
+def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """By how much the generalised force grows with the inputs, (2), shape (..., nv, nu)."""
+    if not len(model.spool_channel):
+        return actuation_matrix(model, q)
+    taut = _stretch(model, q, u) > -BEGINS_TO_PULL * model.spool_slack
+    size = np.ones((*taut.shape[:-1], len(model.channel_names)))
+    size[..., model.spool_channel] = taut * model.spool_stiffness
+    return weighted_actuation(model, q, size)
