@@ -137,9 +137,7 @@ def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: 
 
 
 @wp.func(inline=False)
-def add_tendon_derivatives(
-    t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix
-):
+def add_tendon_derivatives(t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix):
     """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
     add_path_derivatives(t, b.x, i, q, channel, b.matrix)
     for e in range(t.spool_channel.shape[0]):

@@ -1,7 +1,7 @@
 """What inputs do where tendons are elastic: tensions, generalised forces, and their answer to the inputs.
 
-    T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (1)
-    B T,   ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack      (2)
+T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (1)
+B T,   ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack      (2)
 """
 
 from __future__ import annotations
