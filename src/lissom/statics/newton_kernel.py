@@ -137,8 +137,7 @@ def iterate_equilibrium(
     nq = x.q.shape[1]
     may_pull = t.spool_channel.shape[0] + t.springs.node.shape[0] > 0
     crossed = wp.int32(0)
-    for j in range(nq):
-        x.trial[i, j] = x.q[i, j]
+    keep(nq, i, x.q, x.trial)
     if force_at_trial(t, s, x, b.loops, i, gravity, load) != so3.ZERO:
         return _WOUND_UP
     last = wp.float64(1e300)
@@ -192,8 +191,7 @@ def iterate_equilibrium(
                 fraction = so3.HALF * fraction
                 if fraction < _LEAST_FRACTION:
                     return _NO_STEP
-        for j in range(nq):
-            x.q[i, j] = x.trial[i, j]
+        keep(nq, i, x.trial, x.q)
     return _TOO_MANY
 
 
