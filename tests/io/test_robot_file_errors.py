@@ -374,3 +374,30 @@ def test_loading_a_file_imports_nothing_it_names(tmp_path):
     with pytest.raises(ls.ModelError):
         load(tmp_path, GOOD.replace("length: 0.5", "length: !!python/module:antigravity"))
     assert "antigravity" not in sys.modules
+
+
+def test_all_wrong_values_are_told(tmp_path):
+    """Each part of a description is looked at, whatever is wrong with the others: six values, six lines, in order."""
+    text = GOOD
+    for old, new in (("at: 1.0", "at: 1.5"), ("length: 0.5", "length: -0.5"), ("young: 1.0e6", "young: 0"),
+                     ("bending_y: 2", "bending_y: -1"), ("name: tip, link: arm", "name: tip, link: leg"),
+                     ("friction: 0.5", "friction: -1")):  # fmt: skip
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    path = tmp_path / "wrong.yaml"
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ls.ModelError) as caught:
+        ls.load_robot(path)
+    lines = str(caught.value).split("\n")
+    told = ["at: must lie in [0, 1] (got 1.5)", "length: must be > 0 (got -0.5)", "young: must be > 0 (got 0.0)",
+            "bending_y order: must be an integer >= 0 (got -1)", "frame 'tip': link: must be one of the links",
+            "friction: must be >= 0 (got -1.0)"]  # fmt: skip
+    assert len(lines) == len(told), lines
+    for line, part in zip(lines, told):
+        assert part in line
+    numbers = [int(line.split(", line ")[1].split(":")[0]) for line in lines]
+    assert numbers == sorted(numbers) and len(set(numbers)) == 6
+    robot = ls.Robot("two")
+    robot.add_link("arm", ls.RigidBody(-1.0), at=2.0)
+    with pytest.raises(ls.ModelError, match=r"^link 'arm' > body: mass: must be >= 0 \(got -1.0\)$"):
+        robot.build()  # in Python the first is raised

@@ -16,7 +16,7 @@ from lissom.io.document import document
 from lissom.io.schema import Document
 from lissom.io.yaml_text import Source, dump, parse
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
-from lissom.robot.checks import fail, require
+from lissom.robot.checks import fail, gathered, part, require
 from lissom.robot.robot import Robot
 
 _ENTITIES = {
@@ -90,10 +90,10 @@ def _read(text: str, name: str) -> Robot:
     except ValidationError as error:
         raise _schema_error(error, source, data) from None
     robot = _assemble(content, source, data)
-    try:
+    with gathered() as found, part():
         robot.check()
-    except ModelError as error:
-        raise source.error(_line_of(str(error), source, data), str(error)) from None
+    if found:
+        raise _listed([(_line_of(str(error), source, data), str(error)) for error in found], source)
     return robot
 
 
@@ -162,6 +162,11 @@ def _schema_error(error: ValidationError, source: Source, data: dict[str, Any]) 
             continue
         rule = rule.replace("Input should be", "must be")
         problems.append((line, str(fail(_entity(found, data), rule, value))))
+    return _listed(problems, source)
+
+
+def _listed(problems: list[tuple[int, str]], source: Source) -> ModelError:
+    """One error of all problems, in the order of their lines."""
     problems.sort(key=lambda problem: problem[0])
     texts = [str(source.error(line, message)) for line, message in problems[:_SHOWN]]
     if len(problems) > _SHOWN:

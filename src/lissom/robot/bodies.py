@@ -65,18 +65,25 @@ class Rod(Body):
         return lambda s: constant
 
     def check(self, where: str) -> None:
-        checks.number(self.length, f"{where}: length", above=0.0)
+        with checks.part():
+            checks.number(self.length, f"{where}: length", above=0.0)
         checks.require(isinstance(self.section, Section), f"{where}: section", "must be a Section", self.section)
         checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)
         is_material = self.material is None or isinstance(self.material, Material)
         checks.require(is_material, f"{where}: material", "must be a Material", self.material)
-        if self.material is not None:
-            self.material.check(f"{where} > material")
-        self.basis.check(f"{where} > basis")
-        reference = self.strain_reference(where)
-        for s in (0.0, 0.5, 1.0):
-            reference(s)
-            self.section.constitution(s, self.material, f"{where} > section")
+        before, material = checks.faults(), self.material
+        if material is not None:
+            with checks.part():
+                material.check(f"{where} > material")
+            if checks.faults() > before:
+                material = Material(young=1.0, density=1.0)  # so that the section can be looked at
+        with checks.part():
+            self.basis.check(f"{where} > basis")
+        with checks.part():
+            reference = self.strain_reference(where)
+            for s in (0.0, 0.5, 1.0):
+                reference(s)
+                self.section.constitution(s, material, f"{where} > section")
         if self.gauss_points is not None:
             checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)
         if self.interval_points is not None:

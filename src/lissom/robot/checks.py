@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,37 @@ def fail(where: str, rule: str, value: Any) -> ModelError:
     except Exception:  # a number of more digits than Python writes, or an object of the user's that cannot be shown
         text = f"a {type(value).__name__} that cannot be written"
     return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
+
+
+_found: ContextVar[list[ModelError] | None] = ContextVar("found", default=None)
+
+
+@contextmanager
+def gathered() -> Iterator[list[ModelError]]:
+    """Gather what breaks rules in each `part`, rather than stop at the first."""
+    found: list[ModelError] = []
+    token = _found.set(found)
+    try:
+        yield found
+    finally:
+        _found.reset(token)
+
+
+@contextmanager
+def part() -> Iterator[None]:
+    """Something whose check does not depend on what was checked before."""
+    try:
+        yield
+    except ModelError as error:
+        found = _found.get()
+        if found is None:
+            raise
+        found.append(error)
+
+
+def faults() -> int:
+    """How many have been gathered so far."""
+    return len(_found.get() or ())
 
 
 def require(condition: bool, where: str, rule: str, value: Any) -> None:

@@ -14,56 +14,66 @@ from lissom.robot.robot import Link, Robot
 
 @np.errstate(all="ignore")  # what overflows is refused where it is used
 def check_parts(robot: Robot) -> None:
-    """Raise ModelError at the first rule the description breaks."""
+    """Raise ModelError at the first rule the description breaks, or gather those of all parts (checks.gathered)."""
     checks.require(isinstance(robot.name, str), "robot: name", "must be a text", robot.name)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
     checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")
     for name, link in robot.links.items():
-        link.check(f"link {name!r}")
-        _check_parent(robot, link)
-    _check_cycles(robot)
+        with checks.part():
+            link.check(f"link {name!r}")
+            _check_parent(robot, link)
     for name, frame in robot.frames.items():
-        frame.check(f"frame {name!r}")
-        _check_link(robot, frame.link, f"frame {name!r}: link")
+        with checks.part():
+            frame.check(f"frame {name!r}")
+            _check_link(robot, frame.link, f"frame {name!r}: link")
     for name, actuator in robot.actuators.items():
-        where = f"actuator {name!r}"
-        actuator.check(where)
-        _check_actuator_links(robot, actuator, where)
+        with checks.part():
+            where = f"actuator {name!r}"
+            actuator.check(where)
+            _check_actuator_links(robot, actuator, where)
     for name, load in robot.loads.items():
-        load.check(f"load {name!r}")
-        _check_link(robot, load.link, f"load {name!r}: link")
+        with checks.part():
+            load.check(f"load {name!r}")
+            _check_link(robot, load.link, f"load {name!r}: link")
     for name, loop in robot.loops.items():
-        where = f"loop {name!r}"
-        loop.check(where)
-        _check_link(robot, loop.link_a, f"{where}: link_a")
-        if loop.link_b is not None:
-            _check_link(robot, loop.link_b, f"{where}: link_b")
+        with checks.part():
+            where = f"loop {name!r}"
+            loop.check(where)
+            _check_link(robot, loop.link_a, f"{where}: link_a")
+            if loop.link_b is not None:
+                _check_link(robot, loop.link_b, f"{where}: link_b")
     for name, spring in robot.springs.items():
-        where = f"spring {name!r}"
-        spring.check(where)
-        for end, point in zip(("a", "b"), spring.ends()):
-            if point.link is not None:
-                _check_link(robot, point.link, f"{where} > {end}: link")
+        with checks.part():
+            where = f"spring {name!r}"
+            spring.check(where)
+            for end, point in zip(("a", "b"), spring.ends()):
+                if point.link is not None:
+                    _check_link(robot, point.link, f"{where} > {end}: link")
     _check_surroundings(robot)
+    if checks.faults():
+        return  # what follows asks for parts that are sound
+    _check_cycles(robot)
     _check_couplings(robot)
     _check_motions(robot)
 
 
 def _check_surroundings(robot: Robot) -> None:
     for name, contact in robot.contacts.items():
-        where = f"contact {name!r}"
-        contact.check(where)
-        for link in (*contact.carriers(), *contact.touched()):
-            body = _check_link(robot, link, f"{where}: links").body
-            rule = "must carry a Rod, or a RigidBody with balls"
-            touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
-            checks.require(touches, f"{where}: links", rule, link)
-        if contact.on is not None:
-            _check_link(robot, contact.on, f"{where}: on")
+        with checks.part():
+            where = f"contact {name!r}"
+            contact.check(where)
+            for link in (*contact.carriers(), *contact.touched()):
+                body = _check_link(robot, link, f"{where}: links").body
+                rule = "must carry a Rod, or a RigidBody with balls"
+                touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
+                checks.require(touches, f"{where}: links", rule, link)
+            if contact.on is not None:
+                _check_link(robot, contact.on, f"{where}: on")
     for name, force in robot.forces.items():
-        force.check(f"force {name!r}")
-        _check_link(robot, force.link, f"force {name!r}: link")
+        with checks.part():
+            force.check(f"force {name!r}")
+            _check_link(robot, force.link, f"force {name!r}: link")
     if robot.fluid is not None:
         robot.fluid.check("fluid")
         for link, feels in robot.fluid.links.items():

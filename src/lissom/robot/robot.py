@@ -64,10 +64,14 @@ class Link:
         checks.require(is_body, f"{where} > body", "must be a Rod or a RigidBody", self.body)
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         if self.body is not None:
-            self.body.check(f"{where} > body")
-        self.joint.check(f"{where} > joint")
-        checks.abscissa(self.at, f"{where}: at")
-        checks.pose(self.placement, f"{where}: placement")
+            with checks.part():
+                self.body.check(f"{where} > body")
+        with checks.part():
+            self.joint.check(f"{where} > joint")
+        with checks.part():
+            checks.abscissa(self.at, f"{where}: at")
+        with checks.part():
+            checks.pose(self.placement, f"{where}: placement")
 
 
 @final
