@@ -98,3 +98,11 @@ def test_every_wrong_value_in_each_place(kind):
     values = GOOD[kind] if kind in GOOD else PARTS[kind][1]
     tried = [outcome(kind, values | {name: value}) for name in values for value in WRONG]
     assert not [x for x in tried if x]
+
+
+def test_the_first_of_many_is_raised():
+    """In Python the first rule that is broken is told; a file, which is read as a whole, tells all."""
+    robot = ls.Robot("two")
+    robot.add_link("arm", ls.RigidBody(-1.0), at=2.0)
+    with pytest.raises(ls.ModelError, match=r"^link 'arm' > body: mass: must be >= 0 \(got -1.0\)$"):
+        robot.build()
