@@ -181,3 +181,15 @@ def test_linearization_needs_mass(call):
     model = chain("three")
     with pytest.raises(ls.ModelError, match=r"^link 'three': its velocity coordinate 0 must move some mass"):
         call(model, np.zeros(model.nq))
+
+
+@pytest.mark.filterwarnings("ignore:overflow")
+@pytest.mark.parametrize("call", [
+    lambda m, q, v: ls.inverse_dynamics_derivatives(m, q, v, v), lambda m, q, v: ls.modes(m, q, v=v),
+    lambda m, q, v: ls.forward_dynamics_derivatives(m, q, v), lambda m, q, v: ls.linearize(m, q, v=v),
+])  # fmt: skip
+def test_derivatives_that_overflow_are_refused(call):
+    """Arguments whose squares leave the range of numbers give an error, as they do in the functions themselves."""
+    model = rod()
+    with pytest.raises(ls.ShapeError, match="the result is not finite; the arguments are too large"):
+        call(model, model.neutral(), np.full(model.nv, 1e160))

@@ -49,7 +49,7 @@ from lissom.dynamics.loads import called_response, put_loads
 from lissom.dynamics.loop_derivatives import LoopDerivatives, add_loop_derivatives
 from lissom.dynamics.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled
+from lissom.dynamics.workspace import Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -235,4 +235,5 @@ def inverse_dynamics_derivatives(
         found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
         by_q, by_v = (np.array(x).reshape(dq.shape) for x in zip(*found))
         dq, dv = dq + by_q, dv + by_v
+    require_finite(dq, dv, da)
     return dq, dv, da

@@ -31,6 +31,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
 )
 from lissom.dynamics.steady_motion import carried, moving_velocity
+from lissom.dynamics.workspace import require_finite
 from lissom.errors import ShapeError
 from lissom.model.model import Model
 
@@ -133,6 +134,7 @@ def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = 
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
     K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)
+    require_finite(K, C, M)
     A = row_results(model, w, "A")
     N = allowed_motions(model, A, independent_rows(model, A))
     try:

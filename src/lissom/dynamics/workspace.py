@@ -288,6 +288,12 @@ def filled(
     return w, lead
 
 
+def require_finite(*results: np.ndarray) -> None:
+    """Raise ShapeError where a result is not finite, as kernels do of theirs."""
+    if not all(np.isfinite(x).all() for x in results):
+        raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[4]}")
+
+
 def batch_of(lead: tuple[int, ...]) -> int:
     """Number of instances in leading axes."""
     return int(np.prod(lead, dtype=int))
