@@ -116,7 +116,7 @@ def test_a_submerged_rod_against_its_continuum(moving):
     if moving:
         q, v, a = (scale * rng.uniform(-size, size, model.nv) for size in (1, 2, 5))
     else:
-        q, v, a = ls.solve_statics(model, u).q, np.zeros(model.nv), np.zeros(model.nv)
+        q, v, a = ls.solve_statics(model, u, stable=False).q, np.zeros(model.nv), np.zeros(model.nv)
     assert np.abs(q).max() > 1.0
     found, exact = ls.internal_wrench(model, q, v, a, u, "arm", SECTIONS).total, exact_wrenches(q, v, a)
     errors, largest = (np.abs(x).reshape(-1, 2, 3).max(axis=(0, 2)) for x in (found - exact, exact))

@@ -54,7 +54,9 @@ def rod_case():
     basis = ls.BasisLegendre(torsion=0, bending_y=0, bending_z=0, elongation=0, shear_y=0, shear_z=0)
     material = ls.Material(young=1e6, density=DENSITY)
     section = ls.SectionCircle(RADIUS)
-    robot.add_link("rod", ls.Rod(LENGTH, section, basis, material, reference_strain=twisted, gauss_points=1))
+    robot.add_link(
+        "rod", ls.Rod(LENGTH, section, basis, material, reference_strain=twisted, gauss_points=1, interval_points=2)
+    )
     area, second, h = np.pi * RADIUS**2, np.pi * RADIUS**4 / 4, LENGTH / 2
     M = LENGTH * DENSITY * np.diag([2 * second, second, second, area, area, area])
     at = 0.5 * (0.5 + np.array([-1.0, 1.0]) * np.sqrt(3.0) / 6.0)

@@ -24,6 +24,10 @@ CALLS = {
     "center_of_mass": (ls.center_of_mass, "q"),
     "actuation_matrix": (ls.actuation_matrix, "q"),
     "path_lengths": (ls.path_lengths, "q"),
+    "spring_lengths": (ls.spring_lengths, "q"),
+    "tendon_tensions": (ls.tendon_tensions, "qu"),
+    "internal_wrench": (lambda m, *x: ls.internal_wrench(m, *x, next(iter(m.rods)), [0.2, 0.9]).total, "qvau"),
+    "joint_wrench": (lambda m, *x: ls.joint_wrench(m, *x, m.link_names[-1]), "qvau"),
     "forward_kinematics": (ls.forward_kinematics, "q"),
     "frame_pose": (lambda m, q: ls.frame_pose(m, q, m.link_names[-1], 0.4), "q"),
     "frame_pose at points": (lambda m, q: ls.frame_pose(m, q, next(iter(m.rods)), [0.2, 0.9]), "q"),
@@ -62,7 +66,8 @@ every_model = pytest.mark.parametrize("kind", MODELS)
 def test_every_function_is_here():
     """A new public function of the dynamics must join this sweep."""
     public = {name for home, names in ls._PUBLIC.items() if home.startswith("dynamics.") for name in names}
-    of_one_configuration = {"linearize", "modes", "stiffness_matrix", "damping_matrix", "assemble", "contact_forces"}
+    of_one_configuration = {"linearize", "modes", "stiffness_matrix", "damping_matrix", "assemble"}
+    of_one_configuration |= {"contact_forces", "contact_anchors"}
     functions = {name for name in public if name[0].islower()} - of_one_configuration
     assert functions == {name.split()[0] for name in CALLS}
 

@@ -16,6 +16,7 @@ def motion_of(model, lead=()):
     q, v, _, u = state(model, lead)
     times = np.array([0.0, 1e-3, np.pi * 1e-3, 0.01])
     u = u[(0,) * len(lead)] if lead else u
+    q = ls.integrate(model, model.neutral(), 0.1 * ls.difference(model, model.neutral(), q))  # what a rod can take
     return ls.simulate(model, 0.01, q, 0.1 * v, u, t_eval=times, method="bdf")
 
 

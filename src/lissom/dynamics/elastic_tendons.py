@@ -14,6 +14,7 @@ tendon counts as taut: it begins to pull there.
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
 
 from __future__ import annotations
 

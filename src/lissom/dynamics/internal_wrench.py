@@ -30,7 +30,7 @@ from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.kinematics import forward_kinematics, frames_of
 from lissom.dynamics.loads import Times
 from lissom.dynamics.tensions import channel_sizes
-from lissom.dynamics.workspace import Workspace, batch_of, leading, parts, stack
+from lissom.dynamics.workspace import Workspace, batch_of, leading, parts, require_finite_rows, stack
 from lissom.errors import ModelError, ShapeError
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
@@ -158,9 +158,7 @@ def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: 
     }
     if multipliers is not None:
         rows["multipliers"] = stack("multipliers", multipliers, model.n_multipliers)
-    for name, x in rows.items():
-        if not np.isfinite(x).all():
-            raise ShapeError(f"{name}: must be finite, got NaN or infinity")
+    require_finite_rows(**rows)
     lead = leading(**rows)
     n = batch_of(lead)
     q, v, a, u, times, *given = (
@@ -211,7 +209,7 @@ def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
     The sweeps leave with each node the sum over its subtree, about the origin of the base frame.
     """
     w.raise_for_status()
-    node = w.scratch.node.numpy()[:, : model.n_dynamic]
+    node = w.scratch.node.numpy()[: w.batch, : model.n_dynamic]
     F = node["F"].copy()
     for k, parent in enumerate(model.node_parent[: model.n_dynamic].tolist()):
         if parent >= 0:

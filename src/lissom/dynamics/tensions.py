@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.actuation import actuation_matrix, custom_actuation, run_actuation, weighted_actuation
+from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.elastic_tendons import BEGINS_TO_PULL
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.dynamics.workspace import leading, stack
+from lissom.dynamics.workspace import leading, require_finite_rows, stack
 from lissom.model.model import Model
 
 
@@ -45,6 +46,8 @@ def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
     """
     q, u = stack("q", q, model.nq), input_rows(model, u)
     leading(q=q, u=u)
+    require_finite_rows(q=q, u=u)
+    q = checked_configuration(model, "q", q)
     return channel_sizes(model, q, u)[..., model.channel_is_tendon]
 
 

@@ -294,6 +294,15 @@ def require_finite(*results: np.ndarray) -> None:
         raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[4]}")
 
 
+def require_finite_rows(**rows: np.ndarray) -> None:
+    """Raise ShapeError where an argument (..., n) is not finite, naming the instance of a batch."""
+    for name, value in rows.items():
+        bad = np.flatnonzero(~np.isfinite(value).all(axis=-1))
+        if len(bad):
+            where = f" (instance {bad[0]} of {batch_of(value.shape[:-1])})" if value.ndim > 1 else ""
+            raise ShapeError(f"{name}{where}: {_STATUS_TEXT[1]}")
+
+
 def batch_of(lead: tuple[int, ...]) -> int:
     """Number of instances in leading axes."""
     return int(np.prod(lead, dtype=int))

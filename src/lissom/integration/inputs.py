@@ -91,10 +91,11 @@ def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -
         return function(*arguments)
     except Exception as error:
         note = f"raised by {name} at t={t:g} s"
-        if not hasattr(error, "add_note"):  # Python 3.10
+        add_note = getattr(error, "add_note", None)
+        if add_note is None:  # Python 3.10
             error.args = (f"{error} ({note})", *error.args[1:])
         elif note not in getattr(error, "__notes__", ()):
-            error.add_note(note)
+            add_note(note)
         raise
 
 

@@ -18,6 +18,7 @@ import numpy as np
 from lissom.errors import StepWarning
 
 _FIRST_LOOK = 1000  # steps
+_SURE = 0.25  # of too many steps, before which a hint would be a guess: what closes takes many, what holds few
 _TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, by what the last ones make
 _TRIAL = 500  # steps of order 2
 _FASTER = 1.5
@@ -90,7 +91,8 @@ class Pace:
                 rate, excess, self.order, self.since = self.tried, self.before, 5, None
             self.tried = None
         times, dt = excess
-        if self._total(t, rate) > _TOO_MANY[self.method] and times > _ABSURD and not self.told:
+        most = _TOO_MANY[self.method]
+        if not self.told and self.count >= _SURE * most and self._total(t, rate) > most and times > _ABSURD:
             self.told = True
             others = "" if self.method == "bdf" else 'method="bdf" or '
             warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times what so "

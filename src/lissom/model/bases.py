@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lissom.model.nodes import Node
 from lissom.robot.joints import MotionKind
 
 
-def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, np.ndarray]:
+def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, Any]:
     """The base frame of each node, and where those stand.
 
     A tree has a base frame of its own; trees that a tie joins share that of the one with most mass.
