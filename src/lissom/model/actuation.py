@@ -61,7 +61,7 @@ def actuation_tables(
     }
 
 
-def elastic_tendons(tables: dict[str, Any], neutral_length: Callable[[Any], float]) -> dict[str, np.ndarray]:
+def elastic_tendons(tables: dict[str, Any], neutral_length: Callable[[Any], float]) -> dict[str, Any]:
     """Channels, stiffness and slack lengths of the elastic tendons, from the other tables of actuation_tables;
     `neutral_length` measures between two ends (node, position)."""
     rows = [(c, a) for c, a in enumerate(tables["channel_actuator"]) if isinstance(a, Tendon) and a.is_elastic]
@@ -176,7 +176,7 @@ def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, A
             yield a, b
 
 
-def _point_tables(rods: dict[str, RodTable], rows: dict[tuple[str, float], list[Any]]) -> dict[str, np.ndarray]:
+def _point_tables(rods: dict[str, RodTable], rows: dict[tuple[str, float], list[Any]]) -> dict[str, Any]:
     """Strain points by rod and s, with the runs of the basis there and the paths through each."""
     flat = [row for paths in rows.values() for row in paths]
     on = [rods[link] for link, _ in rows]

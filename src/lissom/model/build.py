@@ -383,7 +383,7 @@ def _order(nodes: list[Node], pulled: list[int]) -> tuple[list[int], np.ndarray,
     return order, rank, int(carries.sum())
 
 
-def _compressed_rows(K: np.ndarray, D: np.ndarray) -> dict[str, np.ndarray]:
+def _compressed_rows(K: np.ndarray, D: np.ndarray) -> dict[str, Any]:
     """K and D on their common pattern, row by row."""
     rows, columns = np.nonzero((K != 0.0) | (D != 0.0))
     start = np.searchsorted(rows, np.arange(len(K) + 1))

@@ -124,7 +124,7 @@ def distance(nodes: list[Node], ends: tuple[tuple[int, np.ndarray], ...]) -> flo
     return float(np.linalg.norm(places[1] - places[0]))
 
 
-def node_arrays(nodes: list[Node]) -> dict[str, np.ndarray]:
+def node_arrays(nodes: list[Node]) -> dict[str, Any]:
     """The flat tables of a list of nodes; index sets first, start arrays end with a sentinel."""
     exp = [node.kind is MotionKind.EXP for node in nodes]
     both = [np.stack([n.Phi1, n.Phi2]) if e else np.zeros((2, 6, 0)) for n, e in zip(nodes, exp)]
