@@ -79,7 +79,20 @@ def spoilt(chance):
     return yaml.safe_dump(tree, allow_unicode=True, sort_keys=False)
 
 
-TEXT = [path.read_text(encoding="utf-8") for path in FILES]
+SPRUNG = """format: 1
+links:
+  - name: arm
+    body: {type: Rod, length: 0.5, section: {type: SectionCircle, radius: 0.02}, material: {young: 1e6, density: 1000},
+           basis: {type: BasisLegendre, bending_y: 1}}
+actuators:
+  - {type: Tendon, name: pull, link: arm, offset: [0, 0.01], stiffness: 1e4, slack_length: 0.49}
+springs:
+  - {name: stay, a: arm, b: {link: null, position: [0.1, 0, 0.4]}, stiffness: 10, damping: 0.1, rest: 0.2, slack: true}
+  - {name: band, a: arm, b: {link: null}, law: [[0.1, 0], [0.2, 1.5], [0.3, 2]]}
+contacts:
+  - {name: floor, links: arm, shape: {type: ShapePlane}, friction: 0.5, stick_stiffness: 1e5, stick_damping: 1e-3}
+"""
+TEXT = [*(path.read_text(encoding="utf-8") for path in FILES), SPRUNG, SPRUNG]
 TREES = [yaml.safe_load(text) for text in TEXT]
 
 

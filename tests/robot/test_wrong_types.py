@@ -24,7 +24,8 @@ def rod():
 GOOD = {
     "add_link": {"name": "hand", "body": ls.RigidBody(1.0), "joint": ls.JointRevolute(), "parent": "arm", "at": 1.0},
     "add_frame": {"name": "tip", "link": "arm", "s": 1.0, "placement": None},
-    "add_tendon": {"name": "more", "link": "arm", "offset": (0.0, 0.01), "start": 0.0, "stop": 1.0, "path": None},
+    "add_tendon": {"name": "more", "link": "arm", "offset": (0.0, 0.01), "start": 0.0, "stop": 1.0, "path": None,
+                   "stiffness": 1e4, "slack_length": None},
     "add_chamber": {"name": "air", "link": "arm", "offset": (0.0, 0.0), "area": 1e-4, "force": "tangent"},
     "add_joint_actuator": {"name": "motor", "link": "base"},
     "add_wrench_input": {"name": "push", "link": "arm", "s": 1.0, "directions": None, "frame": "body"},
@@ -33,6 +34,8 @@ GOOD = {
     "add_point_load": {"name": "load", "link": "arm", "s": 1.0, "force": (0, 0, 1), "moment": None, "frame": "world"},
     "add_joint_motion": {"name": "turn", "link": "base", "position": lambda t: 0.0 * t},
     "add_loop": {"name": "loop", "link_a": "arm", "link_b": None, "s_a": 1.0, "joint": ls.JointSpherical()},
+    "add_spring": {"name": "spring", "a": "arm", "b": ls.PathPoint(None), "stiffness": 1.0, "damping": 0.1,
+                   "rest": None, "preload": 0.0, "slack": False},
     "add_contact": {"name": "floor", "links": "arm", "shape": ls.ShapePlane(), "others": None, "friction": 0.5,
                     "per_interval": 1, "radius": 0.01},
     "add_force": {"name": "own", "link": "arm", "function": lambda t, g, eta: np.zeros(6), "s": 1.0},
