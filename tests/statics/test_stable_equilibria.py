@@ -148,7 +148,7 @@ def test_a_start_near_a_ring_of_equilibria_stays():
         assert again.is_stable.all()
         assert (np.abs(again.q - starts) / model.dof_scale).max() < 1e-3 + 100 * size
         for start in starts[:3]:
-            q, _, _, why = newton_in_python(model, start, NONE, np.zeros(3), 0.0, 1.0, NONE, 1e-11, 100)
+            q, _, _, why = newton_in_python(model, start, NONE, np.zeros(3), 0.0, 1.0, NONE, 1e-11, 100, 0.0)
             assert why == CONVERGED and (np.abs(q - start) / model.dof_scale).max() < 1e-3 + 100 * size
 
 
