@@ -497,3 +497,21 @@ def test_long_values_are_cut_in_messages():
     with pytest.raises(ls.ModelError) as caught:
         robot.check()
     assert len(str(caught.value)) < 250
+
+
+@pytest.mark.filterwarnings("ignore::lissom.errors.PlausibilityWarning")
+@pytest.mark.parametrize(
+    "parts, entity, rule",
+    [
+        ({"section": ls.SectionCircle(1e100)}, "link 'x' > body > section", "of a size that can be multiplied"),
+        ({"length": 1e300}, "link 'x'", "of a size that can be multiplied"),
+        ({"reference_strain": (1e16, 0, 0, 1, 0, 0)}, "link 'x' > body", "more than 1000 Gauss points"),
+    ],
+)
+def test_numbers_too_large_for_arithmetic_are_refused(parts, entity, rule):
+    """Purpose: what overflows, or would take all memory, is an error that names the part."""
+    robot = ls.Robot()
+    given = {"length": 1.0, "section": ls.SectionCircle(0.01), "basis": ls.BasisLegendre(bending_y=1)} | parts
+    robot.add_link("x", ls.Rod(**given, material=ls.Material(young=1e6, density=1e3)))
+    with pytest.raises(ls.ModelError, match=f"^{entity}: .*{rule}"):
+        robot.build()

@@ -90,7 +90,7 @@ def _read(text: str, name: str) -> Robot:
     except ValidationError as error:
         raise _schema_error(error, source, data) from None
     robot = _assemble(content, source, data)
-    with gathered() as found, part():
+    with gathered() as found, part("robot"):
         robot.check()
     if found:
         raise _listed([(_line_of(str(error), source, data), str(error)) for error in found], source)

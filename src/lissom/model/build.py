@@ -38,7 +38,7 @@ def build(robot: Robot) -> Model:
     model = _Assembly(robot).model()
     for name, table in vars(model).items():
         if isinstance(table, np.ndarray) and table.dtype.kind == "f" and not np.isfinite(table).all():
-            rule = f"its numbers must be of a size that can be multiplied; {name} is not finite"
+            rule = f"{checks.SIZE}; {name} is not finite"
             raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
     return model
 
@@ -60,7 +60,8 @@ class _Assembly:
         self.wet: list[tuple[int, Wet]] = []
         self.tails: list[tuple[int, np.ndarray]] = []
         for name in self._ordered():
-            self._add_link(robot.links[name])
+            with checks.sized(f"link {name!r}"):
+                self._add_link(robot.links[name])
         anchors = [(load, *self.anchor(load.link, load.s)) for load in robot.loads.values()]
         self.loads = [(load, node, G) for load, node, G in anchors if node >= 0]  # what holds the world moves nothing
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]

@@ -24,6 +24,7 @@ from lissom.model.nodes import interval_ends
 from lissom.robot import checks
 from lissom.robot.bodies import Rod
 
+MOST_POINTS = 1000  # on one smooth stretch
 SAMPLES = 12  # points in which a taper is looked at, on each smooth stretch of the basis
 FITS = 1e-7  # what a polynomial may leave of a taper, relative to its size
 LOSS_OF_STIFFNESS, LOSS_OF_MASS = 1e-6, 1e-2  # what an explicit rule may leave out before a warning
@@ -55,7 +56,10 @@ def default_gauss_points(rod: Rod, where: str) -> int:
     )  # fmt: skip
     exact = p + max(1 + stiffness // 2, 3 + mass // 2, 2 + (turning + 1) // 2)
     least = ceil(max(rod.basis.modes()) / len(stretches))
-    return max(exact + _for_bends(rod, where), least)
+    count = max(exact + _for_bends(rod, where), least)
+    rule = f"must not bend, at its reference, so much that it takes more than {MOST_POINTS} Gauss points"
+    checks.require(count <= MOST_POINTS, where, rule, count)
+    return count
 
 
 def interval_points(rod: Rod) -> int:

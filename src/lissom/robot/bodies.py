@@ -65,7 +65,7 @@ class Rod(Body):
         return lambda s: constant
 
     def check(self, where: str) -> None:
-        with checks.part():
+        with checks.part(where):
             checks.number(self.length, f"{where}: length", above=0.0)
         checks.require(isinstance(self.section, Section), f"{where}: section", "must be a Section", self.section)
         checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)
@@ -73,13 +73,13 @@ class Rod(Body):
         checks.require(is_material, f"{where}: material", "must be a Material", self.material)
         before, material = checks.faults(), self.material
         if material is not None:
-            with checks.part():
+            with checks.part(f"{where} > material"):
                 material.check(f"{where} > material")
             if checks.faults() > before:
                 material = Material(young=1.0, density=1.0)  # so that the section can be looked at
-        with checks.part():
+        with checks.part(f"{where} > basis"):
             self.basis.check(f"{where} > basis")
-        with checks.part():
+        with checks.part(f"{where} > section"):
             reference = self.strain_reference(where)
             for s in (0.0, 0.5, 1.0):
                 reference(s)

@@ -21,6 +21,7 @@ def fail(where: str, rule: str, value: Any) -> ModelError:
     return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
 
 
+SIZE = "its numbers must be of a size that can be multiplied"
 _found: ContextVar[list[ModelError] | None] = ContextVar("found", default=None)
 
 
@@ -36,10 +37,20 @@ def gathered() -> Iterator[list[ModelError]]:
 
 
 @contextmanager
-def part() -> Iterator[None]:
-    """Something whose check does not depend on what was checked before."""
+def sized(where: str) -> Iterator[None]:
+    """Something of a description whose numbers are multiplied: an overflow is a fault of theirs."""
     try:
         yield
+    except OverflowError as error:
+        raise ModelError(f"{where}: {SIZE} (arithmetic overflows)") from error
+
+
+@contextmanager
+def part(where: str) -> Iterator[None]:
+    """Something whose check does not depend on what was checked before."""
+    try:
+        with sized(where):
+            yield
     except ModelError as error:
         found = _found.get()
         if found is None:

@@ -20,31 +20,31 @@ def check_parts(robot: Robot) -> None:
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
     checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")
     for name, link in robot.links.items():
-        with checks.part():
+        with checks.part(f"link {name!r}"):
             link.check(f"link {name!r}")
             _check_parent(robot, link)
     for name, frame in robot.frames.items():
-        with checks.part():
+        with checks.part(f"frame {name!r}"):
             frame.check(f"frame {name!r}")
             _check_link(robot, frame.link, f"frame {name!r}: link")
     for name, actuator in robot.actuators.items():
-        with checks.part():
+        with checks.part(f"actuator {name!r}"):
             where = f"actuator {name!r}"
             actuator.check(where)
             _check_actuator_links(robot, actuator, where)
     for name, load in robot.loads.items():
-        with checks.part():
+        with checks.part(f"load {name!r}"):
             load.check(f"load {name!r}")
             _check_link(robot, load.link, f"load {name!r}: link")
     for name, loop in robot.loops.items():
-        with checks.part():
+        with checks.part(f"loop {name!r}"):
             where = f"loop {name!r}"
             loop.check(where)
             _check_link(robot, loop.link_a, f"{where}: link_a")
             if loop.link_b is not None:
                 _check_link(robot, loop.link_b, f"{where}: link_b")
     for name, spring in robot.springs.items():
-        with checks.part():
+        with checks.part(f"spring {name!r}"):
             where = f"spring {name!r}"
             spring.check(where)
             for end, point in zip(("a", "b"), spring.ends()):
@@ -60,7 +60,7 @@ def check_parts(robot: Robot) -> None:
 
 def _check_surroundings(robot: Robot) -> None:
     for name, contact in robot.contacts.items():
-        with checks.part():
+        with checks.part(f"contact {name!r}"):
             where = f"contact {name!r}"
             contact.check(where)
             for link in (*contact.carriers(), *contact.touched()):
@@ -71,7 +71,7 @@ def _check_surroundings(robot: Robot) -> None:
             if contact.on is not None:
                 _check_link(robot, contact.on, f"{where}: on")
     for name, force in robot.forces.items():
-        with checks.part():
+        with checks.part(f"force {name!r}"):
             force.check(f"force {name!r}")
             _check_link(robot, force.link, f"force {name!r}: link")
     if robot.fluid is not None:

@@ -64,13 +64,13 @@ class Link:
         checks.require(is_body, f"{where} > body", "must be a Rod or a RigidBody", self.body)
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         if self.body is not None:
-            with checks.part():
+            with checks.part(f"{where} > body"):
                 self.body.check(f"{where} > body")
-        with checks.part():
+        with checks.part(f"{where} > joint"):
             self.joint.check(f"{where} > joint")
-        with checks.part():
+        with checks.part(where):
             checks.abscissa(self.at, f"{where}: at")
-        with checks.part():
+        with checks.part(where):
             checks.pose(self.placement, f"{where}: placement")
 
 
