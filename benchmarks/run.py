@@ -24,8 +24,8 @@ import numpy as np
 from robots import pinocchio_arm, rod_chain, seven_revolute_arm
 
 import lissom as ls
-from lissom.dynamics import workspace
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
+from lissom.launch import workspace
 
 BATCH = 64
 Row = tuple[str, float, str]

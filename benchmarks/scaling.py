@@ -18,10 +18,10 @@ import numpy as np
 from run import smallest, state
 
 import lissom as ls
-from lissom.dynamics import workspace
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
+from lissom.launch import workspace
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 

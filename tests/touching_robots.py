@@ -6,7 +6,7 @@ On a base hang two rods, one of them by a spherical joint, and a ball on a hinge
 from __future__ import annotations
 
 import numpy as np
-from environment.exact_distances import distance
+from forces.exact_distances import distance
 from robots import random_placement
 
 import lissom as ls

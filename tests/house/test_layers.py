@@ -6,8 +6,8 @@ import sys
 from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "portable", "lie", "robot", "model", "environment", "dynamics", "deformable", "statics",
-          "integration", "control", "io", "view", "cli")  # fmt: skip
+LAYERS = ("errors", "portable", "lie", "robot", "model", "sweep", "forces", "systems", "launch", "dynamics",
+          "deformable", "statics", "integration", "control", "io", "view", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
     "errors": (),
@@ -15,7 +15,9 @@ ONLY = {
     "lie": ("errors",),
     "robot": ("errors", "portable"),  # plain data: no numerics of ours
     "model": ("errors", "portable", "lie", "robot"),
-    "environment": ("errors", "lie", "robot"),  # what the world does to one body, whatever robot it belongs to
+    "sweep": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
+    "forces": ("errors", "lie", "robot", "model", "sweep"),  # everything that acts, with its derivatives and energy
+    "systems": ("errors", "lie", "robot", "model", "sweep", "forces"),  # residuals, Newton matrices, bordered systems
     "io": ("errors", "robot", "model"),  # files describe robots; they compute nothing
 }
 # (file, imported module): why this import may point upwards

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.dynamics.encounters import Lookout
+from lissom.integration.encounters import Lookout
 
 ADAPTIVE = ["bdf", "radau", "dop853", "generalized_alpha", "newmark"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import matplotlib.image
 import numpy as np
 import pytest
-from environment.exact_distances import distance
+from forces.exact_distances import distance
 from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from robot_descriptions import SHAPES
 

@@ -20,8 +20,8 @@ from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
-from lissom.dynamics.workspace import parts
 from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.robot import checks
 

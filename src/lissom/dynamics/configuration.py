@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from lissom.dynamics.workspace import leading, stack
 from lissom.errors import ShapeError
+from lissom.launch.workspace import leading, stack
 from lissom.lie.arrays import se3_log, so3_log
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind

@@ -19,10 +19,6 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.bordered import LoopRows, own_rows, with_loops
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables
 from lissom.dynamics.independent_rows import independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import (
     derivative_workspace,
@@ -30,13 +26,18 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     run_residual_derivatives,
     square_results,
 )
-from lissom.dynamics.loops import loop_rates, loop_residuals
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.errors import RedundancyWarning
+from lissom.launch.loop_buffers import with_loops
+from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.base_frames import place_bases
+from lissom.sweep.column_tables import Columns, Matrix, column_tables
+from lissom.sweep.scratch import Scratch
+from lissom.systems.bordered import LoopRows, own_rows
+from lissom.systems.loops import loop_rates, loop_residuals
 
 wp.set_module_options(kernel_options())
 
@@ -46,10 +47,10 @@ _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 @wp.kernel
 def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopRows, q: Matrix, v: Matrix, first: int):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, v)
+    traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
+        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)
     loop_residuals(t, s, i, loops.gap)
     loop_rates(t, s, i, vec6(), loops.rate, loops.turn)

@@ -12,16 +12,16 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.base_frames import origin_between, place_bases
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
-from lissom.dynamics.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
-from lissom.environment.contact_force import contact_force
 from lissom.errors import ShapeError
+from lissom.forces.contact_force import contact_force
+from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
+from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_tables
+from lissom.sweep import traversal
+from lissom.sweep.base_frames import origin_between, place_bases
+from lissom.sweep.scratch import Scratch
 
 wp.set_module_options(kernel_options())
 
@@ -78,13 +78,13 @@ def contacts_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, v)
+    traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         if with_forces[0] == 0:
-            sweeps.outward_pose(t, s, i, k, q)
+            traversal.outward_pose(t, s, i, k, q)
         else:
-            sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     if with_forces[0] == 0:

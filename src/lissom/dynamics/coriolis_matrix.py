@@ -18,17 +18,17 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, sum_over_subtrees
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.base_frames import place_bases
+from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
+from lissom.sweep.scratch import Scratch
+from lissom.systems.mass import MassBuffers, mass_buffers, sum_over_subtrees
 
 wp.set_module_options(kernel_options())
 
@@ -36,14 +36,14 @@ wp.set_module_options(kernel_options())
 @wp.func
 def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
     """Ṡ = D₁ Z + D₀ Ż of node k, D₁ = ad_η D₀ + Ad_g Ṫ; ad_η S for a GROUP node."""
-    A, B = sweeps.motion_block(t, s, i, k)
+    A, B = traversal.motion_block(t, s, i, k)
     A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
     if t.node[k].kind == EXP:
         xi1 = s.node[i, k].xi1
         xi2 = s.node[i, k].xi2
         h = t.node[k].h
         kappa = t.node[k].kappa
-        rate = sweeps.strain_sums(
+        rate = traversal.strain_sums(
             t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, v
         )
         Omega_dot = magnus.omega_dot(xi1, xi2, rate[2], rate[3], h, kappa)
@@ -52,10 +52,10 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
         A_D = A_eta + A_T
         B_D = B_eta + B_T
         half = so3.HALF * h
-        ZA1, ZB1 = sweeps.strain_block(half, -kappa, xi2)
-        ZA2, ZB2 = sweeps.strain_block(half, kappa, xi1)
-        YA1, YB1 = sweeps.strain_block(so3.ZERO, -kappa, rate[3])
-        YA2, YB2 = sweeps.strain_block(so3.ZERO, kappa, rate[2])
+        ZA1, ZB1 = traversal.strain_block(half, -kappa, xi2)
+        ZA2, ZB2 = traversal.strain_block(half, kappa, xi1)
+        YA1, YB1 = traversal.strain_block(so3.ZERO, -kappa, rate[3])
+        YA2, YB2 = traversal.strain_block(so3.ZERO, kappa, rate[2])
         A1, B1 = se3.block_product(A_D, B_D, ZA1, ZB1)
         A2, B2 = se3.block_product(A_D, B_D, ZA2, ZB2)
         C1, E1 = se3.block_product(A, B, YA1, YB1)
@@ -82,13 +82,13 @@ def coriolis_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, v)
+    traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
     columns.clear_rows(t.nv, x.width, i, b.half)
     columns.clear_rows(t.nv, x.width, i, lower)
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
-        sweeps.base_inertia(t, s, b.composite, i, k)
+        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+        traversal.base_inertia(t, s, b.composite, i, k)
         Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
         columns.motion_columns(t, s, x, i, k, b.S)
         rate_columns(t, s, x, i, k, q, v, S_dot)
@@ -113,7 +113,7 @@ def coriolis_kernel(
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
     columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
-    sweeps.inspect_result(s, i, C)
+    traversal.inspect_result(s, i, C)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -3,7 +3,7 @@
     h = Σ Ad_g⁻ᵀ M η,  moved from the base frame's origin o to the world's: (L + o × p; p)                 (1)
     m c = Σ R m_k c_k + m_k (p_k + o)                                                                     (2)
 
-The sums run over all nodes; the base frame is that of `sweeps`.
+The sums run over all nodes; the base frame is that of base_frames.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -18,16 +18,16 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.base_frames import origin_of, place_bases
-from lissom.dynamics.elasticity import elastic_energy
-from lissom.dynamics.scratch import Scratch
 from lissom.dynamics.spring_lengths import spring_energy
-from lissom.dynamics.workspace import Workspace, filled
+from lissom.forces.elasticity import elastic_energy
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import traversal
+from lissom.sweep.base_frames import origin_of, place_bases
+from lissom.sweep.scratch import Scratch
 
 wp.set_module_options(kernel_options())
 
@@ -57,7 +57,7 @@ class Energy:
 @wp.kernel
 def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, v)
+    traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
     kinetic = wp.float64(0.0)
     angular = vec3()
@@ -65,12 +65,12 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
     gravitational = wp.float64(0.0)
     first_moment = vec3()
     for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
+        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         if t.node[k].has_inertia != 0:
             R = s.node[i, k].R
             p = s.node[i, k].p
             eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-            h_B = sweeps.inertia_apply(t, k, eta_B)
+            h_B = traversal.inertia_apply(t, k, eta_B)
             kinetic += so3.HALF * wp.dot(eta_B, h_B)
             h = se3.Ad_dual(R, p, h_B)
             o = origin_of(t, s, i, k)
@@ -85,7 +85,7 @@ def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dty
         out[i, 3 + c] = angular[c]
         out[i, 6 + c] = linear[c]
         out[i, 9 + c] = first_moment[c]
-    sweeps.inspect_result(s, i, out)
+    traversal.inspect_result(s, i, out)
 
 
 def mass_sums(model: Model, batch: int) -> Workspace:

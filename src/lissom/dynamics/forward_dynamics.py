@@ -20,82 +20,29 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import scratch, sweeps
-from lissom.dynamics.actuation import (
-    add_channel_wrenches,
-    add_path_forces,
-    channel_forces,
-    custom_actuation,
-    warn_of_pushing,
-)
-from lissom.dynamics.bordered import LoopRows, choose_rows, own_rows, put_constrained, with_loops
-from lissom.dynamics.column_tables import Columns, column_tables, column_width
-from lissom.dynamics.elastic_tendons import pull_elastic_tendons
-from lissom.dynamics.elasticity import elastic_force
-from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
-from lissom.dynamics.linear_solve import ldl_solve, lu_factor, lu_solve
+from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.loads import Times, put_loads
-from lissom.dynamics.loops import add_loop_wrenches, loop_rates
-from lissom.dynamics.mass_matrix import MassBuffers, mass_buffers, mass_matrix_sweep
-from lissom.dynamics.moves import put_configuration_rate
-from lissom.dynamics.scratch import EVERYTHING, Scratch
-from lissom.dynamics.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.errors import ModelError, ShapeError
+from lissom.launch.loop_buffers import with_loops
+from lissom.launch.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import scratch, traversal
+from lissom.sweep.column_tables import Columns, column_tables, column_width
+from lissom.sweep.linear_solve import ldl_solve
+from lissom.sweep.moves import put_configuration_rate
+from lissom.sweep.scratch import Scratch
+from lissom.systems.bordered import LoopRows, own_rows
+from lissom.systems.constrained import hold_prescribed, solve_constrained
+from lissom.systems.loops import loop_rates
+from lissom.systems.mass import MassBuffers, mass_buffers, mass_matrix_sweep
+from lissom.systems.residual import residual_force
 
 wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
-
-
-SUBTRACT_INPUTS = """
-    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
-    const double* more = (const double*)((const char*)extra.data + size_t(i) * extra.strides[0]);
-    const double* in = (const double*)((const char*)u.data + size_t(i) * u.strides[0]);
-    for (int j = 0; j < nv; ++j) {
-        double sum = more[j];
-        for (int c = 0; c < nu; ++c)
-            sum += gain.data[j * nu + c] * in[c];
-        out[j] -= sum;
-    }
-"""
-
-
-@wp.func_native(SUBTRACT_INPUTS)
-def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
-    """tau −= gain u + extra: motors, and what users' own actuators add."""
-    ...
-
-
-@wp.func
-def residual_force(
-    t: Tables,
-    s: Scratch,
-    i: int,
-    q: Rows,
-    v: Rows,
-    a: Rows,
-    u: Rows,
-    extra: Rows,
-    channel: Rows,
-    gravity: vec3,
-    load: wp.array(dtype=vec6),
-    loops: LoopRows,
-    tau: Rows,
-):
-    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
-    channel_forces(t, i, u, channel)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING)
-    pull_elastic_tendons(t, s, i, q, channel)
-    add_channel_wrenches(t, s, i, channel, so3.ONE)
-    add_loop_wrenches(t, s, i, loops.force, loops.gap)
-    project(t, s, i, tau)
-    elastic_force(t, i, q, v, tau)
-    add_path_forces(t, i, q, channel, -so3.ONE, tau)
-    subtract_inputs(t.nv, u.shape[1], i, t.joint_gain, u, extra, tau)
 
 
 @wp.kernel
@@ -115,52 +62,8 @@ def residual_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load[i], loops, tau)
-
-
-@wp.func
-def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Rows, M: Rows, b: Rows):
-    """Rows and columns of prescribed coordinates as in the identity of size n, with the given values on the right."""
-    for e in range(t.motion_dof.shape[0]):
-        k = t.motion_dof[e]
-        for j in range(n):
-            M[i, k * width + j] = so3.ZERO
-            M[i, j * width + k] = so3.ZERO
-        M[i, k * width + k] = so3.ONE
-        b[i, k] = given[i, k]
-
-
-@wp.func
-def solve_constrained(
-    t: Tables, x: Columns, i: int, still: Rows, pull: wp.float64, M: Rows, loops: LoopRows, a: Rows
-) -> int:
-    """a and λ of (2), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
-    m = loops.force.shape[1]
-    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
-    n = t.nv + kept
-    loops.kept[i] = kept
-    put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
-    for j in range(t.nv):
-        loops.unknown[i, j] = loops.units[i, j] * a[i, j]
-    for e in range(t.motion_dof.shape[0]):
-        loops.units[i, t.motion_dof[e]] = so3.ONE  # what is held has its own unit
-    for row in range(m):
-        at = loops.slot[i, row]
-        if at >= 0:
-            missing = loops.turn[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
-            loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
-    hold_prescribed(t, n, loops.width, i, still, loops.matrix, loops.unknown)
-    pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
-    if pivot == 0:
-        lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
-        for j in range(t.nv):
-            a[i, j] = loops.units[i, j] * loops.unknown[i, j]
-        for row in range(m):
-            at = loops.slot[i, row]
-            if at >= 0:
-                loops.force[i, row] = loops.units[i, t.nv + at] * loops.unknown[i, t.nv + at]
-    return pivot
 
 
 @wp.kernel
@@ -185,7 +88,7 @@ def forward_dynamics_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, still)
+    traversal.inspect(t, s, i, q, v, still)
     put_configuration_rate(t, i, q, v, q_dot)
     for row in range(loops.force.shape[1]):
         loops.force[i, row] = so3.ZERO
@@ -203,7 +106,7 @@ def forward_dynamics_kernel(
         pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
     if pivot > 0 and s.status[i] == 0:
         s.status[i] = scratch.STATUS_SINGULAR + pivot
-    sweeps.inspect_result(s, i, a)
+    traversal.inspect_result(s, i, a)
 
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:

@@ -19,7 +19,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_f
 from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
-from lissom.dynamics.workspace import batch_of, leading, stack
+from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 
 

@@ -30,8 +30,8 @@ from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.kinematics import forward_kinematics, frames_of
 from lissom.dynamics.loads import Times
 from lissom.dynamics.tensions import channel_sizes
-from lissom.dynamics.workspace import Workspace, batch_of, leading, parts, require_finite_rows, stack
 from lissom.errors import ModelError, ShapeError
+from lissom.launch.workspace import Workspace, batch_of, leading, parts, require_finite_rows, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
 from lissom.robot.actuators import Chamber, PathRod, Tendon

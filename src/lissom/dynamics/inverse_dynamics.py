@@ -11,51 +11,18 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.elasticity import elastic_force
-from lissom.dynamics.hooks import add_surroundings
 from lissom.dynamics.loads import Times, put_loads
-from lissom.dynamics.scratch import LOADS, Scratch
-from lissom.dynamics.workspace import Workspace, filled
-from lissom.lie import so3
+from lissom.forces.elasticity import elastic_force
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import traversal
+from lissom.sweep.scratch import Scratch
+from lissom.sweep.traversal import project
+from lissom.systems.newton_euler import recursive_newton_euler
 
 wp.set_module_options(kernel_options())
-
-
-@wp.func
-def recursive_newton_euler(
-    t: Tables,
-    s: Scratch,
-    i: int,
-    q: wp.array2d(dtype=wp.float64),
-    v: wp.array2d(dtype=wp.float64),
-    a: wp.array2d(dtype=wp.float64),
-    gravity: vec3,
-    load: wp.array(dtype=vec6),
-    acting: int,
-):
-    """Outward half-passes: motion of the nodes and the wrench each of them needs; gravity as a₀ = −G."""
-    place_bases(t, s, i, q)
-    acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
-    for k in range(t.n_dynamic):
-        sweeps.outward_motion(t, s, i, k, q, v, a, acc_base)
-        sweeps.newton_euler(t, s, i, k)
-    if acting & LOADS != 0:
-        sweeps.apply_loads(t, s, i, load)
-    add_surroundings(t, s, i, gravity, load, acting)
-
-
-@wp.func
-def project(t: Tables, s: Scratch, i: int, tau: wp.array2d(dtype=wp.float64)):
-    """Inward half-pass: sum the wrenches to the base and project them on the coordinates."""
-    for j in range(t.nv):
-        tau[i, j] = so3.ZERO
-    for step in range(t.n_dynamic):
-        sweeps.inward_force(t, s, i, t.n_dynamic - 1 - step, tau)
 
 
 @wp.kernel
@@ -72,12 +39,12 @@ def inverse_dynamics_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
     project(t, s, i, tau)
     if terms[0] != 0:
         elastic_force(t, i, q, v, tau)
-    sweeps.inspect_result(s, i, tau)
+    traversal.inspect_result(s, i, tau)
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -30,30 +30,33 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.actuation import add_channel_wrenches, channel_forces, custom_actuation
-from lissom.dynamics.actuation_derivatives import add_channel_stiffness, add_path_derivatives
-from lissom.dynamics.bordered import LoopRows, with_loops
-from lissom.dynamics.column_tables import Matrix, column_width
+from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.configuration import integrate
-from lissom.dynamics.derivative_sweeps import (
+from lissom.dynamics.loads import called_response, put_loads
+from lissom.forces.elastic_tendons import add_tendon_stretch, pull_elastic_tendons
+from lissom.forces.elasticity import add_elastic_derivatives
+from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
+from lissom.forces.tendons import add_channel_wrenches, channel_forces
+from lissom.launch.loop_buffers import with_loops
+from lissom.launch.workspace import Workspace, filled, require_finite
+from lissom.lie import se3, so3
+from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.column_tables import Matrix, column_width
+from lissom.sweep.scratch import Scratch
+from lissom.sweep.traversal import project
+from lissom.systems.bordered import LoopRows
+from lissom.systems.derivative_sweeps import (
     DerivativeBuffers,
     derivative_buffers,
     derivative_inward,
     derivative_outward,
 )
-from lissom.dynamics.elastic_tendons import add_tendon_stretch, pull_elastic_tendons
-from lissom.dynamics.elasticity import add_elastic_derivatives
-from lissom.dynamics.inverse_dynamics import project, recursive_newton_euler
-from lissom.dynamics.loads import called_response, put_loads
-from lissom.dynamics.loop_derivatives import LoopDerivatives, add_loop_derivatives
-from lissom.dynamics.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled, require_finite
-from lissom.lie import se3, so3
-from lissom.lie.types import kernel_options, vec3, vec6
-from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.systems.loop_derivatives import LoopDerivatives, add_loop_derivatives
+from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
+from lissom.systems.newton_euler import recursive_newton_euler
 
 wp.set_module_options(kernel_options())
 
@@ -82,7 +85,7 @@ def residual_derivatives_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     G = gravity[0]
     channel_forces(t, i, u, channel)
     recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[1])

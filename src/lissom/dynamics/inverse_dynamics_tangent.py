@@ -34,19 +34,19 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.column_tables import Matrix
-from lissom.dynamics.elasticity import elastic_rows, group_spring_stiffness
-from lissom.dynamics.hooks import change_by_surroundings
-from lissom.dynamics.inverse_dynamics import recursive_newton_euler
 from lissom.dynamics.loads import called_response, put_loads
-from lissom.dynamics.scratch import LOADS, NodeChange, Scratch
-from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ShapeError
+from lissom.forces.elasticity import elastic_rows, group_spring_stiffness
+from lissom.forces.hooks import change_by_surroundings
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie import magnus, se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
+from lissom.sweep import traversal
+from lissom.sweep.column_tables import Matrix
+from lissom.sweep.scratch import LOADS, NodeChange, Scratch
+from lissom.systems.newton_euler import recursive_newton_euler
 
 wp.set_module_options(kernel_options())
 
@@ -73,8 +73,8 @@ def interval_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Mat
     """e, e₁, e₂ of (1) for an EXP node."""
     start = t.node[k].run_start
     run_v = t.node[k].run_v
-    x = sweeps.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, t.node[k].q_shift, q, v, a)
-    y = sweeps.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, 0, d.dq, d.dv, d.da)
+    x = traversal.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, t.node[k].q_shift, q, v, a)
+    y = traversal.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, 0, d.dq, d.dv, d.da)
     xi1 = s.node[i, k].xi1
     xi2 = s.node[i, k].xi2
     h = t.node[k].h
@@ -129,11 +129,11 @@ def outward_change(
     else:
         R = s.node[i, k].R
         p = s.node[i, k].p
-        e += se3.Ad(R, p, sweeps.group_twist(t, d.dq, i, k))
-        e1 = se3.Ad(R, p, sweeps.group_twist(t, d.dv, i, k))
+        e += se3.Ad(R, p, traversal.group_twist(t, d.dq, i, k))
+        e1 = se3.Ad(R, p, traversal.group_twist(t, d.dv, i, k))
         turned = se3.ad(eta_p, e)
         w += e1 + turned
-        z += se3.Ad(R, p, sweeps.group_twist(t, d.da, i, k)) + se3.ad(eta, e1) + se3.ad(eta_p, e1 + turned)
+        z += se3.Ad(R, p, traversal.group_twist(t, d.da, i, k)) + se3.ad(eta, e1) + se3.ad(eta_p, e1 + turned)
         z += se3.ad(acc_p, e)
     d.node[i, k].e = e
     d.node[i, k].x = x + e
@@ -153,9 +153,9 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int):
         eta_B = se3.Ad_inverse(R, p, eta)
         d_eta_B = se3.Ad_inverse(R, p, w)
         d_acc_B = se3.Ad_inverse(R, p, d.node[i, k].z - se3.ad(eta, w))
-        F_B = sweeps.inertia_apply(t, k, d_acc_B)
-        F_B += se3.coad(d_eta_B, sweeps.inertia_apply(t, k, eta_B))
-        F_B += se3.coad(eta_B, sweeps.inertia_apply(t, k, d_eta_B))
+        F_B = traversal.inertia_apply(t, k, d_acc_B)
+        F_B += se3.coad(d_eta_B, traversal.inertia_apply(t, k, eta_B))
+        F_B += se3.coad(eta_B, traversal.inertia_apply(t, k, d_eta_B))
         F = se3.Ad_dual(R, p, F_B)
     d.node[i, k].F = F
 
@@ -195,7 +195,7 @@ def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matr
         y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
         y1 += kappa * se3.coad(d.node[i, k].xi2, y)
         y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
-        sweeps.project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+        traversal.project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
     else:
         at = t.node[k].v_start
         for r in range(6):
@@ -221,7 +221,7 @@ def change_springs(t: Tables, i: int, q: Matrix, dq: Matrix, tau: Matrix):
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]
         start = t.node[k].v_start
-        y = group_spring_stiffness(t, j, i, q) * sweeps.group_twist(t, dq, i, k)
+        y = group_spring_stiffness(t, j, i, q) * traversal.group_twist(t, dq, i, k)
         for r in range(6):
             if start + r < t.node[k].v_stop:
                 tau[i, start + r] = tau[i, start + r] + y[r]
@@ -244,9 +244,9 @@ def inverse_dynamics_tangent_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, d.dq, d.dv, d.da)
+    traversal.inspect(t, s, i, d.dq, d.dv, d.da)
     refused = s.status[i]
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     if s.status[i] == 0:
         s.status[i] = refused
     recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
@@ -266,7 +266,7 @@ def inverse_dynamics_tangent_kernel(
             own_dof, no_rest, i, d.dq, d.dv, tau,
         )  # fmt: skip
         change_springs(t, i, q, d.dq, tau)
-    sweeps.inspect_result(s, i, tau)
+    traversal.inspect_result(s, i, tau)
 
 
 def _make(model: Model, batch: int) -> Workspace:

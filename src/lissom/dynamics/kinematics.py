@@ -15,18 +15,18 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.base_frames import origin_of, place_bases
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.dynamics.coriolis_matrix import rate_columns
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled
 from lissom.errors import ModelError
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import frame_nodes
 from lissom.model.tables import Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.base_frames import origin_of, place_bases
+from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
+from lissom.sweep.scratch import Scratch
 
 wp.set_module_options(kernel_options())
 
@@ -38,10 +38,10 @@ def motion_kernel(
     t: Tables, s: Scratch, q: Matrix, v: Matrix, a: Matrix, pose: Matrix, twist: Matrix, acc: Matrix, first: int
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
+        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
         R = s.node[i, k].R
         p = s.node[i, k].p
         x = p + origin_of(t, s, i, k)
@@ -54,9 +54,9 @@ def motion_kernel(
         for r in range(6):
             twist[i, 6 * k + r] = eta_B[r]
             acc[i, 6 * k + r] = acc_B[r]
-    sweeps.inspect_result(s, i, pose)
-    sweeps.inspect_result(s, i, twist)
-    sweeps.inspect_result(s, i, acc)
+    traversal.inspect_result(s, i, pose)
+    traversal.inspect_result(s, i, twist)
+    traversal.inspect_result(s, i, acc)
 
 
 @wp.kernel
@@ -76,10 +76,10 @@ def jacobian_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, v)
+    traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, v, vec6())
+        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         columns.motion_columns(t, s, x, i, k, S)
         rate_columns(t, s, x, i, k, q, v, S_dot)
     n = t.nv

@@ -19,17 +19,17 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.column_tables import Matrix
-from lissom.dynamics.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
 from lissom.dynamics.kinematics import frames_of
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.base_frames import place_bases
+from lissom.sweep.column_tables import Matrix
+from lissom.sweep.scratch import Scratch
+from lissom.systems.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
 
 wp.set_module_options(kernel_options())
 
@@ -78,10 +78,10 @@ def kinematics_derivatives_kernel(
     first: int,
 ):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, v, a)
+    traversal.inspect(t, s, i, q, v, a)
     place_bases(t, s, i, q)
     for k in range(t.n_nodes):
-        sweeps.outward_motion(t, s, i, k, q, v, a, vec6())
+        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
         own_columns(t, s, b, i, k, q, v, a, vec6())
     for f in range(nodes.shape[0]):
         k = nodes[f]
@@ -95,7 +95,7 @@ def kinematics_derivatives_kernel(
             put_in_frame(t, b, i, k, R, p, b.J_Q, eta, b.J_R, at, acc_q)
             put_in_frame(t, b, i, k, R, p, b.J_E, eta, b.J, at, acc_v)
             put_in_frame(t, b, i, k, R, p, b.J, vec6(), b.J, at, by_rate)
-    sweeps.inspect_result(s, i, acc_q)
+    traversal.inspect_result(s, i, acc_q)
 
 
 def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple[str, ...]) -> tuple[np.ndarray, ...]:

@@ -31,8 +31,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
 )
 from lissom.dynamics.steady_motion import carried, moving_velocity
-from lissom.dynamics.workspace import require_finite
 from lissom.errors import ShapeError
+from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
 
 _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal

@@ -6,8 +6,8 @@ import numpy as np
 
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import node_motion
-from lissom.dynamics.workspace import Workspace
 from lissom.errors import ShapeError
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 
 Times = float | np.ndarray  # one for all instances, or one for each

@@ -17,80 +17,28 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics import columns, sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, filled
-from lissom.lie import so3
-from lissom.lie.types import kernel_options, mat6
+from lissom.launch.workspace import Workspace, filled
+from lissom.lie.types import kernel_options
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep import traversal
+from lissom.sweep.base_frames import place_bases
+from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
+from lissom.sweep.scratch import Scratch
+from lissom.systems.mass import MassBuffers, mass_buffers, mass_matrix_sweep
 
 wp.set_module_options(kernel_options())
-
-
-@wp.struct
-class MassBuffers:
-    """Composite inertias, motion subspaces S, running sums V and half of the result."""
-
-    composite: wp.array2d(dtype=mat6)
-    S: wp.array2d(dtype=wp.float64)
-    V: wp.array2d(dtype=wp.float64)
-    half: wp.array2d(dtype=wp.float64)
-
-
-def mass_buffers(model: Model, batch: int) -> MassBuffers:
-    """Buffers of mass_matrix_sweep for a batch."""
-    b = MassBuffers()
-    width = column_width(model)
-    b.composite = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
-    b.S = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
-    b.V = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
-    b.half = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
-    return b
-
-
-@wp.func
-def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
-    """Turn a 6x6 matrix of each node into the sum over its subtree."""
-    for step in range(t.n_dynamic):
-        k = t.n_dynamic - 1 - step
-        parent = t.node[k].parent
-        if parent >= 0:
-            composite[i, parent] = composite[i, parent] + composite[i, k]
-
-
-@wp.func
-def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
-    """Fill M (nv x width) from the poses left in s."""
-    columns.clear_rows(t.nv, x.width, i, b.half)
-    for k in range(t.n_dynamic):
-        sweeps.base_inertia(t, s, b.composite, i, k)
-        columns.motion_columns(t, s, x, i, k, b.S)
-    columns.clear_sums(x, i, b.V)
-    sum_over_subtrees(t, i, b.composite)
-    for step in range(t.n_dynamic):
-        k = t.n_dynamic - 1 - step
-        first = t.node[k].v_start
-        stop = t.node[k].v_stop
-        half_M = so3.HALF * b.composite[i, k]
-        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
-        columns.fold_rows(x, x.subtree_start, x.subtree_range, first, stop, i, k, b.S, b.V, b.half)
-        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
-        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
-    columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
 
 
 @wp.kernel
 def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Matrix, M: Matrix, first: int):
     i = first + wp.tid()
-    sweeps.inspect(t, s, i, q, q, q)
+    traversal.inspect(t, s, i, q, q, q)
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
-        sweeps.outward_pose(t, s, i, k, q)
+        traversal.outward_pose(t, s, i, k, q)
     mass_matrix_sweep(t, s, x, b, i, M)
-    sweeps.inspect_result(s, i, M)
+    traversal.inspect_result(s, i, M)
 
 
 def _make(model: Model, batch: int) -> Workspace:

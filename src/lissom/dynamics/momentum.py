@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.energy import mass_sums
-from lissom.dynamics.workspace import filled
 from lissom.errors import ModelError
+from lissom.launch.workspace import filled
 from lissom.model.model import Model
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from lissom.dynamics.actuation import actuation_matrix, custom_actuation, run_actuation, weighted_actuation
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.elastic_tendons import BEGINS_TO_PULL
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.dynamics.workspace import leading, require_finite_rows, stack
+from lissom.forces.elastic_tendons import BEGINS_TO_PULL
+from lissom.launch.workspace import leading, require_finite_rows, stack
 from lissom.model.model import Model
 
 

@@ -21,17 +21,17 @@ from lissom.dynamics.configuration import (
     configuration_rate_derivatives,
     unit_quaternions,
 )
-from lissom.dynamics.encounters import Lookout
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.dynamics.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
-from lissom.dynamics.workspace import Workspace
 from lissom.errors import ConvergenceError
 from lissom.integration.controllers import ControlLaw
+from lissom.integration.encounters import Lookout
 from lissom.integration.pace import Pace
 from lissom.integration.step_ends import StepEnds
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
+from lissom.sweep.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
 
 _MAX_STEPS = 200_000
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step

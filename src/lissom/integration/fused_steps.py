@@ -16,15 +16,8 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.bordered import shown, take_forces
-from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
-from lissom.dynamics.hooks import renew_surroundings
-from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
-from lissom.dynamics.moves import move_configuration
-from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
-from lissom.dynamics.scratch import Scratch
-from lissom.dynamics.workspace import Workspace, workspace
+from lissom.forces.hooks import renew_surroundings
 from lissom.integration.bdf import StateDerivative
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.step_rows import (
@@ -40,10 +33,19 @@ from lissom.integration.step_rows import (
     settle_acceleration,
     still_open,
 )
+from lissom.launch.loop_buffers import shown
+from lissom.launch.workspace import Workspace, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
+from lissom.sweep.moves import move_configuration
+from lissom.sweep.scratch import Scratch
+from lissom.systems.bordered import take_forces
+from lissom.systems.constrained import hold_prescribed
+from lissom.systems.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
+from lissom.systems.residual import residual_force
 
 wp.set_module_options(kernel_options())
 

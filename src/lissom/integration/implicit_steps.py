@@ -47,13 +47,13 @@ from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.scratch import STATUS_CROWDED
 from lissom.dynamics.tensions import input_response
 from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
+from lissom.sweep.scratch import STATUS_CROWDED
 
 _NEWTON_SHARE = 1e-2  # of the tolerance, so that Newton's error hides below the scheme's
 _SLOW = 0.3  # contraction above which the matrix is made anew

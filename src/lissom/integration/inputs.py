@@ -12,8 +12,8 @@ from typing import Any, final
 import numpy as np
 from scipy.interpolate import PchipInterpolator
 
-from lissom.dynamics.workspace import stack
 from lissom.errors import ShapeError
+from lissom.launch.workspace import stack
 from lissom.model.model import Model
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853, Radau
 
-from lissom.dynamics.encounters import Lookout
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.integration.bdf import StateDerivative
+from lissom.integration.encounters import Lookout
 from lissom.integration.pace import Pace
 from lissom.model.model import Model
 

@@ -16,7 +16,6 @@ from lissom.dynamics.configuration import checked_configuration, unit_quaternion
 from lissom.dynamics.constraints import minimum_norm
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
-from lissom.dynamics.workspace import batch_of, leading, parts, stack
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
 from lissom.integration.controllers import Controller, control_law
@@ -25,6 +24,7 @@ from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.trajectory import Statistics, Trajectory
+from lissom.launch.workspace import batch_of, leading, parts, stack
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_shapes
 

@@ -13,9 +13,9 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.encounters import Lookout
 from lissom.errors import ConvergenceError, StepWarning
 from lissom.integration.bdf import StateDerivative
+from lissom.integration.encounters import Lookout
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState

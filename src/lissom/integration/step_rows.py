@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.dynamics import sweeps
-from lissom.dynamics.base_frames import place_bases
-from lissom.dynamics.bordered import LoopRows, ask_closed
-from lissom.dynamics.linear_solve import lu_solve
-from lissom.dynamics.loops import loop_rates, loop_residuals
-from lissom.dynamics.scratch import Scratch
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
+from lissom.sweep import traversal
+from lissom.sweep.base_frames import place_bases
+from lissom.sweep.linear_solve import lu_solve
+from lissom.sweep.scratch import Scratch
+from lissom.systems.bordered import LoopRows, ask_closed
+from lissom.systems.loops import loop_rates, loop_residuals
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -140,7 +140,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, loo
     if t.loop_node.shape[0] > 0:
         place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
-            sweeps.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
+            traversal.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
         loop_residuals(t, s, i, loops.gap)
         loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
         for row in range(loops.gap.shape[1]):

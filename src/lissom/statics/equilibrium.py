@@ -25,8 +25,8 @@ from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constra
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
-from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
+from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks

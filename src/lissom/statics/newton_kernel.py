@@ -15,20 +15,22 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.bordered import LoopRows, ask_closed, shown
-from lissom.dynamics.column_tables import column_width
-from lissom.dynamics.forward_dynamics import hold_prescribed, residual_force
-from lissom.dynamics.linear_solve import largest, lu_factor, lu_solve
 from lissom.dynamics.loads import load_rows
-from lissom.dynamics.moves import move_configuration
-from lissom.dynamics.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
-from lissom.dynamics.scratch import STATUS_CROWDED, Scratch
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.dynamics.workspace import Workspace, crowded, workspace
+from lissom.launch.loop_buffers import shown
+from lissom.launch.workspace import Workspace, crowded, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
+from lissom.sweep.column_tables import column_width
+from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
+from lissom.sweep.moves import move_configuration
+from lissom.sweep.scratch import STATUS_CROWDED, Scratch
+from lissom.systems.bordered import LoopRows, ask_closed
+from lissom.systems.constrained import hold_prescribed
+from lissom.systems.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
+from lissom.systems.residual import residual_force
 
 wp.set_module_options(kernel_options())
 

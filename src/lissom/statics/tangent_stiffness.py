@@ -10,8 +10,8 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
-from lissom.dynamics.workspace import batch_of, leading
 from lissom.errors import ShapeError
+from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
 
 

@@ -21,8 +21,8 @@ from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.independent_rows import allowed_motions, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.dynamics.workspace import parts
 from lissom.errors import ModelError, StabilityWarning
+from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.statics.stability import growing_exponents, is_flutter, is_symmetric, own_units
 

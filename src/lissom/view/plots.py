@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.workspace import stack
 from lissom.errors import ModelError, ShapeError
+from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot.robot import Robot
 from lissom.view import scene

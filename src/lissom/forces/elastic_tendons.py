@@ -1,0 +1,88 @@
+"""Elastic tendons inside kernels: their tensions, and what their stretch adds to derivatives.
+
+A tendon of length L(q) along its path, stiffness k and slack length L₀, of which a length u is pulled in, carries
+
+    T = max(0, k (L − L₀ + u))                                                                            (1)
+
+With b = −(∂L/∂q)ᵀ it adds −b T to the residual ID − B u, and to the derivative of that with respect to q
+
+    −T ∂b/∂q + k b bᵀ,   the second term where it is taut                                                 (2)
+
+The first term is that of any tendon of tension T, in tendon_derivatives. At the slack length itself, to rounding, a
+tendon counts as taut: it begins to pull there.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.tendons import add_segment_wrench, path_length, path_tangent, project_at, strain_at
+from lissom.lie import se3, so3
+from lissom.lie.types import vec6
+from lissom.model.tables import Tables
+from lissom.sweep.column_tables import Matrix
+from lissom.sweep.scratch import Scratch
+from lissom.sweep.traversal import project
+
+BEGINS_TO_PULL = 1e-12  # of the slack length: what that may be short of where a tendon counts as taut
+BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))
+NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # the tension that says of a tendon that it begins to pull
+
+
+@wp.func(inline=False)
+def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix, channel: Matrix):
+    """The lengths of elastic tendons pulled in, in channel, become their tensions by (1); s holds the poses."""
+    for e in range(t.spool_channel.shape[0]):
+        c = t.spool_channel[e]
+        stretch = path_length(t, s, i, c, q) - t.spool_slack[e] + channel[i, c]
+        channel[i, c] = so3.ZERO
+        if stretch > -BEGINS * t.spool_slack[e]:
+            channel[i, c] = wp.max(NEXT_TO_NOTHING, t.spool_stiffness[e] * stretch)
+
+
+@wp.func(inline=False)
+def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix, row: Matrix):
+    """b of tendon c into row, from the poses in s; the wrenches there are lost."""
+    for k in range(t.n_dynamic):
+        s.node[i, k].F = vec6()
+    for j in range(t.segment_channel.shape[0]):
+        if t.segment_channel[j] == c:
+            add_segment_wrench(t, s, i, j, -so3.ONE)
+    project(t, s, i, row)
+    for k in range(t.point_xi.shape[0]):
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            if t.path_channel[e] == c:
+                phi_q = strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+                direction, _stretch = path_tangent(t, t.point_xi[k] + phi_q, e)
+                f = t.path_weight[e] * direction
+                y = se3.join(wp.cross(t.path_offset[e], f), f)
+                project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, row)
+
+
+ADD_OUTER = """
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    const double* a = (const double*)((const char*)left.data + size_t(i) * left.strides[0]);
+    const double* b = (const double*)((const char*)right.data + size_t(i) * right.strides[0]);
+    for (int j = 0; j < nv; ++j)
+        for (int c = 0; c < nv; ++c)
+            to[j * width + c] += size * (a[j] * b[c]);
+"""
+
+
+@wp.func_native(ADD_OUTER)
+def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matrix, right: Matrix, out: Matrix):
+    """out += size · left rightᵀ, out in rows of `width`."""
+    ...
+
+
+@wp.func(inline=False)
+def add_tendon_stretch(t: Tables, s: Scratch, i: int, width: int, q: Matrix, channel: Matrix, row: Matrix, dq: Matrix):
+    """dq += k b bᵀ of (2) of the taut elastic tendons; row is scratch, and the wrenches in s are lost."""
+    for e in range(t.spool_channel.shape[0]):
+        if channel[i, t.spool_channel[e]] > so3.ZERO:
+            tendon_row(t, s, i, t.spool_channel[e], q, row)
+            add_outer_product(t.nv, width, i, t.spool_stiffness[e], row, row, dq)

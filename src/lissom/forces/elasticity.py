@@ -1,0 +1,193 @@
+"""Elastic and viscous forces of rods and joint springs.
+
+τ = K (q − q_rest) + D v,   and for a spherical or free joint  τ = T(x)⁻ᵀ K x,  x = log(g_rest⁻¹ g)    (1)
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, mat6, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.traversal import quaternion_rotation, stored_position
+
+
+@wp.func
+def spring_logarithm(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64)) -> vec6:
+    """x of (1) for the j-th spring of a spherical or free joint."""
+    k = t.group_node[j]
+    Rt = wp.transpose(t.group_R[j])
+    R = quaternion_rotation(q, i, t.node[k].v_start + t.node[k].q_shift)
+    return se3.log(Rt * R, Rt * (stored_position(t, q, i, k) - t.group_p[j]))
+
+
+ELASTIC_ROWS = """
+    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    const double* x = (const double*)((const char*)q.data + size_t(i) * q.strides[0]);
+    const double* y = (const double*)((const char*)v.data + size_t(i) * v.strides[0]);
+    for (int row = 0; row < nv; ++row) {
+        double total = out[row];
+        for (int e = start.data[row]; e < start.data[row + 1]; ++e) {
+            const int j = column.data[e], at = dof_q.data[j];
+            total += stiffness.data[e] * (at < 0 ? 0.0 : x[at] - rest.data[j]) + damping.data[e] * y[j];
+        }
+        out[row] = total;
+    }
+"""
+
+
+@wp.func_native(ELASTIC_ROWS)
+def elastic_rows(
+    nv: int,
+    start: wp.array(dtype=wp.int32),
+    column: wp.array(dtype=wp.int32),
+    stiffness: wp.array(dtype=wp.float64),
+    damping: wp.array(dtype=wp.float64),
+    dof_q: wp.array(dtype=wp.int32),
+    rest: wp.array(dtype=wp.float64),
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """tau += K (q − q_rest) + D v by compressed rows. Native, since indexing arrays costs more than the sums."""
+    ...
+
+
+@wp.func
+def deflection(t: Tables, i: int, j: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
+    """Coordinate j away from where its spring is slack; zero where its spring is that of a spherical or free joint."""
+    at = t.dof_q[j]
+    if at < 0:
+        return so3.ZERO
+    return q[i, at] - t.dof_rest[j]
+
+
+@wp.func
+def elastic_force(
+    t: Tables,
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """Add (1) to tau."""
+    elastic_rows(
+        t.nv,
+        t.elastic_start,
+        t.elastic_column,
+        t.elastic_stiffness,
+        t.elastic_damping,
+        t.dof_q,
+        t.dof_rest,
+        i,
+        q,
+        v,
+        tau,
+    )
+    for j in range(t.group_node.shape[0]):
+        k = t.group_node[j]
+        x = spring_logarithm(t, j, i, q)
+        w = se3.angular(x)
+        A, B = se3.tangent_inverse(x, so3.stumpff(wp.dot(w, w)))
+        y = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
+        start = t.node[k].v_start
+        for c in range(6):
+            if start + c < t.node[k].v_stop:
+                tau[i, start + c] = tau[i, start + c] + y[c]
+
+
+WEIGHTED_ROWS = """
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    for (int row = 0; row < nv; ++row)
+        for (int e = start.data[row]; e < start.data[row + 1]; ++e)
+            to[row * width + column.data[e]] += by_k * stiffness.data[e] + by_d * damping.data[e];
+"""
+
+
+@wp.func_native(WEIGHTED_ROWS)
+def add_weighted_elastic_rows(
+    nv: int,
+    width: int,
+    start: wp.array(dtype=wp.int32),
+    column: wp.array(dtype=wp.int32),
+    stiffness: wp.array(dtype=wp.float64),
+    damping: wp.array(dtype=wp.float64),
+    i: int,
+    by_k: wp.float64,
+    by_d: wp.float64,
+    out: wp.array2d(dtype=wp.float64),
+):
+    """out += by_k K + by_d D by compressed rows."""
+    ...
+
+
+@wp.func
+def weighted_elastic_matrix(
+    t: Tables, i: int, width: int, by_k: wp.float64, by_d: wp.float64, out: wp.array2d(dtype=wp.float64)
+):
+    """out += by_k K + by_d D."""
+    add_weighted_elastic_rows(
+        t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, by_k, by_d, out
+    )
+
+
+@wp.func
+def add_elastic_derivatives(
+    t: Tables,
+    i: int,
+    width: int,
+    q: wp.array2d(dtype=wp.float64),
+    dq: wp.array2d(dtype=wp.float64),
+    dv: wp.array2d(dtype=wp.float64),
+):
+    """Add the derivatives of (1): K and D, and what the springs of spherical and free joints add to K."""
+    weighted_elastic_matrix(t, i, width, so3.ONE, so3.ZERO, dq)
+    weighted_elastic_matrix(t, i, width, so3.ZERO, so3.ONE, dv)
+    for j in range(t.group_node.shape[0]):
+        add_own_block(t, i, t.group_node[j], width, group_spring_stiffness(t, j, i, q), dq)
+
+
+@wp.func
+def group_spring_stiffness(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64)) -> mat6:
+    """Derivative of (1) for the j-th spring of a spherical or free joint: with z = T⁻ᵀ K x and dx = T⁻¹ δ, it is
+    T⁻ᵀ (K − ∂(Tᵀ z)/∂x) T⁻¹."""
+    x = spring_logarithm(t, j, i, q)
+    w = se3.angular(x)
+    c = so3.stumpff(wp.dot(w, w))
+    A, B = se3.tangent_inverse(x, c)
+    T_inverse = se3.block(A, mat3(), B, A)
+    z = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
+    inner = t.group_stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
+    return wp.transpose(T_inverse) * inner * T_inverse
+
+
+@wp.func
+def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2d(dtype=wp.float64)):
+    """Add the first rows and columns of D at the own coordinates of a spherical or free joint."""
+    start = t.node[k].v_start
+    stop = t.node[k].v_stop
+    for r in range(6):
+        for e in range(6):
+            if start + r < stop and start + e < stop:
+                at = (start + r) * width + start + e
+                out[i, at] = out[i, at] + D[r, e]
+
+
+@wp.func
+def elastic_energy(t: Tables, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
+    """½ eᵀ K e over all springs [J]."""
+    total = wp.float64(0.0)
+    for row in range(t.nv):
+        for e in range(t.elastic_start[row], t.elastic_start[row + 1]):
+            j = t.elastic_column[e]
+            total += so3.HALF * t.elastic_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
+    for j in range(t.group_node.shape[0]):
+        x = spring_logarithm(t, j, i, q)
+        total += so3.HALF * wp.dot(x, t.group_stiffness[j] * x)
+    return total

@@ -1,0 +1,42 @@
+"""Point loads, and how those fixed in the world answer to the pose of their node, inside kernels."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, mat6, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.scratch import Scratch
+
+
+@wp.func
+def apply_loads(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6)):
+    """Subtract the point loads from the wrenches of their nodes."""
+    for j in range(t.load_node.shape[0]):
+        k = t.load_node[j]
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        m = se3.angular(wrench[j])
+        f = se3.linear(wrench[j])
+        if t.load_is_body[j] != 0:
+            m = R * (t.load_R[j] * m)
+            f = R * (t.load_R[j] * f)
+        x = p + R * t.load_p[j]
+        s.node[i, k].F = s.node[i, k].F - se3.join(m + wp.cross(x, f), f)
+
+
+@wp.func
+def load_stiffness(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
+    """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
+    for j in range(t.load_node.shape[0]):
+        if t.load_is_body[j] == 0:
+            k = t.load_node[j]
+            r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
+            f = so3.hat(se3.linear(wrench[j]))
+            top = so3.hat(r) * f + so3.hat(se3.angular(wrench[j]))
+            H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())

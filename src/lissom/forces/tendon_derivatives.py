@@ -1,0 +1,106 @@
+"""Derivatives of the generalised force of tendons, chambers and controlled wrenches, inside kernels.
+
+    inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (1)
+    straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (2)
+
+What the recursion needs of (2) is the change of −F_ext beyond that of a wrench carried along by its node:
+
+    H_aa = −[x_a^; 1] (f^ [1, 0] − K [−x_a^, 1]),   H_ab = −[x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)   (3)
+
+and at the other end the same with −f for f. A wrench (m; f) at x that is fixed in the world has
+
+    H = −[[x^ f^ + m^, 0], [f^, 0]],   one that turns with its node none                                   (4)
+
+Source: Mathew 2025 (D63) for (1), with the opposite sign of u.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.tendons import input_wrench, path_tangent, segment_end, strain_at
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, mat6, vec3
+from lissom.model.tables import Tables
+from lissom.sweep.column_products import add_point_block
+from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.scratch import Scratch
+
+
+@wp.func
+def at_point(x: vec3, K: mat3, C: mat3) -> mat6:
+    """[x^; 1] (K [−x^, 1] + C [1, 0]): wrench at the origin of a force at x that answers to its motion by K and to its
+    rotation by C."""
+    left = C - K * so3.hat(x)
+    return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
+
+
+@wp.func
+def across(x: vec3, K: mat3, y: vec3) -> mat6:
+    """[x^; 1] K [−y^, 1]: wrench at the origin of a force at x that answers to the motion of the point y."""
+    left = -K * so3.hat(y)
+    return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
+
+
+@wp.func
+def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matrix, dq: Matrix):
+    """dq −= ∂(B u)/∂q of the paths inside rods, (1)."""
+    for k in range(t.point_xi.shape[0]):
+        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+        H = mat6()
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            if t.path_is_normal[e] == 0:
+                n, stretch = path_tangent(t, xi, e)
+                f = t.path_weight[e] * channel[i, t.path_channel[e]] / stretch
+                K = so3.quadratic(f, vec3(), -f * n, n)
+                H -= at_point(t.path_offset[e], K, mat3())
+        add_point_block(x, i, t.n_nodes + k, H, dq)
+
+
+@wp.func
+def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix):
+    """Ends x_a and x_b of a straight piece, K of (3), and the force on its first end as C = f^."""
+    x_a = segment_end(t, s, i, j, 0)
+    x_b = segment_end(t, s, i, j, 1)
+    length = wp.length(x_b - x_a)
+    n = (x_b - x_a) / length
+    tension = channel[i, t.segment_channel[j]]
+    f = tension / length
+    return x_a, x_b, so3.quadratic(f, vec3(), -f * n, n), so3.hat(tension * n)
+
+
+@wp.func
+def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
+    """(3) of every straight piece into H of its two nodes."""
+    for j in range(t.segment_channel.shape[0]):
+        x_a, x_b, K, C = segment_spring(t, s, i, j, channel)
+        a = t.segment_node[j, 0]
+        b = t.segment_node[j, 1]
+        if a >= 0:
+            H[i, a] = H[i, a] + at_point(x_a, K, -C)
+        if b >= 0:
+            H[i, b] = H[i, b] + at_point(x_b, K, C)
+
+
+@wp.func
+def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
+    """(3) of the straight pieces and (4) of the controlled wrenches into H of their nodes."""
+    add_segment_stiffness(t, s, i, channel, H)
+    for j in range(t.wrench_channel.shape[0]):
+        if t.wrench_is_body[j] == 0:
+            m, f, x = input_wrench(t, s, i, j, channel)
+            k = t.wrench_node[j]
+            H[i, k] = H[i, k] - se3.block(so3.hat(x) * so3.hat(f) + so3.hat(m), mat3(), so3.hat(f), mat3())
+
+
+@wp.func
+def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix):
+    """H_ab of (3) at one end of a straight piece, given as 2 segment + end, and the node at its other end."""
+    j = end // 2
+    x_a, x_b, K, _ = segment_spring(t, s, i, j, channel)
+    if end % 2 == 0:
+        return -across(x_a, K, x_b), t.segment_node[j, 1]
+    return -across(x_b, K, x_a), t.segment_node[j, 0]

@@ -1,0 +1,154 @@
+"""Tendons, chambers and input wrenches, by channel, inside kernels.
+
+    L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
+    B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
+
+A chamber has −wA for w, and t = x for one whose pressure acts normal to the section.
+Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import vec3, vec6
+from lissom.model.tables import Tables, vec6i, vec7i
+from lissom.sweep.base_frames import origin_of
+from lissom.sweep.scratch import Scratch
+
+Rows = wp.array2d(dtype=wp.float64)
+
+STRAIN_AT = """
+    const double* x = (const double*)((const char*)q.data + size_t(i) * q.strides[0]) + q_shift;
+    wp::vec_t<6, double> out;
+    for (int c = 0; c < 6; ++c) {
+        double sum = 0.0;
+        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
+            sum += phi.data[e] * x[j];
+        out[c] = sum;
+    }
+    return out;
+"""
+
+
+@wp.func_native(STRAIN_AT)
+def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows) -> vec6:
+    """Φ q at one strain point."""
+    ...
+
+
+PROJECT_AT = """
+    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    for (int c = 0; c < 6; ++c)
+        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
+            out[j] += phi.data[e] * y[c];
+"""
+
+
+@wp.func_native(PROJECT_AT)
+def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, y: vec6, tau: Rows):
+    """tau += Φᵀ y at one strain point."""
+    ...
+
+
+@wp.func
+def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
+    """Tensions and pressures from the inputs."""
+    for c in range(channel.shape[1]):
+        total = wp.float64(0.0)
+        for j in range(u.shape[1]):
+            total += t.channel_gain[c, j] * u[i, j]
+        channel[i, c] = total
+
+
+@wp.func
+def path_tangent(t: Tables, xi: vec6, e: int):
+    """Direction of (2) at row e of the path table, and the stretch that the length (1) counts."""
+    d = t.path_offset[e]
+    T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.path_slope[e]
+    if t.path_is_normal[e] != 0:
+        return vec3(so3.ONE, so3.ZERO, so3.ZERO), T[0]
+    stretch = wp.length(T)
+    return T / stretch, stretch
+
+
+@wp.func
+def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64, tau: Rows):
+    """tau += sign · (generalised force of the paths inside rods), for forces channel[i, c]."""
+    for k in range(t.point_xi.shape[0]):
+        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+        y = vec6()
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            direction, _stretch = path_tangent(t, xi, e)
+            f = (sign * t.path_weight[e] * channel[i, t.path_channel[e]]) * direction
+            y += se3.join(wp.cross(t.path_offset[e], f), f)
+        project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, tau)
+
+
+@wp.func
+def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
+    """Position of one end of straight piece j in the base frame."""
+    k = t.segment_node[j, side]
+    x = t.segment_position[j, side]
+    if k < 0:
+        return x - origin_of(t, s, i, t.segment_node[j, 1 - side])
+    return s.node[i, k].R * x + s.node[i, k].p
+
+
+@wp.func
+def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float64):
+    """F += the wrench needed against straight piece j, which pulls each of its ends towards the other."""
+    a = segment_end(t, s, i, j, 0)
+    b = segment_end(t, s, i, j, 1)
+    f = (tension / wp.length(b - a)) * (b - a)
+    k = t.segment_node[j, 0]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
+    k = t.segment_node[j, 1]
+    if k >= 0:
+        s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
+
+
+@wp.func(inline=False)
+def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
+    """L of (1) of tendon c, from the poses left in s."""
+    total = wp.float64(0.0)
+    for k in range(t.point_xi.shape[0]):
+        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+            if t.path_channel[e] == c:
+                phi_q = strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+                _direction, stretch = path_tangent(t, t.point_xi[k] + phi_q, e)
+                total -= t.path_weight[e] * stretch
+    for j in range(t.segment_channel.shape[0]):
+        if t.segment_channel[j] == c:
+            total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+    return total
+
+
+@wp.func
+def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
+    """Moment and force of controlled wrench j, and its point of application, in the base frame."""
+    k = t.wrench_node[j]
+    size = channel[i, t.wrench_channel[j]]
+    m = size * se3.angular(t.wrench_unit[j])
+    f = size * se3.linear(t.wrench_unit[j])
+    if t.wrench_is_body[j] != 0:
+        m = s.node[i, k].R * m
+        f = s.node[i, k].R * f
+    return m, f, s.node[i, k].p + s.node[i, k].R * t.wrench_position[j]
+
+
+@wp.func
+def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
+    """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
+    for j in range(t.segment_channel.shape[0]):
+        add_segment_wrench(t, s, i, j, sign * channel[i, t.segment_channel[j]])
+    for j in range(t.wrench_channel.shape[0]):
+        m, f, x = input_wrench(t, s, i, j, channel)
+        k = t.wrench_node[j]
+        s.node[i, k].F = s.node[i, k].F - sign * se3.join(m + wp.cross(x, f), f)

@@ -1,0 +1,66 @@
+"""The users' compiled forces at the nodes, and how they answer to their motion, inside kernels."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.hooks import force_of_user
+from lissom.lie import se3, so3
+from lissom.lie.spatial import in_base
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.base_frames import origin_of
+from lissom.sweep.scratch import Scratch
+
+STEP = wp.constant(wp.float64(6e-6))  # of central differences
+
+
+@wp.func(inline=False)
+def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6)):
+    """F of the users' compiled forces."""
+    for j in range(t.world.force_node.shape[0]):
+        k = t.world.force_node[j]
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load)
+        s.node[i, k].F = s.node[i, k].F - se3.Ad_dual(R, p, W)
+
+
+@wp.func
+def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6)) -> vec6:
+    """The wrench of row j of the forces, in the body's axes."""
+    time = load[t.load_node.shape[0] + 1][0]
+    return t.world.force_weight[j] * force_of_user(t.world.force_which[j], R, x, eta, t.world.force_s[j], time)
+
+
+@wp.func(inline=False)
+def respond_to_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
+    """H and N of the users' compiled forces, by central differences along the body's axes."""
+    for j in range(t.world.force_node.shape[0]):
+        k = t.world.force_node[j]
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        x = p + origin_of(t, s, i, k)
+        eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
+        by_pose = mat6()
+        by_twist = mat6()
+        for c in range(6):
+            step = vec6()
+            step[c] = STEP
+            w = se3.angular(step)
+            move = so3.exp(w)
+            back = wp.transpose(move)
+            along = R * se3.linear(step)
+            ahead = user_wrench(t, j, R * move, x + along, eta, load)
+            behind = user_wrench(t, j, R * back, x - along, eta, load)
+            faster = user_wrench(t, j, R, x, eta + step, load)
+            slower = user_wrench(t, j, R, x, eta - step, load)
+            for r in range(6):
+                by_pose[r, c] = (behind[r] - ahead[r]) / (so3.TWO * STEP)
+                by_twist[r, c] = (slower[r] - faster[r]) / (so3.TWO * STEP)
+        H[i, k] = H[i, k] + in_base(R, p, by_pose)
+        s.near.N[i, k] = s.near.N[i, k] + in_base(R, p, by_twist)

@@ -1,0 +1,19 @@
+"""Buffers of the rows of loops that a workspace shows to the host."""
+
+from __future__ import annotations
+
+from lissom.launch.workspace import Workspace
+from lissom.model.model import Model
+from lissom.systems.bordered import LoopRows, loop_rows
+
+
+def with_loops(w: Workspace, model: Model, batch: int) -> LoopRows:
+    """Buffers of loop_rows, without a matrix for robots without loops, that the workspace shows to the host."""
+    return shown(w, loop_rows(model, batch))
+
+
+def shown(w: Workspace, loops: LoopRows) -> LoopRows:
+    """The same buffers, shown to the host by a workspace."""
+    for name in ("force", "gap", "rate", "turn", "A", "A_q", "slot", "kept"):
+        w.share(name, getattr(loops, name))
+    return loops

@@ -1,0 +1,328 @@
+"""Buffers and recorded launches: the only place where arrays meet kernels.
+
+A workspace belongs to one model, one kernel family, one batch size and one thread; it is made once and found again, so
+that a call costs a few copies and a recorded launch. A batch on the CPU is split over a thread pool, since a launch
+runs on one core and releases the interpreter.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from itertools import pairwise
+from threading import Lock, get_ident
+from typing import Any, final
+
+import numpy as np
+import warp as wp
+
+from lissom.errors import ModelError, ShapeError
+from lissom.launch.variants import variant
+from lissom.lie.types import vec3
+from lissom.model.model import Model
+from lissom.model.tables import device_tables
+from lissom.sweep.scratch import STATUS_CROWDED, Near, NodeState, Scratch
+
+_LEAST_PER_THREAD = 16
+_PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
+_STATUS_TEXT = {
+    1: "must be finite, got NaN or infinity",
+    2: "a quaternion must have unit length to 1e-6",
+    3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
+    4: "the result is not finite; the arguments are too large",
+}
+
+
+_compiling = Lock()  # reading the source of a kernel is not safe in several threads at once
+
+
+@lru_cache(maxsize=1)
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="lissom")
+
+
+def _after_fork() -> None:
+    """A forked child has the parent's pool without its threads, and perhaps a lock that nobody will give back."""
+    global _compiling
+    _compiling = Lock()
+    _pool.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
+@final
+class Workspace:
+    """Buffers of one kernel family for a batch of instances.
+
+    Args:
+        model: the robot. batch: number of instances.
+        arrays: name -> core shape of each float64 input and output; kept as attributes of the same name.
+    """
+
+    def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]]) -> None:
+        self.model, self.batch, self.device = model, batch, model.device
+        self.tables = device_tables(model)
+        self.scratch = _scratch(model, batch)
+        self.on_device: dict[str, Any] = {}
+        self.host: dict[str, np.ndarray] = {}
+        self.row: dict[str, np.ndarray] = {}
+        self.options: tuple[bool, ...] = ()
+        self.factor = np.nan  # of the forces that stand in the buffers and do not vary
+        for name, shape in arrays.items():
+            self.buffer(name, (batch, *shape))
+        if self.device == "cpu":
+            self.status = self.scratch.status.numpy()
+        self.launches: list[Any] = []
+        self.alone: Callable[[], None] | None = None
+        self.outputs: tuple[str, ...] = ()
+        self.user: object = None  # whose results of an earlier run may still be in the buffers
+        self.nbytes = 0
+        self.room = batch  # instances that fit in
+        self._recorded: list[tuple[Any, list[Any]]] = []
+        self._whole: dict[str, np.ndarray] = {}
+
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
+        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
+        array = wp.zeros(shape, dtype=dtype, device=self.device)
+        self.share(name, array)
+        return array
+
+    def share(self, name: str, array: Any) -> None:
+        """Show a device array to the host under a name."""
+        self.on_device[name] = array
+        self.host[name] = array.numpy()
+        if self.batch == 1 and self.device == "cpu" and len(self.host[name]) == 1:
+            self.row[name] = self.host[name][0]
+
+    def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
+        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
+        if not lead and len(shape) == 1 and name in self.row:
+            return self.row[name].copy()
+        return self.host[name].reshape((*lead, *shape)).copy()
+
+    def fill_one(self, arrays: dict[str, Any]) -> bool:
+        """Copy the arguments of one state, if each is an array of just its shape; whether they were."""
+        row = self.row
+        for name, value in arrays.items():
+            buffer = row.get(name)
+            if buffer is None or type(value) is not np.ndarray or value.shape != buffer.shape:
+                return False
+            buffer[:] = value
+        return True
+
+    def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
+        """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
+        for name, value in arrays.items():
+            self.host[name][:] = np.broadcast_to(value, lead + value.shape[-1:]).reshape(self.batch, value.shape[-1])
+
+    def record(self, kernel: Any, inputs: list[Any]) -> None:
+        """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
+        if self.batch == 0:
+            return
+        self._recorded = [(kernel, inputs)]
+        self.nbytes = sum(_bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
+        self._launch_all(kernel, inputs)
+
+    def hold(self, batch: int) -> Workspace:
+        """The same buffers for a smaller batch than they were made for, or for all of it again."""
+        if batch == self.batch:
+            return self
+        if not self._whole:
+            self._whole = self.host | {"status": self.status}
+        rows = {name: array[:batch] if len(array) == self.room else array for name, array in self._whole.items()}
+        self.status, self.host = rows.pop("status"), rows
+        self.batch, self.options, self.factor, self.user = batch, (), np.nan, None
+        for kernel, inputs in self._recorded:
+            self._launch_all(kernel, inputs)
+        return self
+
+    def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
+        self.launches, self.alone, parts = [], None, 1
+        if self.device == "cpu":
+            parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
+        edges = np.linspace(0, self.batch, parts + 1).astype(int)
+        for first, stop in pairwise(edges.tolist()):
+            span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
+            with _compiling:
+                kernel = variant(kernel, self.model)
+                self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
+        if parts == 1 and self.device == "cpu":
+            self.alone = self.launches[0]
+
+    def run(self) -> None:
+        """Run the recorded launch."""
+        if self.alone is not None:
+            self.alone()
+            return
+        if self.device == "cpu":
+            list(_pool().map(_call, self.launches))
+            return
+        for name, array in self.on_device.items():
+            array.assign(self.host[name])
+        for launch in self.launches:
+            launch()
+        for name, array in self.on_device.items():
+            self.host[name] = array.numpy()
+        self.status = self.scratch.status.numpy()
+
+    def raise_for_status(self) -> None:
+        """Raise ShapeError if an instance was refused."""
+        if self.status[0] if self.batch == 1 else self.status.any():
+            k = int(np.flatnonzero(self.status)[0])
+            if self.status[k] == STATUS_CROWDED:
+                raise crowded(self.model)
+            raise ShapeError(self.describe(k))
+
+    def describe(self, k: int) -> str:
+        """What was wrong with instance k, naming the argument."""
+        status = int(self.status[k])
+        given = [n for n in ("q", "v", "a", "u") if n in self.host and n not in self.outputs]
+        names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
+        subject = " and ".join(names if status == 1 else given if status == 4 else ["q"])
+        where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
+        return f"{subject}{where}: {_STATUS_TEXT[status]}"
+
+
+def crowded(model: Model) -> ModelError:
+    """What is wrong where the list of near pairs overflows."""
+    room, pairs = model.surroundings.capacity, len(model.surroundings.pair)
+    rule = f"near_pairs must hold the pairs that are near each other at once, and more of its {pairs} are"
+    return ModelError(f"robot {model.name!r}: {rule} (got {room})")
+
+
+def parts(count: int) -> Iterator[slice]:
+    """Slices of at most _PART rows that cover `count` rows; the last may cover rows again, so that few sizes occur."""
+    for first in range(0, count, _PART):
+        start = max(0, min(first, count - _PART))
+        yield slice(start, min(start + _PART, count))
+
+
+def _call(command: Callable[[], None]) -> None:
+    command()
+
+
+def _direct(command: Any) -> Callable[[], None]:
+    """A recorded launch as a plain call.
+
+    On the CPU Warp packs the arguments anew at each launch, which costs more than a small kernel. They never change
+    here, so they are packed once, in the way of its own `invoke`, and the compiled function is called with them.
+    """
+    if not command.device.is_cpu:
+        return command.launch
+    values = command.params[1:]
+    names = [argument.label for argument in command.kernel.adj.args]
+    packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
+    for name, value in zip(names, values):
+        setattr(packed, name, value)
+    bounds, arguments = ctypes.byref(command.params[0]), ctypes.byref(packed)
+    forward = command.hooks.forward
+    keep = (command, packed)  # the compiled module and the buffers live as long as the call
+
+    def launch(forward: Any = forward, bounds: Any = bounds, arguments: Any = arguments, _keep: Any = keep) -> None:
+        forward(bounds, arguments)
+
+    return launch
+
+
+def _scratch(model: Model, batch: int) -> Scratch:
+    s = Scratch()
+    s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
+    s.origin = wp.zeros((batch, len(model.base_position)), dtype=vec3, device=model.device)
+    s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    world, count = model.surroundings, batch if model.meets_anything else 0
+    sizes = {"pair": world.capacity} | dict.fromkeys(("a", "b", "K", "D", "bar"), world.capacity + len(model.springs))
+    sizes |= {"seen": len(world.ball_node), "H": model.n_dynamic, "N": model.n_dynamic}
+    near = Near()
+    for name, size in sizes.items():
+        setattr(near, name, wp.zeros((count, size), dtype=Near.vars[name].type.dtype, device=model.device))
+    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
+    near.touching = wp.zeros(count, dtype=wp.int32, device=model.device)
+    s.near = near
+    return s
+
+
+def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
+    """The workspace of this thread for (model, family, batch), made by `make` the first time. On the CPU one serves all
+    batches; it grows with them."""
+    if batch < 2 or model.device != "cpu":
+        return model.cached((family, batch, get_ident()), lambda: make(model, batch))
+    key = (family, "batch", get_ident())
+    found = model.cache.get(key)
+    if found is not None and found.room < batch:
+        model.cache.pop(key, None)
+    return model.cached(key, lambda: make(model, batch)).hold(batch)
+
+
+def _bytes_of(value: Any) -> int:
+    """Memory of an argument of a kernel: an array, or a struct of arrays."""
+    if isinstance(value, wp.array):
+        return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
+    names = getattr(getattr(value, "_cls", None), "vars", ())
+    return sum(_bytes_of(getattr(value, name)) for name in names)
+
+
+def filled(
+    model: Model, family: str, make: Callable[[Model, int], Workspace], **arrays: Any
+) -> tuple[Workspace, tuple[int, ...]]:
+    """The workspace for these arguments (q, v, a or u, each (..., n)) with them in its buffers, and their leading axes.
+
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    w = model.cache.get((family, 1, get_ident()))
+    if w is not None and w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
+        return w, ()
+    sizes = {"q": model.nq, "u": model.nu}
+    rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
+    lead = leading(**rows)
+    w = workspace(model, family, batch_of(lead), make)
+    w.fill(lead, **rows)
+    return w, lead
+
+
+def require_finite(*results: np.ndarray) -> None:
+    """Raise ShapeError where a result is not finite, as kernels do of theirs."""
+    if not all(np.isfinite(x).all() for x in results):
+        raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[4]}")
+
+
+def require_finite_rows(**rows: np.ndarray) -> None:
+    """Raise ShapeError where an argument (..., n) is not finite, naming the instance of a batch."""
+    for name, value in rows.items():
+        bad = np.flatnonzero(~np.isfinite(value).all(axis=-1))
+        if len(bad):
+            where = f" (instance {bad[0]} of {batch_of(value.shape[:-1])})" if value.ndim > 1 else ""
+            raise ShapeError(f"{name}{where}: {_STATUS_TEXT[1]}")
+
+
+def batch_of(lead: tuple[int, ...]) -> int:
+    """Number of instances in leading axes."""
+    return int(np.prod(lead, dtype=int))
+
+
+def stack(name: str, value: Any, size: int) -> np.ndarray:
+    """`value` as float64 of shape (..., size)."""
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ShapeError(f"{name}: expected numbers of shape (..., {size}), got {value!r}") from None
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{name}: expected shape (..., {size}), got {array.shape}")
+    return array
+
+
+def leading(**arrays: np.ndarray) -> tuple[int, ...]:
+    """The common leading axes of arrays (..., n), broadcast."""
+    try:
+        return np.broadcast_shapes(*(array.shape[:-1] for array in arrays.values()))
+    except ValueError:
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
+        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None

@@ -1,0 +1,250 @@
+"""Matrices with one column for each velocity coordinate, inside kernels.
+
+A 6 x nv matrix of node k is six rows of `width` numbers, width = nv rounded up to a multiple of 8, from 6 k width on.
+All work goes by blocks of 8 columns, so that one loop step fills a vector register; only the stretches that hold
+columns of the node's subtree are ever touched, and `subtree_*` lists them. A running sum belongs to a slot, which the
+nodes of a chain share: the sum over a subtree grows in place on its way inward. The loops over columns are native
+code: they are nothing but sums of products, and Warp's array indexing would cost more than the products.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, mat6, vec6
+from lissom.model.tables import EXP, Tables
+from lissom.sweep import traversal
+from lissom.sweep.column_tables import BLOCK, Columns, Matrix
+from lissom.sweep.scratch import Scratch
+
+# What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
+BLOCK_OF_COLUMNS = """
+        for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
+            const block p1 = *(const block*)(x.entry_phi1.data + 8 * e);
+            const block p2 = *(const block*)(x.entry_phi2.data + 8 * e);
+            const int c = x.entry_component.data[e];
+            if (c < 3)
+                for (int r = 0; r < 3; ++r) {
+                    sum[r] += p1 * A1.data[r][c];
+                    sum[r] += p2 * A2.data[r][c];
+                    sum[r + 3] += p1 * B1.data[r][c];
+                    sum[r + 3] += p2 * B2.data[r][c];
+                }
+            else
+                for (int r = 0; r < 3; ++r) {
+                    sum[r + 3] += p1 * A1.data[r][c - 3];
+                    sum[r + 3] += p2 * A2.data[r][c - 3];
+                }
+        }
+"""
+
+PUT = f"""{BLOCK}
+    double* out = (double*)((char*)S.data + size_t(i) * S.strides[0]) + 6 * k * x.width;
+    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
+        const int at = x.entry_block.data[e];
+        block sum[6] = {{}};
+        {BLOCK_OF_COLUMNS}
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * x.width + at) = sum[r];
+    }}
+"""
+
+
+@wp.func_native(PUT)
+def put_columns(x: Columns, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, S: Matrix):
+    """S_k = [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the node's own blocks, a pair [A, B] standing for [[A, 0], [B, A]]."""
+    ...
+
+
+EXTEND = f"""{BLOCK}
+    double* base = (double*)((char*)J.data + size_t(i) * J.strides[0]);
+    double* out = base + 6 * k * x.width;
+    const double* before = base + 6 * parent * x.width;
+    const block zero = {{}};
+    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
+        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8)
+            for (int r = 0; r < 6; ++r)
+                *(block*)(out + r * x.width + j) = parent < 0 ? zero : *(const block*)(before + r * x.width + j);
+    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
+        const int at = x.entry_block.data[e];
+        block sum[6];
+        for (int r = 0; r < 6; ++r)
+            sum[r] = *(const block*)(out + r * x.width + at);
+        {BLOCK_OF_COLUMNS}
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * x.width + at) = sum[r];
+    }}
+"""
+
+
+@wp.func_native(EXTEND)
+def extend_path(
+    x: Columns,
+    parent: int,
+    i: int,
+    k: int,
+    A1: mat3,
+    B1: mat3,
+    A2: mat3,
+    B2: mat3,
+    J: Matrix,
+):
+    """J_k = J_parent + [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the columns of the path to k."""
+    ...
+
+
+CLEAR = """
+    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]);
+    for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
+        out[n] = 0.0;
+"""
+
+
+@wp.func_native(CLEAR)
+def clear_sums(x: Columns, i: int, V: Matrix):
+    """All running sums V = 0."""
+    ...
+
+
+PRODUCT = f"""{BLOCK}
+    if (stop <= first) return;
+    const int width = x.width;
+    const double* in = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
+    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
+    for (int j = first / 8 * 8; j < stop; j += 8) {{
+        block sum[6];
+        for (int r = 0; r < 6; ++r)
+            sum[r] = *(const block*)(out + r * width + j);
+        for (int c = 0; c < 6; ++c)
+            for (int r = 0; r < 6; ++r)
+                sum[r] += *(const block*)(in + c * width + j) * M.data[r][c];
+        for (int r = 0; r < 6; ++r)
+            *(block*)(out + r * width + j) = sum[r];
+    }}
+"""
+
+
+@wp.func_native(PRODUCT)
+def add_product(x: Columns, M: mat6, first: int, stop: int, i: int, k: int, S: Matrix, V: Matrix):
+    """V += M S_k on the node's own columns first … stop − 1, V its running sum."""
+    ...
+
+
+FOLD = f"""{BLOCK}
+    const int width = x.width;
+    const double* s = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
+    const double* v = (const double*)((const char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
+        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {{
+            block in[6];
+            for (int r = 0; r < 6; ++r)
+                in[r] = *(const block*)(v + r * width + j);
+            for (int row = first; row < stop; ++row) {{
+                block sum = *(const block*)(to + row * width + j);
+                for (int r = 0; r < 6; ++r)
+                    sum += in[r] * s[r * width + row];
+                *(block*)(to + row * width + j) = sum;
+            }}
+        }}
+"""
+
+
+@wp.func_native(FOLD)
+def fold_rows(
+    x: Columns,
+    x_start: wp.array(dtype=wp.int32),
+    x_range: wp.array(dtype=wp.int32),
+    first: int,
+    stop: int,
+    i: int,
+    k: int,
+    S: Matrix,
+    V: Matrix,
+    out: Matrix,
+):
+    """Rows first … stop − 1 of out += S_kᵀ V on the listed columns of node k, V its running sum."""
+    ...
+
+
+PASS = f"""{BLOCK}
+    if (parent < 0 || x.slot.data[parent] == x.slot.data[k]) return;
+    double* base = (double*)((char*)V.data + size_t(i) * V.strides[0]);
+    const double* from = base + 6 * x.slot.data[k] * x.width;
+    double* to = base + 6 * x.slot.data[parent] * x.width;
+    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
+        for (int r = 0; r < 6; ++r)
+            for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8)
+                *(block*)(to + r * x.width + j) += *(const block*)(from + r * x.width + j);
+"""
+
+
+@wp.func_native(PASS)
+def pass_to_parent(
+    x: Columns,
+    x_start: wp.array(dtype=wp.int32),
+    x_range: wp.array(dtype=wp.int32),
+    parent: int,
+    i: int,
+    k: int,
+    V: Matrix,
+):
+    """The running sum of the parent += that of k on the listed columns of k, unless it is the same."""
+    ...
+
+
+SYMMETRIC = """
+    const double* a = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
+    const double* b = (const double*)((const char*)B.data + size_t(i) * B.strides[0]);
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    for (int row = 0; row < nv; ++row)
+        for (int col = 0; col < nv; ++col)
+            to[row * width + col] = a[row * width + col] + b[col * width + row];
+"""
+
+
+@wp.func_native(SYMMETRIC)
+def add_transposed(nv: int, width: int, i: int, A: Matrix, B: Matrix, out: Matrix):
+    """out = A + Bᵀ, all nv x width."""
+    ...
+
+
+ZERO_ROWS = """
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    for (int n = 0; n < nv * width; ++n)
+        to[n] = 0.0;
+"""
+
+
+@wp.func_native(ZERO_ROWS)
+def clear_rows(nv: int, width: int, i: int, out: Matrix):
+    """out = 0, nv x width."""
+    ...
+
+
+@wp.func
+def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
+    """S = D₀ Z of node k, D₀ Z = D₀ (h/2 − κ ad ξ₂) Φ₁ + D₀ (h/2 + κ ad ξ₁) Φ₂; zero beside its columns."""
+    A, B = traversal.motion_block(t, s, i, k)
+    if t.node[k].kind == EXP:
+        half = so3.HALF * t.node[k].h
+        kappa = t.node[k].kappa
+        ZA1, ZB1 = traversal.strain_block(half, -kappa, s.node[i, k].xi2)
+        ZA2, ZB2 = traversal.strain_block(half, kappa, s.node[i, k].xi1)
+        A1, B1 = se3.block_product(A, B, ZA1, ZB1)
+        A2, B2 = se3.block_product(A, B, ZA2, ZB2)
+        put_columns(x, i, k, A1, B1, A2, B2, S)
+    else:
+        put_columns(x, i, k, A, B, mat3(), mat3(), S)
+
+
+@wp.func
+def column(x: Columns, S: Matrix, i: int, k: int, j: int) -> vec6:
+    """Column j of the matrix of node k."""
+    at = 6 * k * x.width + j
+    w = x.width
+    return vec6(S[i, at], S[i, at + w], S[i, at + 2 * w], S[i, at + 3 * w], S[i, at + 4 * w], S[i, at + 5 * w])

@@ -1,0 +1,350 @@
+"""Systems bordered by the rows of loops, inside kernels.
+
+    [K, −σ Aᵀ; σ A_q, 0] (δq; δλ/σ) = (r; σ e)                                                            (1)
+    D [M, −Aᵀ; A, 0] D (a; λ)/D = D (f; −γ),   D the units that make M and rows of size one               (2)
+
+σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned however small a time step makes them
+(C. L. Bottasso, O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Only independent rows enter: those that pivoted
+Gram-Schmidt on A finds, which is QR with row exchange. The other rows follow, and their forces stay as they are.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.lie import se3
+from lissom.lie.types import vec6
+from lissom.model.model import Model
+from lissom.model.tables import EXP, Tables
+from lissom.sweep.column_tables import BLOCK, Columns, Matrix, column_width
+from lissom.sweep.scratch import Scratch
+from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
+
+
+@wp.struct
+class LoopRows:
+    """By instance and row: forces λ, residuals e, rates P y and P ẏ + Ṗ y, rows of A and of A_q, an orthonormal basis
+    of the chosen ones, and which unknown of (1) each is, −1 for those left out; the right side, then the unknowns of
+    (1) or (2), D of (2), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the
+    matrix in rows of `width`, with its factors and the rows that were swapped."""
+
+    width: wp.int32
+    force: Matrix
+    gap: Matrix
+    rate: Matrix
+    turn: Matrix
+    work: Matrix
+    unknown: Matrix
+    units: Matrix
+    A: Matrix
+    A_q: Matrix
+    basis: Matrix
+    slot: wp.array2d(dtype=wp.int32)
+    kept: wp.array(dtype=wp.int32)
+    sigma: wp.array(dtype=wp.float64)
+    scale: wp.array(dtype=wp.float64)
+    matrix: Matrix
+    factors: Matrix
+    pivots: wp.array2d(dtype=wp.int32)
+
+
+def bordered_width(model: Model) -> int:
+    """Numbers in a row of (1)."""
+    return (model.nv + model.n_rows + 7) // 8 * 8 if model.n_rows else column_width(model)
+
+
+def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRows:
+    """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width."""
+    loops = LoopRows()
+    loops.width = bordered_width(model)
+    m, w = model.n_rows, column_width(model)
+    for name in ("force", "gap", "rate", "turn", "work"):
+        setattr(loops, name, wp.zeros((batch, m), dtype=wp.float64, device=model.device))
+    for name in ("A", "A_q", "basis"):
+        setattr(loops, name, wp.zeros((batch, m * w), dtype=wp.float64, device=model.device))
+    loops.slot = wp.zeros((batch, m), dtype=wp.int32, device=model.device)
+    loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
+    scale = np.zeros(w)
+    scale[: model.nv] = model.dof_scale
+    scale[model.motion_dof] = 0.0
+    loops.scale = wp.array(scale, dtype=wp.float64, device=model.device)
+    size = (model.nv + m) * loops.width if m or square is not None else 0
+    loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
+    loops.matrix = bordered if m or square is None else square
+    loops.unknown, loops.units = (
+        wp.zeros((batch, model.nv + m), dtype=wp.float64, device=model.device) for _ in range(2)
+    )
+    loops.pivots = wp.zeros((batch, model.nv + m), dtype=wp.int32, device=model.device)
+    return loops
+
+
+CHOOSE = f"""{BLOCK}
+    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
+    double* q = (double*)((char*)basis.data + size_t(i) * basis.strides[0]);
+    double* size = (double*)((char*)work.data + size_t(i) * work.strides[0]);
+    int* to = (int*)((char*)slot.data + size_t(i) * slot.strides[0]);
+    auto product = [&](const double* x, const double* y) {{
+        block sum = {{}};
+        for (int j = 0; j < width; j += 8)
+            for (int c = 0; c < 8; ++c)
+                ((double*)&sum)[c] += x[j + c] * y[j + c];
+        double total = 0.0;
+        for (int c = 0; c < 8; ++c)
+            total += ((double*)&sum)[c];
+        return total;
+    }};
+    double largest = 0.0;
+    for (int row = 0; row < m; ++row) {{
+        for (int j = 0; j < width; ++j)
+            q[row * width + j] = rows[row * width + j] * scale.data[j];
+        size[row] = product(q + row * width, q + row * width);
+        largest = size[row] > largest ? size[row] : largest;
+        to[row] = -1;
+    }}
+    int kept = 0;
+    for (; kept < m; ++kept) {{
+        int best = -1;
+        for (int row = 0; row < m; ++row)
+            if (to[row] < 0 && size[row] > 1e-16 * largest && (best < 0 || size[row] > size[best]))
+                best = row;
+        if (best < 0)
+            break;
+        to[best] = kept;
+        double* top = q + best * width;
+        const double inverse = 1.0 / sqrt(size[best]);
+        for (int j = 0; j < width; ++j)
+            top[j] *= inverse;
+        for (int row = 0; row < m; ++row)
+            if (to[row] < 0) {{
+                double* other = q + row * width;
+                const double along = product(top, other);
+                for (int j = 0; j < width; ++j)
+                    other[j] -= along * top[j];
+                size[row] = product(other, other);
+            }}
+    }}
+    return kept;
+"""
+
+
+@wp.func_native(CHOOSE)
+def choose_rows(
+    m: int,
+    width: int,
+    i: int,
+    A: Matrix,
+    scale: wp.array(dtype=wp.float64),
+    basis: Matrix,
+    work: Matrix,
+    slot: wp.array2d(dtype=wp.int32),
+) -> int:
+    """Number the independent rows of A in the order of their size, the others −1; how many there are."""
+    ...
+
+
+BORDER = """
+    const double* from = (const double*)((const char*)K.data + size_t(i) * K.strides[0]);
+    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
+    const double* moves = (const double*)((const char*)A_q.data + size_t(i) * A_q.strides[0]);
+    double* out = (double*)((char*)matrix.data + size_t(i) * matrix.strides[0]);
+    const int* to = (const int*)((const char*)slot.data + size_t(i) * slot.strides[0]);
+    double sum = 0.0;
+    int count = 0;
+    for (int j = 0; j < nv; ++j) {
+        const double own = fabs(from[j * narrow + j]) * scale.data[j] * scale.data[j];
+        if (own > 0.0) {
+            sum += log(own);
+            ++count;
+        }
+    }
+    const double sigma = count > 0 ? exp(sum / count) : 1.0;
+    for (int row = 0; row < nv; ++row) {
+        for (int j = 0; j < nv; ++j)
+            out[row * width + j] = from[row * narrow + j];
+        for (int j = nv; j < width; ++j)
+            out[row * width + j] = 0.0;
+    }
+    for (int row = 0; row < m; ++row)
+        if (to[row] >= 0) {
+            const int at = nv + to[row];
+            for (int j = 0; j < width; ++j)
+                out[at * width + j] = j < nv ? sigma * moves[row * narrow + j] : 0.0;
+            for (int j = 0; j < nv; ++j)
+                out[j * width + at] = -sigma * rows[row * narrow + j];
+        }
+    return sigma;
+"""
+
+
+@wp.func_native(BORDER)
+def put_border(
+    nv: int,
+    m: int,
+    narrow: int,
+    width: int,
+    i: int,
+    K: Matrix,
+    A: Matrix,
+    A_q: Matrix,
+    scale: wp.array(dtype=wp.float64),
+    slot: wp.array2d(dtype=wp.int32),
+    matrix: Matrix,
+) -> wp.float64:
+    """The matrix of (1), K having rows of `narrow`; its σ."""
+    ...
+
+
+CONSTRAINED = """
+    const double* from = (const double*)((const char*)M.data + size_t(i) * M.strides[0]);
+    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
+    double* out = (double*)((char*)matrix.data + size_t(i) * matrix.strides[0]);
+    double* d = (double*)((char*)units.data + size_t(i) * units.strides[0]);
+    const int* to = (const int*)((const char*)slot.data + size_t(i) * slot.strides[0]);
+    for (int j = 0; j < nv; ++j) {
+        const double own = from[j * narrow + j];
+        d[j] = own > 0.0 ? 1.0 / sqrt(own) : 1.0;
+    }
+    for (int row = 0; row < nv; ++row) {
+        for (int j = 0; j < nv; ++j)
+            out[row * width + j] = d[row] * d[j] * from[row * narrow + j];
+        for (int j = nv; j < width; ++j)
+            out[row * width + j] = 0.0;
+    }
+    for (int row = 0; row < m; ++row)
+        if (to[row] >= 0) {
+            const int at = nv + to[row];
+            double size = 0.0;
+            for (int j = 0; j < nv; ++j) {
+                const double here = rows[row * narrow + j] * d[j];
+                size += here * here;
+            }
+            d[at] = 1.0 / sqrt(size);
+            for (int j = 0; j < width; ++j)
+                out[at * width + j] = j < nv ? d[at] * rows[row * narrow + j] * d[j] : 0.0;
+            for (int j = 0; j < nv; ++j)
+                out[j * width + at] = -d[at] * rows[row * narrow + j] * d[j];
+        }
+"""
+
+
+@wp.func_native(CONSTRAINED)
+def put_constrained(
+    nv: int,
+    m: int,
+    narrow: int,
+    width: int,
+    i: int,
+    M: Matrix,
+    A: Matrix,
+    slot: wp.array2d(dtype=wp.int32),
+    units: Matrix,
+    matrix: Matrix,
+):
+    """The matrix of (2), M having rows of `narrow`, and the units."""
+    ...
+
+
+@wp.func
+def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
+    """rows = 0."""
+    for j in range(m * narrow):
+        rows[i, j] = wp.float64(0.0)
+
+
+@wp.func
+def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
+    """Choose the rows and make (1) from K, the rows loops.A and A_q; its size."""
+    m = t.row_is_hinge.shape[0]
+    if m == 0:
+        return t.nv
+    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
+    loops.kept[i] = kept
+    loops.sigma[i] = put_border(
+        t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
+    )
+    return t.nv + kept
+
+
+@wp.func
+def ask_closed(nv: int, i: int, loops: LoopRows, factor: wp.float64, missing: Matrix):
+    """Put σ times a factor of what the kept rows miss on the right side of (1)."""
+    for row in range(missing.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.unknown[i, nv + at] = factor * loops.sigma[i] * missing[i, row]
+
+
+@wp.func
+def take_forces(nv: int, i: int, loops: LoopRows):
+    """λ −= the change that (1) gives."""
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.force[i, row] = loops.force[i, row] - loops.sigma[i] * loops.unknown[i, nv + at]
+
+
+@wp.func
+def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
+    """Rows A, or A_q of the residual, from the nodes' own columns S."""
+    clear_loop_rows(x.width, t.row_is_hinge.shape[0], i, out)
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            y = velocity_row(t, g, loop, row)
+            if of_residual != 0:
+                y = residual_row(t, g, loop, row)
+            y = se3.Ad_dual(g.R_B, g.p_B, y)
+            at = row * x.width
+            add_own_rows(t, x, t.loop_node[loop, 0], i, y, S, at, out)
+            add_own_rows(t, x, t.loop_node[loop, 1], i, -y, S, at, out)
+
+
+@wp.func
+def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
+    """Rows A and A_q from path sums J of the columns."""
+    m = t.row_is_hinge.shape[0]
+    clear_loop_rows(x.width, m, i, loops.A)
+    clear_loop_rows(x.width, m, i, loops.A_q)
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        a = t.loop_node[loop, 0]
+        b = t.loop_node[loop, 1]
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            at = row * x.width
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
+            add_path_row(x, a, i, y, J, at, loops.A)
+            add_path_row(x, b, i, -y, J, at, loops.A)
+            add_path_row(x, a, i, z, J, at, loops.A_q)
+            add_path_row(x, b, i, -z, J, at, loops.A_q)
+
+
+@wp.func
+def untwist_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, loops: LoopRows):
+    """Rows A where the path sums held S T of spherical and free joints: with S instead."""
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+            for side in range(2):
+                untwist_path(t, x, t.loop_node[loop, side], i, y, S, S_T, row * x.width, loops.A)
+                y = -y
+
+
+@wp.func
+def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S_T: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ (S − S T) on the columns of the spherical and free joints of a path."""
+    k = node
+    while k >= 0:
+        if t.node[k].kind != EXP:
+            add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
+            add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
+        k = t.node[k].parent

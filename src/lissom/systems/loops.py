@@ -1,0 +1,285 @@
+"""Loop closures, inside kernels: residual, its rows, and the wrenches that hold the loops. B is frame B of a loop.
+
+    g_BA = exp(ε) h,  e = Φ⊥ᵀ ε                                                                           (1)
+    y = Ad_{g_BA} η_A − η_B,   ė = E y,   E = Φ⊥ᵀ where the loop is closed                                (2)
+    P y = 0,   P ẏ + Ṗ y = 0      P = Φ⊥ᵀ, but for a universal joint (b × a₁)ᵀ, b = R a₂, on the turn     (3)
+    A = P Ad_{g_B}⁻¹ (J_A − J_B),   W = Ad_{g_B}⁻ᵀ Pᵀ λ acts on A, −W on B                                (4)
+
+J and W are in the base frame, where W is the same 6-vector for both. Its change with the poses, beside what moves along
+with each node, is H (J_A − J_B) on A, with H = adbar_W − U, and U (J_A − J_B) on B; U is the change of P.
+Source: Mathew 2025 (47), (D68)-(D80); the h of (1) is taken off first, so that no turn of the joint is too far.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.spatial import adbar_matrix
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.base_frames import origin_of
+from lissom.sweep.column_tables import BLOCK, Columns, Matrix
+from lissom.sweep.scratch import Scratch
+
+_FULL_TURN = wp.constant(wp.float64(6.283185307179586))
+
+
+@wp.struct
+class Gap:
+    """Where a loop stands: frame B (R_B, p_B), the pose (R, p) of A in B, what is left of it (R_left, p_left) with its
+    ε, the place p_h of h, b = R a₂, T⁻¹ of ε on the left as a pair, and θ̇ = k·ω of the joint's own turn."""
+
+    R_B: mat3
+    p_B: vec3
+    R: mat3
+    p: vec3
+    R_left: mat3
+    p_left: vec3
+    epsilon: vec6
+    p_h: vec3
+    b: vec3
+    T_A: mat3
+    T_B: mat3
+    k: vec3
+
+
+@wp.func
+def loop_pose(t: Tables, s: Scratch, i: int, loop: int, side: int):
+    """Frame A (side 0) or B (side 1) of a loop in the base frame."""
+    k = t.loop_node[loop, side]
+    R = t.loop_R[loop, side]
+    p = t.loop_p[loop, side]
+    if k < 0:
+        return R, p - origin_of(t, s, i, t.loop_node[loop, 1 - side])
+    return s.node[i, k].R * R, s.node[i, k].R * p + s.node[i, k].p
+
+
+@wp.func
+def loop_motion(t: Tables, s: Scratch, i: int, loop: int, side: int, acc_base: vec6):
+    """Twist and acceleration of the node of one side in the base frame."""
+    k = t.loop_node[loop, side]
+    if k < 0:
+        return vec6(), acc_base
+    return s.node[i, k].eta, s.node[i, k].acc
+
+
+@wp.func
+def own_turn(a: vec3, R: mat3):
+    """Cosine, sine and rotation of the turn about the axis a that is nearest to R."""
+    w = so3.HALF * vec3(R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1])
+    c = so3.HALF * (R[0, 0] + R[1, 1] + R[2, 2] - wp.dot(a, R * a))
+    s = wp.dot(a, w)
+    size = wp.sqrt(c * c + s * s)
+    c = c / size
+    s = s / size
+    return c, s, so3.diagonal_plus(c, s * a) + (so3.ONE - c) * wp.outer(a, a)
+
+
+@wp.func
+def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
+    """Everything of (1) and (2) that does not depend on the row."""
+    g = Gap()
+    R_A, p_A = loop_pose(t, s, i, loop, 0)
+    R_B, p_B = loop_pose(t, s, i, loop, 1)
+    g.R_B = R_B
+    g.p_B = p_B
+    g.R = wp.transpose(R_B) * R_A
+    g.p = wp.transpose(R_B) * (p_A - p_B)
+    g.b = g.R * t.loop_hinge[loop, 1]
+    a = t.loop_axis[loop]
+    turns = t.loop_turns[loop]
+    R_h = so3.diagonal_plus(so3.ONE, vec3())
+    g.p_h = t.loop_slide[loop] * g.p
+    if turns == 3:
+        R_h = g.R
+    if turns == 1:
+        c, sine, R_h1 = own_turn(a, g.R)
+        R_h = R_h1
+        pitch = t.loop_pitch[loop]
+        if pitch != so3.ZERO:
+            angle = wp.atan2(sine, c)
+            turned = (wp.dot(a, g.p) / pitch - angle) / _FULL_TURN
+            g.p_h += (pitch * (angle + _FULL_TURN * wp.round(turned))) * a
+    g.R_left = g.R * wp.transpose(R_h)
+    g.p_left = g.p - g.R_left * g.p_h
+    g.epsilon = se3.log(g.R_left, g.p_left)
+    if turns == 3:
+        g.R_left = so3.diagonal_plus(so3.ONE, vec3())
+        g.epsilon = se3.join(vec3(), g.p_left)
+    w = se3.angular(g.epsilon)
+    T_A, T_B = se3.tangent_inverse(-g.epsilon, so3.stumpff(wp.dot(w, w)))
+    g.T_A = T_A
+    g.T_B = T_B
+    k = wp.transpose(T_A) * a
+    if turns == 1:
+        g.k = k / wp.dot(k, g.R_left * a)
+    return g
+
+
+@wp.func
+def row_residual(t: Tables, g: Gap, loop: int, row: int) -> wp.float64:
+    """e of one row."""
+    if t.row_is_hinge[row] != 0:
+        a = t.loop_hinge[loop, 0]
+        return wp.dot(a, g.b) - wp.dot(a, t.loop_hinge[loop, 1])
+    return wp.dot(t.row_direction[row], g.epsilon)
+
+
+@wp.func
+def velocity_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
+    """Row of P as a wrench in the axes of B."""
+    if t.row_is_hinge[row] != 0:
+        return se3.join(wp.cross(g.b, t.loop_hinge[loop, 0]), vec3())
+    return t.row_direction[row]
+
+
+@wp.func
+def residual_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
+    """Row of E in (2): with z = T⁻ᵀ Φ⊥ and m = Ad_{exp ε}ᵀ z, what h takes from a twist (ω; u) of A is taken off z."""
+    if t.row_is_hinge[row] != 0:
+        return velocity_row(t, g, loop, row)
+    z = se3.apply_transpose(g.T_A, g.T_B, t.row_direction[row])
+    m = se3.Ad_transpose(g.R_left, g.p_left, z)
+    push = se3.linear(m)
+    turn = se3.angular(m) - wp.cross(g.p_h, push)
+    own = vec3()
+    if t.loop_turns[loop] == 3:
+        own = turn
+    if t.loop_turns[loop] == 1:
+        a = t.loop_axis[loop]
+        own = (wp.dot(a, turn) + t.loop_pitch[loop] * wp.dot(a, push)) * g.k
+    slid = t.loop_slide[loop] * push
+    return z - se3.join(own + wp.cross(g.p, slid), slid)
+
+
+@wp.func
+def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
+    """Pᵀ λ of a loop, in the axes of B."""
+    f = vec6()
+    for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        f += force[i, row] * velocity_row(t, g, loop, row)
+    return f
+
+
+@wp.func
+def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
+    """F −= W on A and F += W on B for all loops; leaves the residuals in gap."""
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            gap[i, row] = row_residual(t, g, loop, row)
+        W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
+        k = t.loop_node[loop, 0]
+        if k >= 0:
+            s.node[i, k].F = s.node[i, k].F - W
+        k = t.loop_node[loop, 1]
+        if k >= 0:
+            s.node[i, k].F = s.node[i, k].F + W
+
+
+@wp.func
+def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
+    """e of all rows, from the poses left in s."""
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            gap[i, row] = row_residual(t, g, loop, row)
+
+
+@wp.func
+def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn: Matrix):
+    """P y and P ẏ + Ṗ y of all rows, from the motion left in s."""
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
+        eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
+        across = eta_A - eta_B
+        y = se3.Ad_inverse(g.R_B, g.p_B, across)
+        y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
+        w = se3.angular(y)
+        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+            P = velocity_row(t, g, loop, row)
+            rate[i, row] = wp.dot(P, y)
+            turn[i, row] = wp.dot(P, y_dot)
+            if t.row_is_hinge[row] != 0:
+                n_dot = wp.cross(wp.cross(w, g.b), t.loop_hinge[loop, 0])
+                turn[i, row] = turn[i, row] + wp.dot(n_dot, w)
+
+
+@wp.func
+def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
+    """adbar_W − U and U of a loop."""
+    W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
+    U = mat3()
+    for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        if t.row_is_hinge[row] != 0:
+            a = g.R_B * t.loop_hinge[loop, 0]
+            U = force[i, row] * so3.cross_columns(a, so3.hat(g.R_B * g.b))
+    wide = se3.block(U, mat3(), mat3(), mat3())
+    return adbar_matrix(W) - wide, wide
+
+
+@wp.func
+def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
+    """At end 2 loop + side: what the node of that side answers to the columns of the other one, and that node."""
+    loop = end / 2
+    g = loop_gap(t, s, i, loop)
+    on_A, on_B = wrench_stiffness(t, g, i, loop, force)
+    if end % 2 == 0:
+        return -on_A, t.loop_node[loop, 1]
+    return on_B, t.loop_node[loop, 0]
+
+
+@wp.func
+def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
+    """What the node of each side answers to its own columns."""
+    for loop in range(t.loop_node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        on_A, on_B = wrench_stiffness(t, g, i, loop, force)
+        k = t.loop_node[loop, 0]
+        if k >= 0:
+            H[i, k] = H[i, k] + on_A
+        k = t.loop_node[loop, 1]
+        if k >= 0:
+            H[i, k] = H[i, k] - on_B
+
+
+COVECTOR = f"""{BLOCK}
+    const double* in = (const double*)((const char*)X.data + size_t(i) * X.strides[0]) + 6 * k * width;
+    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]) + at;
+    for (int j = first / 8 * 8; j < stop; j += 8) {{
+        block sum = *(const block*)(to + j);
+        for (int r = 0; r < 6; ++r)
+            sum += *(const block*)(in + r * width + j) * y[r];
+        *(block*)(to + j) = sum;
+    }}
+"""
+
+
+@wp.func_native(COVECTOR)
+def add_covector(width: int, k: int, first: int, stop: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ X_k on the blocks of columns first … stop − 1."""
+    ...
+
+
+@wp.func
+def add_path_row(x: Columns, k: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ X_k on the path of node k, X a path sum; nothing for the world."""
+    if k >= 0:
+        for e in range(x.path_start[k] / 2, x.path_start[k + 1] / 2):
+            add_covector(x.width, k, x.path_range[2 * e], x.path_range[2 * e + 1], i, y, X, at, out)
+
+
+@wp.func
+def add_own_rows(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ S on the columns of all nodes of the path to `node`."""
+    k = node
+    while k >= 0:
+        if t.node[k].v_stop > t.node[k].v_start:
+            add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
+        k = t.node[k].parent

@@ -1,0 +1,76 @@
+"""The mass matrix by composite inertias in the base frame, inside kernels.
+
+    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
+    V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
+
+Columns need no transport in the base frame, so V is a running sum.
+Source: Mathew 2025 (D58)-(D59), in the base frame.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import so3
+from lissom.lie.types import mat6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.column_tables import Columns, Matrix, column_width
+from lissom.sweep.scratch import Scratch
+
+
+@wp.struct
+class MassBuffers:
+    """Composite inertias, motion subspaces S, running sums V and half of the result."""
+
+    composite: wp.array2d(dtype=mat6)
+    S: wp.array2d(dtype=wp.float64)
+    V: wp.array2d(dtype=wp.float64)
+    half: wp.array2d(dtype=wp.float64)
+
+
+def mass_buffers(model: Model, batch: int) -> MassBuffers:
+    """Buffers of mass_matrix_sweep for a batch."""
+    b = MassBuffers()
+    width = column_width(model)
+    b.composite = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
+    b.S = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
+    b.V = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)
+    b.half = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
+    return b
+
+
+@wp.func
+def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
+    """Turn a 6x6 matrix of each node into the sum over its subtree."""
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        parent = t.node[k].parent
+        if parent >= 0:
+            composite[i, parent] = composite[i, parent] + composite[i, k]
+
+
+@wp.func
+def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
+    """Fill M (nv x width) from the poses left in s."""
+    columns.clear_rows(t.nv, x.width, i, b.half)
+    for k in range(t.n_dynamic):
+        traversal.base_inertia(t, s, b.composite, i, k)
+        columns.motion_columns(t, s, x, i, k, b.S)
+    columns.clear_sums(x, i, b.V)
+    sum_over_subtrees(t, i, b.composite)
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        first = t.node[k].v_start
+        stop = t.node[k].v_stop
+        half_M = so3.HALF * b.composite[i, k]
+        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        columns.fold_rows(x, x.subtree_start, x.subtree_range, first, stop, i, k, b.S, b.V, b.half)
+        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
+    columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)

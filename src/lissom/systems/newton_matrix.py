@@ -1,0 +1,230 @@
+"""The matrix of Newton's method for steps in time and for equilibria, made in one pass, inside kernels.
+
+For a step that moves q by Δ, and v and a by c₁ Δ and c₀ Δ,
+
+    ∂r/∂Δ = ∂r/∂q T(Δ) + c₁ ∂r/∂v + c₀ ∂r/∂a                                                             (1)
+
+is one matrix of the form (5) of inverse_dynamics_derivatives, at a third of the cost of the three: with the columns
+
+    P = Q T + c₁ (Ṡ + R) + c₀ S,   R' = R T + c₁ S,   S T     (T = 1 but for spherical and free joints)
+
+    rows  S_αᵀ [Σ (M P̄ + N R̄' + H J) + Σ_{β>α} adbar_{Fᶜ_β} S_β T] + local_α                             (2)
+
+Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.elastic_tendons import add_outer_product, tendon_row
+from lissom.forces.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
+from lissom.forces.hooks import couple_touching, respond_to_surroundings, with_response
+from lissom.forces.loads import load_stiffness
+from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives, segment_coupling
+from lissom.lie import se3, so3
+from lissom.lie.spatial import adbar_matrix, rate_of_momentum
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import EXP, Tables
+from lissom.sweep import columns, traversal
+from lissom.sweep.column_products import add_cross_product, add_weighted_products
+from lissom.sweep.column_tables import Columns, Matrix, column_tables
+from lissom.sweep.scratch import EVERYTHING, Scratch
+from lissom.systems.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
+from lissom.systems.derivative_sweeps import group_pairs, interval_pairs, local_term
+from lissom.systems.loops import add_loop_stiffness, loop_coupling
+
+
+@wp.struct
+class NewtonBuffers:
+    """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
+    (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
+    of loops, and the matrix bordered by them; a row b of an elastic tendon and Tᵀ b."""
+
+    x: Columns
+    S: Matrix
+    S_T: Matrix
+    J: Matrix
+    J_P: Matrix
+    J_R: Matrix
+    W: Matrix
+    inertia: wp.array2d(dtype=mat6)
+    H: wp.array2d(dtype=mat6)
+    matrix: Matrix
+    loops: LoopRows
+    row: Matrix
+    turned: Matrix
+
+
+def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
+    """Buffers for a batch."""
+    b = NewtonBuffers()
+    b.x = column_tables(model)
+    sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "row": model.nv, "turned": model.nv}
+    for name, size in sizes.items():
+        setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    for name in ("inertia", "H"):
+        setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
+    b.loops = loop_rows(model, batch, b.matrix)
+    return b
+
+
+@wp.func
+def group_tangent(t: Tables, i: int, k: int, move: Matrix):
+    """T(Δ) of a spherical or free joint as a pair."""
+    Omega = traversal.group_twist(t, move, i, k)
+    w = se3.angular(Omega)
+    A, B = se3.tangent(Omega, so3.stumpff(wp.dot(w, w)))
+    return A, B
+
+
+@wp.func
+def newton_columns(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    i: int,
+    k: int,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    move: Matrix,
+    c0: wp.float64,
+    c1: wp.float64,
+    acc_base: vec6,
+):
+    """Own columns and path sums of node k."""
+    if t.node[k].kind == EXP:
+        A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
+        d1 = so3.TWO * c1
+        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
+        extend(t, b, i, k, A1, B1, A2, B2, b.J)
+        extend(t, b, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, b.J_R)
+        extend(
+            t,
+            b,
+            i,
+            k,
+            QA1 + d1 * RA1 + c0 * A1,
+            QB1 + d1 * RB1 + c0 * B1,
+            QA2 + d1 * RA2 + c0 * A2,
+            QB2 + d1 * RB2 + c0 * B2,
+            b.J_P,
+        )
+    else:
+        A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
+        TA, TB = group_tangent(t, i, k, move)
+        none = mat3()
+        A_T, B_T = se3.block_product(A, B, TA, TB)
+        RA_T, RB_T = se3.block_product(RA, RB, TA, TB)
+        QA_T, QB_T = se3.block_product(QA, QB, TA, TB)
+        columns.put_columns(b.x, i, k, A, B, none, none, b.S)
+        columns.put_columns(b.x, i, k, A_T, B_T, none, none, b.S_T)
+        extend(t, b, i, k, A_T, B_T, none, none, b.J)
+        extend(t, b, i, k, RA_T + c1 * A, RB_T + c1 * B, none, none, b.J_R)
+        extend(t, b, i, k, QA_T + c1 * (DA + RA) + c0 * A, QB_T + c1 * (DB + RB) + c0 * B, none, none, b.J_P)
+
+
+@wp.func
+def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
+    """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
+    columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
+
+
+@wp.func(inline=False)
+def add_tendon_derivatives(t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix):
+    """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
+    add_path_derivatives(t, b.x, i, q, channel, b.matrix)
+    for e in range(t.spool_channel.shape[0]):
+        if channel[i, t.spool_channel[e]] > so3.ZERO:
+            tendon_row(t, s, i, t.spool_channel[e], q, b.row)
+            turn_row(t, i, move, b.row, b.turned)
+            add_outer_product(t.nv, b.x.width, i, t.spool_stiffness[e], b.row, b.turned, b.matrix)
+
+
+@wp.func
+def turn_row(t: Tables, i: int, move: Matrix, row: Matrix, turned: Matrix):
+    """turned = T(Δ)ᵀ row."""
+    for j in range(t.nv):
+        turned[i, j] = row[i, j]
+    for k in range(t.n_dynamic):
+        if t.node[k].kind != EXP:
+            A, B = group_tangent(t, i, k, move)
+            y = se3.apply_transpose(A, B, traversal.group_twist(t, row, i, k))
+            start = t.node[k].v_start
+            for c in range(6):
+                if start + c < t.node[k].v_stop:
+                    turned[i, start + c] = y[c]
+
+
+@wp.func
+def make_newton_matrix(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    i: int,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    move: Matrix,
+    c0: wp.float64,
+    c1: wp.float64,
+    channel: Matrix,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+) -> int:
+    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and border it by the rows
+    of loops; the size of the system."""
+    acc_base = se3.join(vec3(), -gravity)
+    columns.clear_rows(t.nv, b.x.width, i, b.matrix)
+    columns.clear_sums(b.x, i, b.W)
+    for k in range(t.n_dynamic):
+        newton_columns(t, s, b, i, k, q, v, a, move, c0, c1, acc_base)
+        traversal.base_inertia(t, s, b.inertia, i, k)
+        b.H[i, k] = mat6()
+    load_stiffness(t, s, i, load, b.H)
+    respond_to_surroundings(t, s, i, gravity, load, EVERYTHING, b.H)
+    add_channel_stiffness(t, s, i, channel, b.H)
+    add_loop_stiffness(t, s, i, b.loops.force, b.H)
+    for step in range(t.n_dynamic):
+        k = t.n_dynamic - 1 - step
+        M = b.inertia[i, k]
+        N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
+        add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
+        for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
+            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
+        for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
+            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force)
+            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
+        couple_touching(s, b.x, i, k, 0, b.J, b.W)
+        couple_touching(s, b.x, i, k, 1, b.J_R, b.W)
+        first = t.node[k].v_start
+        stop = t.node[k].v_stop
+        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W, b.matrix)
+        local_term(t, s, b.x, i, k, b.matrix)
+        parent = t.node[k].parent
+        if parent >= 0:
+            if t.node[k].kind == EXP:
+                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W)
+            else:
+                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
+            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W)
+    weighted_elastic_matrix(t, i, b.x.width, so3.ONE, c1, b.matrix)
+    for j in range(t.group_node.shape[0]):
+        k = t.group_node[j]
+        A, B = group_tangent(t, i, k, move)
+        add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
+    add_tendon_derivatives(t, s, b, i, q, move, channel)
+    if t.loop_node.shape[0] == 0:
+        return t.nv
+    path_rows(t, s, b.x, i, b.J, b.loops)
+    if q.shape[1] != t.nv:
+        untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
+    return border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)

@@ -1,0 +1,69 @@
+"""What is left of the equation of motion, inside kernels: r = ID(q, v, a) − B(q) u − Aᵀ λ, and residuals of loops."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.elastic_tendons import pull_elastic_tendons
+from lissom.forces.elasticity import elastic_force
+from lissom.forces.tendons import add_channel_wrenches, add_path_forces, channel_forces
+from lissom.lie import so3
+from lissom.lie.types import vec3, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.scratch import EVERYTHING, Scratch
+from lissom.sweep.traversal import project
+from lissom.systems.bordered import LoopRows
+from lissom.systems.loops import add_loop_wrenches
+from lissom.systems.newton_euler import recursive_newton_euler
+
+Rows = wp.array2d(dtype=wp.float64)
+
+SUBTRACT_INPUTS = """
+    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    const double* more = (const double*)((const char*)extra.data + size_t(i) * extra.strides[0]);
+    const double* in = (const double*)((const char*)u.data + size_t(i) * u.strides[0]);
+    for (int j = 0; j < nv; ++j) {
+        double sum = more[j];
+        for (int c = 0; c < nu; ++c)
+            sum += gain.data[j * nu + c] * in[c];
+        out[j] -= sum;
+    }
+"""
+
+
+@wp.func_native(SUBTRACT_INPUTS)
+def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
+    """tau −= gain u + extra: motors, and what users' own actuators add."""
+    ...
+
+
+@wp.func
+def residual_force(
+    t: Tables,
+    s: Scratch,
+    i: int,
+    q: Rows,
+    v: Rows,
+    a: Rows,
+    u: Rows,
+    extra: Rows,
+    channel: Rows,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    loops: LoopRows,
+    tau: Rows,
+):
+    """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
+    channel_forces(t, i, u, channel)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING)
+    pull_elastic_tendons(t, s, i, q, channel)
+    add_channel_wrenches(t, s, i, channel, so3.ONE)
+    add_loop_wrenches(t, s, i, loops.force, loops.gap)
+    project(t, s, i, tau)
+    elastic_force(t, i, q, v, tau)
+    add_path_forces(t, i, q, channel, -so3.ONE, tau)
+    subtract_inputs(t.nv, u.shape[1], i, t.joint_gain, u, extra, tau)
