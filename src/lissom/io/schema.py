@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from types import GenericAlias
-from typing import Annotated, Any, Literal, Union
+from types import GenericAlias, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from pydantic import AfterValidator, Discriminator, Tag, create_model
 
@@ -26,6 +26,8 @@ from lissom.robot import (
     shapes,
     springs,
 )
+from lissom.robot.families import members
+from lissom.robot.fields import FUNCTION_OF_S, NUMBERS
 from lissom.robot.robot import Link, Robot
 
 FORMAT = 1
@@ -41,8 +43,11 @@ def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any
     return Annotated[model, AfterValidator(describe), Tag(name)]
 
 
-def _class(cls: type, kinds: dict[str, Any], *, typed: bool = True) -> Any:
-    """The kind of a mapping with the fields of a description class; `typed` when its key `type` is required."""
+def _class(cls: type, kinds: dict[str, Any] | None = None, *, typed: bool = True, nested: tuple[type, ...] = ()) -> Any:
+    """The kind of a mapping with the fields of a description class, as `kinds` or else their annotations say; `typed`
+    when its key `type` is required, `nested` in the classes that it stands in."""
+    hints = {} if kinds is not None else get_type_hints(cls, include_extras=True)
+    kinds = kinds or {field.name: _annotated(hints[field.name], (*nested, cls)) for field in dataclasses.fields(cls)}
     fields: dict[str, Any] = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
     for field in dataclasses.fields(cls):
         kind = kinds[field.name]
@@ -53,15 +58,31 @@ def _class(cls: type, kinds: dict[str, Any], *, typed: bool = True) -> Any:
     return _mapping(cls.__name__, cls, fields)
 
 
-def _one_of(members: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
-    """The kind of a mapping whose `type` chooses one of the members."""
+def _annotated(hint: Any, nested: tuple[type, ...]) -> Any:
+    """The kind of a field from its annotation. What stands in a file inside a class cannot be of that class again."""
+    if get_origin(hint) is Annotated:
+        return _KINDS[hint.__metadata__[0]]
+    if get_origin(hint) in (Union, UnionType):
+        return Union[tuple(_annotated(part, nested) for part in get_args(hint))]  # noqa: UP007
+    if get_origin(hint) is tuple:
+        return _list_of(get_args(hint)[0])
+    return _family(hint, nested) if hint in _FAMILIES else hint
+
+
+def _family(family: type, nested: tuple[type, ...] = ()) -> Any:
+    """The kind of a mapping whose `type` names a class of a family."""
+    return _one_of({cls.__name__: _class(cls, nested=nested) for cls in members(family) if cls not in nested})
+
+
+def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
+    """The kind of a mapping whose `type` chooses one of these."""
 
     def chosen(value: Any) -> Any:
         return str(value.get("type")) if isinstance(value, dict) else None
 
-    rule = f"must be a mapping whose type is one of {', '.join(members)}"
+    rule = f"must be a mapping whose type is one of {', '.join(choices)}"
     choice = Discriminator(tag or chosen, custom_error_type="type", custom_error_message=rule)
-    return Annotated[Union[tuple(members.values())], choice]  # noqa: UP007
+    return Annotated[Union[tuple(choices.values())], choice]  # noqa: UP007
 
 
 def _list_of(kind: Any) -> Any:
@@ -72,55 +93,12 @@ def _classes(classes: tuple[type, ...], kinds: dict[str, Any]) -> dict[str, Any]
     return {cls.__name__: _class(cls, kinds) for cls in classes}
 
 
-_SECTIONS = (
-    sections.SectionCircle,
-    sections.SectionRectangle,
-    sections.SectionEllipse,
-    sections.SectionAnnulus,
-)
-_SIZES = ("radius", "outer", "inner", "semi_axis_y", "semi_axis_z", "width_y", "width_z")
-_section_kinds: dict[str, Any] = dict.fromkeys(_SIZES, FunctionOfS) | {"saint_venant": bool}
-_plain_sections = _classes(_SECTIONS, _section_kinds)
-_general_kinds: dict[str, Any] = dict.fromkeys(("stiffness", "inertia", "damping"), FunctionOfS)
-_general_kinds["shape"] = _one_of(_plain_sections)
-Section = _one_of(_plain_sections | _classes((sections.SectionGeneral,), _general_kinds))
-
-_BASES = (
-    bases.BasisLegendre,
-    bases.BasisMonomial,
-    bases.BasisChebyshev,
-    bases.BasisFourier,
-    bases.BasisHermite,
-    bases.BasisGaussian,
-    bases.BasisPiecewiseConstant,
-    bases.BasisPiecewiseLinear,
-    bases.BasisCustom,
-)
-_basis_kinds: dict[str, Any] = dict.fromkeys(bases.STRAINS, int) | {
-    "function": FunctionOfS,
-    "order": int,
-    "knots": list[float],
-}
-Basis = _one_of(_classes(_BASES, _basis_kinds))
+_KINDS = {NUMBERS: Constant, FUNCTION_OF_S: FunctionOfS}
+_FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape)
+Basis, Joint, Section, Shape = (_family(family) for family in _FAMILIES)
 
 _properties: dict[str, Any] = dict.fromkeys(("young", "density", "poisson", "viscosity", "damping_time"), float)
 _Material = _class(materials.Material, _properties, typed=False)
-
-_JOINTS = (
-    joints.JointFixed,
-    joints.JointRevolute,
-    joints.JointPrismatic,
-    joints.JointHelical,
-    joints.JointCylindrical,
-    joints.JointUniversal,
-    joints.JointPlanar,
-    joints.JointSpherical,
-    joints.JointFree,
-)
-_joint_kinds: dict[str, Any] = dict.fromkeys(
-    ("stiffness", "damping", "rest", "axis", "axis_1", "axis_2", "normal"), Constant
-)
-Joint = _one_of(_classes(_JOINTS, _joint_kinds | {"pitch": float}))
 
 _rod_kinds = {
     "length": float,
@@ -255,23 +233,13 @@ Actuator = _one_of(
     },
 )
 
-
-_SHAPES = (
-    shapes.ShapePlane,
-    shapes.ShapeSphere,
-    shapes.ShapeBox,
-    shapes.ShapeCylinder,
-    shapes.ShapeCapsule,
-)
-_shape_kinds: dict[str, Any] = dict.fromkeys(("radius", "length", "size_x", "size_y", "size_z"), float)
-_shape_kinds |= {"normal": Constant, "axis": Constant, "inside": bool}
 _laws = ("stiffness", "exponent", "damping", "friction", "slip_speed", "stick_stiffness", "stick_damping", "s")
 _contact_kinds: dict[str, Any] = dict.fromkeys(_laws, float)
 _contact_kinds |= {
     "name": str,
     "links": Names,
     "others": Names,
-    "shape": _one_of(_classes(_SHAPES, _shape_kinds)),
+    "shape": Shape,
     "on": str,
     "placement": Placement,
 }
@@ -315,5 +283,5 @@ Document: Any = create_model(
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
 
-_DESCRIBED = (*_SECTIONS, sections.SectionGeneral, *_BASES, *_JOINTS, *_SHAPES, bodies.Rod, bodies.RigidBody)
-TYPES = {*_DESCRIBED, materials.Material, actuators.PathRod, actuators.PathPoint}  # the classes a field may hold
+_OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, actuators.PathPoint}
+TYPES = _OTHERS.union(*map(members, _FAMILIES))  # the classes a field may hold

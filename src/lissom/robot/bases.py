@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi
-from typing import Any, ClassVar, final
+from typing import ClassVar, final
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
 
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfS
 
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
 MOST_ORDER = 200  # of one strain; what needs more wants several links
@@ -290,7 +290,7 @@ class BasisCustom(Basis):
         knots: interior abscissae where Φ is not smooth.
     """
 
-    function: Callable[[float], Any]
+    function: FunctionOfS
     order: int = 6
     knots: tuple[float, ...] = ()
 

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.fields import Numbers
 
 
 class MotionKind(Enum):
@@ -37,9 +38,9 @@ class Spring:
         rest: coordinates where the spring is slack, shape (nq,); None is the neutral configuration.
     """
 
-    stiffness: Any = 0.0
-    damping: Any = 0.0
-    rest: Any = None
+    stiffness: Numbers = 0.0
+    damping: Numbers = 0.0
+    rest: Numbers | None = None
 
 
 class Joint(ABC):
@@ -121,7 +122,7 @@ class JointFixed(Joint, Spring):
 class JointRevolute(Joint, Spring):
     """Turns about an axis through the joint origin; q = angle [rad]."""
 
-    axis: Any = (0.0, 0.0, 1.0)
+    axis: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
         return [_exp(_turn(checks.direction(self.axis, f"{where}: axis")))]
@@ -132,7 +133,7 @@ class JointRevolute(Joint, Spring):
 class JointPrismatic(Joint, Spring):
     """Slides along an axis; q = displacement [m]."""
 
-    axis: Any = (1.0, 0.0, 0.0)
+    axis: Numbers = (1.0, 0.0, 0.0)
 
     def motions(self, where: str) -> list[Motion]:
         return [_exp(_slide(checks.direction(self.axis, f"{where}: axis")))]
@@ -143,7 +144,7 @@ class JointPrismatic(Joint, Spring):
 class JointHelical(Joint, Spring):
     """Turns about an axis and advances along it by `pitch` [m/rad]; q = angle [rad]."""
 
-    axis: Any = (0.0, 0.0, 1.0)
+    axis: Numbers = (0.0, 0.0, 1.0)
     pitch: float = 0.0
 
     def motions(self, where: str) -> list[Motion]:
@@ -157,7 +158,7 @@ class JointHelical(Joint, Spring):
 class JointCylindrical(Joint, Spring):
     """Turns about an axis and slides along it; q = (angle [rad], displacement [m])."""
 
-    axis: Any = (0.0, 0.0, 1.0)
+    axis: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
         axis = checks.direction(self.axis, f"{where}: axis")
@@ -169,8 +170,8 @@ class JointCylindrical(Joint, Spring):
 class JointUniversal(Joint, Spring):
     """Turns about axis_1, then about axis_2 carried along; q = two angles [rad]."""
 
-    axis_1: Any = (0.0, 1.0, 0.0)
-    axis_2: Any = (0.0, 0.0, 1.0)
+    axis_1: Numbers = (0.0, 1.0, 0.0)
+    axis_2: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
         first = checks.direction(self.axis_1, f"{where}: axis_1")
@@ -189,7 +190,7 @@ class JointPlanar(Joint, Spring):
     x, then y), and y = normal × x.
     """
 
-    normal: Any = (0.0, 0.0, 1.0)
+    normal: Numbers = (0.0, 0.0, 1.0)
 
     def motions(self, where: str) -> list[Motion]:
         normal = checks.direction(self.normal, f"{where}: normal")

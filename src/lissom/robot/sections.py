@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import pi
 from typing import Any, NamedTuple, final
@@ -11,10 +10,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfS, Profile
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material
-
-Profile = float | tuple[float, float] | Callable[[float], float]
 
 
 class Geometry(NamedTuple):
@@ -198,9 +196,9 @@ class SectionGeneral(Section):
         shape: another section that supplies what is None, and the outline.
     """
 
-    stiffness: Any = None
-    inertia: Any = None
-    damping: Any = None
+    stiffness: FunctionOfS = None
+    inertia: FunctionOfS = None
+    damping: FunctionOfS = None
     shape: Section | None = None
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.fields import Numbers
 
 
 class ShapeKind(Enum):
@@ -64,7 +65,7 @@ class ShapePlane(Shape):
         normal: towards the free side, shape (3,).
     """
 
-    normal: Any = (0.0, 0.0, 1.0)
+    normal: Numbers = (0.0, 0.0, 1.0)
 
     def surface(self, where: str) -> Surface:
         return Surface(ShapeKind.PLANE, (0.0, 0.0, 0.0), _along_z(self.normal, f"{where}: normal"))
@@ -118,7 +119,7 @@ class ShapeCylinder(Shape):
 
     radius: float
     length: float | None = None
-    axis: Any = (1.0, 0.0, 0.0)
+    axis: Numbers = (1.0, 0.0, 0.0)
     inside: bool = False
 
     def surface(self, where: str) -> Surface:
@@ -142,7 +143,7 @@ class ShapeCapsule(Shape):
 
     radius: float
     length: float
-    axis: Any = (1.0, 0.0, 0.0)
+    axis: Numbers = (1.0, 0.0, 0.0)
 
     def surface(self, where: str) -> Surface:
         radius = checks.number(self.radius, f"{where}: radius", above=0.0)

@@ -1,0 +1,15 @@
+"""What a field of a description may hold, where that is more than one plain type.
+
+Robot files read these kinds from the annotations of a class, so that a class says once what its fields are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+NUMBERS, FUNCTION_OF_S = "numbers", "function of s"
+
+Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
+FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
+Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
