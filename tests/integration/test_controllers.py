@@ -13,10 +13,10 @@ from dynamics.small_robots import mixed, pendulum
 from scipy.linalg import expm
 
 import lissom as ls
-from lissom.integration.bdf import StateDerivative
 from lissom.integration.controllers import control_law
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.simulate import METHODS
+from lissom.integration.state import StateDerivative
 
 MASS, FORCE, GOAL, KP, KI, KD, TAU = 2.0, 3.0, 0.5, 40.0, 25.0, 12.0, 0.05
 STEPPED = ("generalized_alpha", "newmark", "hht", "implicit_euler")

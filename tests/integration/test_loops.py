@@ -138,7 +138,7 @@ def test_the_pull_of_loops_follows_the_steps(monkeypatch):
     start = ls.assemble(model, [0.9, 0.5, 0.9])
     monkeypatch.setattr("lissom.integration.simulate.onto_loops", lambda model, q, v: (q, v))
     free = ls.simulate(model, 20.0, start, method="dop853", rtol=1e-6)
-    monkeypatch.setattr("lissom.integration.bdf.StateDerivative.ended", lambda self, t: None)
+    monkeypatch.setattr("lissom.integration.state.StateDerivative.ended", lambda self, t: None)
     fixed = ls.simulate(model, 20.0, start, method="dop853")
     assert free.statistics.steps < fixed.statistics.steps / 10
     assert np.abs(ls.loop_residual(model, free.q)).max() < 1e-6 * 100.0

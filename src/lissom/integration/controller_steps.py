@@ -15,8 +15,8 @@ from typing import final
 
 import numpy as np
 
-from lissom.integration.bdf import StateDerivative
 from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.state import StateDerivative
 
 _SOLVED = 1e-13  # residual of (1) over the size of its terms
 _ROUNDING = 1e-9  # residual below which it may have stopped to shrink

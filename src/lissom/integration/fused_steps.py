@@ -18,8 +18,8 @@ import warp as wp
 
 from lissom.dynamics.loads import load_rows
 from lissom.forces.hooks import renew_surroundings
-from lissom.integration.bdf import StateDerivative
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
+from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import (
     SchemeNumbers,
     StepRows,

@@ -41,6 +41,7 @@ from typing import NamedTuple, final
 import numpy as np
 from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
+from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.contacts import contact_anchors, put_anchors
@@ -48,9 +49,9 @@ from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dyna
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
-from lissom.integration.bdf import StateDerivative, on_motion
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.state import StateDerivative
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
 from lissom.sweep.scratch import STATUS_CROWDED

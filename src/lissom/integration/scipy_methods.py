@@ -12,9 +12,9 @@ import numpy as np
 from scipy.integrate import DOP853, Radau
 
 from lissom.errors import ConvergenceError, ShapeError
-from lissom.integration.bdf import StateDerivative
 from lissom.integration.encounters import Lookout
 from lissom.integration.pace import Pace
+from lissom.integration.state import StateDerivative
 from lissom.model.model import Model
 
 _MAX_STEPS = 1_000_000

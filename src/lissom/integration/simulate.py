@@ -11,17 +11,18 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start, onto_loops
+from lissom.dynamics.assembly import consistent_start, on_motion, onto_loops
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.dynamics.constraints import minimum_norm
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.integration.bdf import StateDerivative, integrate_bdf, on_motion
+from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
+from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.workspace import batch_of, leading, parts, stack

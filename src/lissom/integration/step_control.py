@@ -14,11 +14,11 @@ from typing import final
 import numpy as np
 
 from lissom.errors import ConvergenceError, StepWarning
-from lissom.integration.bdf import StateDerivative
 from lissom.integration.encounters import Lookout
 from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
+from lissom.integration.state import StateDerivative
 from lissom.model.model import Model
 
 _STRIDE = 8  # fixed steps that are looked at together first
