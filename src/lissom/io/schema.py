@@ -27,7 +27,7 @@ from lissom.robot import (
     springs,
 )
 from lissom.robot.families import members
-from lissom.robot.fields import FUNCTION_OF_S, NUMBERS
+from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACEMENT
 from lissom.robot.robot import Link, Robot
 
 FORMAT = 1
@@ -43,35 +43,50 @@ def _mapping(name: str, make: Callable[..., Any], fields: dict[str, Any]) -> Any
     return Annotated[model, AfterValidator(describe), Tag(name)]
 
 
-def _class(cls: type, kinds: dict[str, Any] | None = None, *, typed: bool = True, nested: tuple[type, ...] = ()) -> Any:
-    """The kind of a mapping with the fields of a description class, as `kinds` or else their annotations say; `typed`
-    when its key `type` is required, `nested` in the classes that it stands in."""
-    hints = {} if kinds is not None else get_type_hints(cls, include_extras=True)
-    kinds = kinds or {field.name: _annotated(hints[field.name], (*nested, cls)) for field in dataclasses.fields(cls)}
-    fields: dict[str, Any] = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
+def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> Any:
+    """The kind of a mapping with the fields of a description class; `typed` when its key `type` is required, `nested`
+    in the classes that it stands in."""
+    head = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
+    return _mapping(cls.__name__, cls, head | _fields(cls, nested))
+
+
+def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
+    """The kinds of the fields of a description class by name, each with what is taken where the key is left out."""
+    hints, out = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
-        kind = kinds[field.name]
+        kind = _kind(hints[field.name], (*nested, cls))
         if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
-            fields[field.name] = (kind, ...)
+            out[field.name] = (kind, ...)
         else:
-            fields[field.name] = (kind | None if field.default is None else kind, None)
-    return _mapping(cls.__name__, cls, fields)
+            out[field.name] = (kind | None if field.default is None else kind, None)
+    return out
 
 
-def _annotated(hint: Any, nested: tuple[type, ...]) -> Any:
+def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
     """The kind of a field from its annotation. What stands in a file inside a class cannot be of that class again."""
-    if get_origin(hint) is Annotated:
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
         return _KINDS[hint.__metadata__[0]]
-    if get_origin(hint) in (Union, UnionType):
-        return Union[tuple(_annotated(part, nested) for part in get_args(hint))]  # noqa: UP007
-    if get_origin(hint) is tuple:
-        return _list_of(get_args(hint)[0])
-    return _family(hint, nested) if hint in _FAMILIES else hint
+    if origin in (Union, UnionType):
+        return Union[tuple(_kind(part, nested) for part in parts)]  # noqa: UP007
+    if origin is tuple:
+        return _list_of(_kind(parts[0], nested))
+    if origin is dict:
+        return GenericAlias(dict, (str, _kind(parts[1], nested)))
+    if hint in _FAMILIES:
+        return _family(hint, nested)
+    if hint is bodies.Body:
+        return Body
+    return _class(hint, typed=False, nested=nested) if dataclasses.is_dataclass(hint) else hint
 
 
 def _family(family: type, nested: tuple[type, ...] = ()) -> Any:
     """The kind of a mapping whose `type` names a class of a family."""
-    return _one_of({cls.__name__: _class(cls, nested=nested) for cls in members(family) if cls not in nested})
+    return _one_of(_classes(*(cls for cls in members(family) if cls not in nested), nested=nested))
+
+
+def _classes(*classes: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
+    return {cls.__name__: _class(cls, nested=nested) for cls in classes}
 
 
 def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
@@ -89,28 +104,14 @@ def _list_of(kind: Any) -> Any:
     return GenericAlias(list, (kind,))
 
 
-def _classes(classes: tuple[type, ...], kinds: dict[str, Any]) -> dict[str, Any]:
-    return {cls.__name__: _class(cls, kinds) for cls in classes}
-
-
-_KINDS = {NUMBERS: Constant, FUNCTION_OF_S: FunctionOfS}
-_FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape)
-Basis, Joint, Section, Shape = (_family(family) for family in _FAMILIES)
-
-_properties: dict[str, Any] = dict.fromkeys(("young", "density", "poisson", "viscosity", "damping_time"), float)
-_Material = _class(materials.Material, _properties, typed=False)
-
-_rod_kinds = {
-    "length": float,
-    "section": Section,
-    "basis": Basis,
-    "material": _Material,
-    "reference_strain": FunctionOfS,
-    "gauss_points": int,
-    "interval_points": int,
+_KINDS = {
+    NUMBERS: Constant,
+    NAMES: Names,
+    PLACEMENT: Placement,
+    FUNCTION_OF_S: FunctionOfS,
+    FUNCTION_OF_T: FunctionOfT,
 }
-_rigid_kinds: dict[str, Any] = dict.fromkeys(("com", "inertia", "outline", "balls"), Constant)
-_rigid_kinds |= {"mass": float, "form": str}
+_FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape)
 
 
 def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:
@@ -138,8 +139,7 @@ def _body_tag(value: Any) -> Any:
 
 
 Body = _one_of(
-    _classes((bodies.Rod,), _rod_kinds)
-    | _classes((bodies.RigidBody,), _rigid_kinds)
+    _classes(bodies.Rod, bodies.RigidBody)
     | {
         "RigidBody box": _solid("box", _box, {"size": Constant}),
         "RigidBody cylinder": _solid("cylinder", _cylinder, {"length": float, "radius": float}),
@@ -148,41 +148,8 @@ Body = _one_of(
     _body_tag,
 )
 
-_link_kinds = {
-    "name": str,
-    "body": Body | None,
-    "joint": Joint,
-    "parent": str,
-    "at": float,
-    "placement": Placement,
-}
-_frame_kinds = {"name": str, "link": str, "s": float, "placement": Placement}
-_load_kinds = {
-    "name": str,
-    "link": str,
-    "s": float,
-    "force": FunctionOfT,
-    "moment": FunctionOfT,
-    "frame": str,
-    "position": Constant,
-}
-
-_loop_kinds = {
-    "name": str,
-    "link_a": str,
-    "link_b": str,
-    "s_a": float,
-    "s_b": float,
-    "placement_a": Placement,
-    "placement_b": Placement,
-    "joint": Joint,
-}
-_motion_kinds = {"name": str, "link": str} | dict.fromkeys(("position", "velocity", "acceleration"), FunctionOfT)
-
-_stretch = {"link": (str, ...), "offset": (FunctionOfS, ...), "start": (float, 0.0), "stop": (float, 1.0)}
-_point_kinds = {"link": str | None, "position": Constant, "s": float}
-_path_items = {"PathRod": _mapping("PathRod", actuators.PathRod, {"type": (Literal["PathRod"], ...)} | _stretch)}
-_PathItem = _one_of(_path_items | _classes((actuators.PathPoint,), _point_kinds))
+_stretch = _fields(actuators.PathRod)
+_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint))
 
 
 def _tendon(
@@ -209,7 +176,6 @@ def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
     return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields)
 
 
-_wrench_kinds = {"name": str, "link": str, "s": float, "frame": str, "directions": Constant, "position": Constant}
 _optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
 Actuator = _one_of(
     {
@@ -228,40 +194,18 @@ Actuator = _one_of(
             **(_stretch | {"offset": (FunctionOfS, None)}),
         ),
         "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(str, ...)),
-        "WrenchInput": _class(actuators.WrenchInput, _wrench_kinds),
+        "WrenchInput": _class(actuators.WrenchInput),
         "CustomActuator": _actuator("CustomActuator", _custom, matrix=(Constant, ...)),
     },
 )
 
-_laws = ("stiffness", "exponent", "damping", "friction", "slip_speed", "stick_stiffness", "stick_damping", "s")
-_contact_kinds: dict[str, Any] = dict.fromkeys(_laws, float)
-_contact_kinds |= {
-    "name": str,
-    "links": Names,
-    "others": Names,
-    "shape": Shape,
-    "on": str,
-    "placement": Placement,
-}
-_Contact = _class(contacts.Contact, _contact_kinds | {"radius": FunctionOfS, "per_interval": int}, typed=False)
+_Fluid: Any = _class(fluid.Fluid, typed=False) | None
 
-_End = _class(actuators.PathPoint, _point_kinds, typed=False)
-_spring_kinds: dict[str, Any] = dict.fromkeys(("stiffness", "damping", "rest", "preload"), float)
-_spring_kinds |= {"name": str, "a": str | _End, "b": str | _End, "slack": bool, "law": FunctionOfS}
-_Spring = _class(springs.Spring, _spring_kinds, typed=False)
 
-_feeling_kinds: dict[str, Any] = dict.fromkeys(("drag_normal", "drag_tangent", "lift", "added_mass", "volume"), float)
-_feeling_kinds |= {"tail": bool, "added_matrix": FunctionOfS, "drag_matrix": FunctionOfS}
-_Feeling: Any = _class(fluid.Hydrodynamics, _feeling_kinds, typed=False) | None
-_fluid_kinds = {"density": float, "current": FunctionOfT, "default": _Feeling, "links": dict[str, _Feeling]}
-_Fluid: Any = _class(fluid.Fluid, _fluid_kinds, typed=False) | None
+def _entries(cls: type) -> Any:
+    """The kind of a list whose items are all of one class."""
+    return _list_of(_class(cls, typed=False))
 
-_Link = _class(Link, _link_kinds, typed=False)
-_Frame = _class(loads.Frame, _frame_kinds, typed=False)
-_Coupling = _class(actuators.InputCoupling, {"name": str, "gains": dict[str, float]}, typed=False)
-_Load = _class(loads.PointLoad, _load_kinds, typed=False)
-_Loop = _class(loops.Loop, _loop_kinds, typed=False)
-_Motion = _class(motions.JointMotion, _motion_kinds, typed=False)
 
 Document: Any = create_model(
     "Document",
@@ -270,15 +214,15 @@ Document: Any = create_model(
     name=(str, "robot"),
     gravity=(Constant, (0.0, 0.0, -9.81)),
     near_pairs=(int, Robot().near_pairs),
-    links=(_list_of(_Link), ...),
-    frames=(_list_of(_Frame), []),
+    links=(_entries(Link), ...),
+    frames=(_entries(loads.Frame), []),
     actuators=(_list_of(Actuator), []),
-    couplings=(_list_of(_Coupling), []),
-    loads=(_list_of(_Load), []),
-    loops=(_list_of(_Loop), []),
-    motions=(_list_of(_Motion), []),
-    springs=(_list_of(_Spring), []),
-    contacts=(_list_of(_Contact), []),
+    couplings=(_entries(actuators.InputCoupling), []),
+    loads=(_entries(loads.PointLoad), []),
+    loops=(_entries(loops.Loop), []),
+    motions=(_entries(motions.JointMotion), []),
+    springs=(_entries(springs.Spring), []),
+    contacts=(_entries(contacts.Contact), []),
     fluid=(_Fluid, None),
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."

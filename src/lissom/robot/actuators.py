@@ -11,6 +11,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfS, Numbers
 from lissom.robot.functions import Tabulated, derivative, profile
 
 
@@ -60,7 +61,7 @@ class PathRod:
     """
 
     link: str
-    offset: Any
+    offset: FunctionOfS
     start: float = 0.0
     stop: float = 1.0
 
@@ -77,7 +78,7 @@ class PathPoint:
     """
 
     link: str | None
-    position: Any = (0.0, 0.0, 0.0)
+    position: Numbers = (0.0, 0.0, 0.0)
     s: float = 1.0
 
 
@@ -143,7 +144,7 @@ class Chamber(Actuator):
     """
 
     path: PathRod
-    area: Any
+    area: FunctionOfS
     force: str = "tangent"
 
     def check(self, where: str) -> None:
@@ -186,9 +187,9 @@ class WrenchInput(Actuator):
 
     link: str
     s: float = 1.0
-    directions: Any = None
+    directions: Numbers = None
     frame: str = "body"
-    position: Any = (0.0, 0.0, 0.0)
+    position: Numbers = (0.0, 0.0, 0.0)
 
     def check(self, where: str) -> None:
         checks.abscissa(self.s, f"{where}: s")

@@ -7,12 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import pi
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.bases import Basis
+from lissom.robot.fields import FunctionOfS, Numbers
 from lissom.robot.materials import Material
 from lissom.robot.sections import Section
 
@@ -49,7 +50,7 @@ class Rod(Body):
     section: Section
     basis: Basis
     material: Material | None = None
-    reference_strain: Any = None
+    reference_strain: FunctionOfS = None
     gauss_points: int | None = None
     interval_points: int | None = None
 
@@ -105,11 +106,11 @@ class RigidBody(Body):
     """
 
     mass: float
-    com: Any = (0.0, 0.0, 0.0)
-    inertia: Any = (0.0, 0.0, 0.0)
-    outline: Any = None
+    com: Numbers = (0.0, 0.0, 0.0)
+    inertia: Numbers = (0.0, 0.0, 0.0)
+    outline: Numbers = None
     form: str | None = None
-    balls: Any = None
+    balls: Numbers = None
 
     @classmethod
     def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:

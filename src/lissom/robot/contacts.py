@@ -11,9 +11,10 @@ law with a tangential spring below its limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfS, Names, Placement
 from lissom.robot.functions import profile
 from lissom.robot.shapes import Shape
 
@@ -46,12 +47,12 @@ class Contact:
     """
 
     name: str
-    links: Any
+    links: Names
     shape: Shape | None = None
     on: str | None = None
     s: float = 1.0
-    placement: Any = None
-    others: Any = None
+    placement: Placement = None
+    others: Names | None = None
     stiffness: float = 1e5
     exponent: float = 1.5
     damping: float = 0.0
@@ -59,7 +60,7 @@ class Contact:
     slip_speed: float = 1e-3
     stick_stiffness: float | None = None
     stick_damping: float = 1e-3
-    radius: Any = None
+    radius: FunctionOfS = None
     per_interval: int = 1
 
     def carriers(self) -> tuple[str, ...]:

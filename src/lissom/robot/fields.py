@@ -8,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-NUMBERS, FUNCTION_OF_S = "numbers", "function of s"
+NUMBERS, NAMES, PLACEMENT = "numbers", "names", "placement"
+FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
+Names = Annotated[Any, NAMES]  # a name, or a sequence of names
+Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
+FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod

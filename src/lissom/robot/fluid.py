@@ -11,12 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from math import pi
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
+from lissom.robot.fields import FunctionOfS, FunctionOfT
 from lissom.robot.sections import Section
 
 
@@ -51,8 +52,8 @@ class Hydrodynamics:
     lift: float = 0.0
     added_mass: float = 1.0
     tail: bool = False
-    added_matrix: Any = None
-    drag_matrix: Any = None
+    added_matrix: FunctionOfS = None
+    drag_matrix: FunctionOfS = None
     volume: float | None = None
 
     def check(self, where: str) -> None:
@@ -124,7 +125,7 @@ class Fluid:
     """
 
     density: float
-    current: Any = None
+    current: FunctionOfT = None
     default: Hydrodynamics | None = field(default_factory=Hydrodynamics)
     links: dict[str, Hydrodynamics | None] = field(default_factory=dict)
 

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfT, Numbers, Placement
 
 
 @final
@@ -30,10 +31,10 @@ class PointLoad:
     name: str
     link: str
     s: float = 1.0
-    force: Any = None
-    moment: Any = None
+    force: FunctionOfT = None
+    moment: FunctionOfT = None
     frame: str = "world"
-    position: Any = (0.0, 0.0, 0.0)
+    position: Numbers = (0.0, 0.0, 0.0)
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
@@ -89,7 +90,7 @@ class Frame:
     name: str
     link: str
     s: float = 1.0
-    placement: Any = None
+    placement: Placement = None
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""

@@ -12,12 +12,13 @@ joint is no group of motions: its turn has the residual a₁ᵀR a₂ − a₁�
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, final
+from typing import NamedTuple, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
+from lissom.robot.fields import Placement
 from lissom.robot.joints import Joint, JointFixed, MotionKind
 
 _SMALL = 1e-9
@@ -60,8 +61,8 @@ class Loop:
     link_b: str | None = None
     s_a: float = 1.0
     s_b: float = 1.0
-    placement_a: Any = None
-    placement_b: Any = None
+    placement_a: Placement = None
+    placement_b: Placement = None
     joint: Joint = field(default_factory=JointFixed)
 
     def check(self, where: str) -> None:

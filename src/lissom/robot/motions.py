@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.fields import FunctionOfT
 from lissom.robot.functions import Tabulated
 
 _STEP = 2e-3  # of the differences [s]
@@ -36,9 +37,9 @@ class JointMotion:
 
     name: str
     link: str
-    position: Any
-    velocity: Any = None
-    acceleration: Any = None
+    position: FunctionOfT
+    velocity: FunctionOfT = None
+    acceleration: FunctionOfT = None
 
     def check(self, where: str, size: int) -> None:
         """Raise ModelError where the description breaks a rule; size is the number of coordinates."""

@@ -23,6 +23,7 @@ from lissom.robot.actuators import (
 )
 from lissom.robot.bodies import Body
 from lissom.robot.contacts import Contact
+from lissom.robot.fields import Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.forces import Force
 from lissom.robot.joints import Joint, JointFixed
@@ -56,7 +57,7 @@ class Link:
     joint: Joint = field(default_factory=JointFixed)
     parent: str | None = None
     at: float = 1.0
-    placement: Any = None
+    placement: Placement = None
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""

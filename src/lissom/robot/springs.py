@@ -8,13 +8,14 @@ T > 0 pulls the two points towards each other; L is their distance.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
+from lissom.robot.fields import FunctionOfS
 from lissom.robot.forces import is_compiled
 from lissom.robot.functions import Tabulated
 
@@ -38,14 +39,14 @@ class Spring:
     """
 
     name: str
-    a: Any
-    b: Any
+    a: str | PathPoint
+    b: str | PathPoint
     stiffness: float = 0.0
     damping: float = 0.0
     rest: float | None = None
     preload: float = 0.0
     slack: bool = False
-    law: Any = None
+    law: FunctionOfS = None
 
     def ends(self) -> tuple[PathPoint, PathPoint]:
         """Its two points."""
