@@ -77,7 +77,8 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
         return _family(hint, nested)
     if hint is bodies.Body:
         return Body
-    return _class(hint, typed=False, nested=nested) if dataclasses.is_dataclass(hint) else hint
+    is_class = isinstance(hint, type) and dataclasses.is_dataclass(hint)
+    return _class(hint, typed=False, nested=nested) if is_class else hint
 
 
 def _family(family: type, nested: tuple[type, ...] = ()) -> Any:

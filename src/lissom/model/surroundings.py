@@ -17,7 +17,7 @@ from lissom.robot.fluid import Fluid, Immersion
 from lissom.robot.forces import is_compiled
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import ShapeKind
+from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
@@ -54,6 +54,19 @@ class Ball(NamedTuple):
     radius: float
 
 
+class Obstacle(NamedTuple):
+    """What balls may touch: link (None is the world) and abscissa on it, node (-1 world) and frame in that, kind and
+    sizes that kernels know, and the shape; None where it is a ball."""
+
+    link: str | None
+    s: float
+    node: int
+    frame: np.ndarray
+    kind: ShapeKind
+    size: tuple[float, float, float]
+    shape: Shape | None
+
+
 @final
 @dataclass(frozen=True, eq=False)
 class Surroundings:
@@ -62,7 +75,8 @@ class Surroundings:
     Fields:
         ball_*: link, s, node, position in it (n, 3) and radius [m].
         contact_names. obstacle_*: what balls may touch: link (None is the world) and abscissa on it, kind of ShapeKind,
-        node (-1 world), frame in it (n, 4, 4), sizes (n, 3), and whether it moves and is no ball.
+        node (-1 world), frame in it (n, 4, 4), sizes (n, 3), shape (None for a ball), and whether it moves and
+        is no ball.
         pair (n, 3): ball, obstacle and row of `law` (n, 7): k, p, c, μ, v_s, k_t (0 for None) and τ of
         robot.contacts.Contact.
         anchors (n, 6): of each pair, the point of the obstacle, in its frame, and the direction from the ball's centre,
@@ -89,6 +103,7 @@ class Surroundings:
     obstacle_node: np.ndarray
     obstacle_placement: np.ndarray
     obstacle_size: np.ndarray
+    obstacle_shape: tuple[Shape | None, ...]
     obstacle_roams: np.ndarray
     pair: np.ndarray
     law: np.ndarray
@@ -149,7 +164,7 @@ class SurroundingsBuilder:
         self.robot, self.rods, self.anchor = robot, rods, anchor
         self.names: list[str] = []
         self.balls: list[Ball] = []
-        self.obstacles: list[tuple[ShapeKind, int, np.ndarray, tuple[float, ...], bool, str | None, float]] = []
+        self.obstacles: list[Obstacle] = []
         self.pairs: list[np.ndarray] = []
         self.laws: list[tuple[float, ...]] = []
         self.forces: list[tuple[int, int, float, float, bool]] = []
@@ -169,7 +184,7 @@ class SurroundingsBuilder:
 
     def pulled(self) -> list[int]:
         """Nodes that something acts on."""
-        touched = [ball.node for ball in self.balls] + [obstacle[1] for obstacle in self.obstacles]
+        touched = [ball.node for ball in self.balls] + [obstacle.node for obstacle in self.obstacles]
         return touched + [force[0] for force in self.forces] + [call[2] for call in self.called]
 
     def _add_contact(self, contact: Contact) -> None:
@@ -185,7 +200,7 @@ class SurroundingsBuilder:
             frame = np.eye(4)
             frame[:3, :3] = rotation
             g = G @ checks.pose(contact.placement, where) @ frame
-            self.obstacles.append((kind, node, g, size, node >= 0, contact.on, contact.s))
+            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape))
             theirs = [(len(self.obstacles) - 1, None)]
         else:
             others = self._balls(contact.touched(), contact, where)
@@ -195,7 +210,7 @@ class SurroundingsBuilder:
                 frame = np.eye(4)
                 frame[:3, 3] = ball.position
                 size = (ball.radius, 0.0, 0.0)
-                self.obstacles.append((ShapeKind.SPHERE, ball.node, frame, size, False, ball.link, ball.s))
+                self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None))
                 theirs.append((len(self.obstacles) - 1, k))
         twice = set(contact.carriers()) & set(contact.touched())
         met = [
@@ -222,7 +237,7 @@ class SurroundingsBuilder:
 
     def _may_meet(self, k: int, obstacle: int, other: int | None, twice: set[str]) -> bool:
         """Whether ball k and an obstacle, which may be another ball, are worth looking at."""
-        ball, node = self.balls[k], self.obstacles[obstacle][1]
+        ball, node = self.balls[k], self.obstacles[obstacle].node
         if ball.node == node:
             return False
         if other is None:
@@ -274,7 +289,7 @@ class SurroundingsBuilder:
 
     def tables(self, rank: np.ndarray, wet: list[tuple[int, Any]], tails: list[tuple[int, np.ndarray]]) -> Surroundings:
         """Freeze it with the final numbers of the nodes and what the fluid does at them."""
-        kinds, nodes, frames, sizes, roams, links, places = zip(*self.obstacles) if self.obstacles else ((),) * 7
+        links, places, nodes, frames, kinds, sizes, shapes = zip(*self.obstacles) if self.obstacles else ((),) * 7
         pairs = np.vstack([np.zeros((0, 3), np.int32), *self.pairs])
         radii = np.array([ball.radius for ball in self.balls])
         return Surroundings(
@@ -289,7 +304,8 @@ class SurroundingsBuilder:
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
             obstacle_node=np.array([rank[node] for node in nodes], dtype=np.int32),
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),
-            obstacle_roams=np.array(roams, dtype=np.int32),
+            obstacle_shape=tuple(shapes),
+            obstacle_roams=np.array([o.shape is not None and o.node >= 0 for o in self.obstacles], dtype=np.int32),
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             law=np.array(self.laws).reshape(-1, 7),

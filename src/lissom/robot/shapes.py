@@ -9,8 +9,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.robot import checks
+from lissom.robot import checks, facets
 from lissom.robot.fields import Numbers
+
+_TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of what is drawn of a sphere
 
 
 class ShapeKind(Enum):
@@ -46,6 +48,13 @@ class Shape(ABC):
             ModelError: the entity, the rule and the value.
         """
 
+    @abstractmethod
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        """Quadrilaterals to draw, shape (n, 4, 3) [m], in the frame that kernels know, where the axis is z.
+
+        What has no end reaches over the box from `low` to `high` there.
+        """
+
 
 def _along_z(axis: Any, where: str) -> np.ndarray:
     """A rotation whose third column is the axis."""
@@ -70,6 +79,10 @@ class ShapePlane(Shape):
     def surface(self, where: str) -> Surface:
         return Surface(ShapeKind.PLANE, (0.0, 0.0, 0.0), _along_z(self.normal, f"{where}: normal"))
 
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        (x, y, _), (X, Y, _) = low, high
+        return np.array([[[x, y, 0.0], [X, y, 0.0], [X, Y, 0.0], [x, Y, 0.0]]])
+
 
 @final
 @dataclass(frozen=True)
@@ -84,6 +97,9 @@ class ShapeSphere(Shape):
 
     def surface(self, where: str) -> Surface:
         return Surface(ShapeKind.SPHERE, (checks.number(self.radius, f"{where}: radius", above=0.0), 0, 0), np.eye(3))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return facets.turned(self.radius * np.sin(_TURN), self.radius * np.cos(_TURN))
 
 
 @final
@@ -103,6 +119,9 @@ class ShapeBox(Shape):
         names = ("size_x", "size_y", "size_z")
         x, y, z = (0.5 * checks.number(getattr(self, name), f"{where}: {name}", above=0.0) for name in names)
         return Surface(ShapeKind.BOX, (x, y, z), np.eye(3))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        return facets.box(0.5 * np.array([self.size_x, self.size_y, self.size_z]))
 
 
 @final
@@ -129,6 +148,12 @@ class ShapeCylinder(Shape):
         kind = ShapeKind.HOLLOW if self.inside else ShapeKind.CYLINDER
         return Surface(kind, (radius, half, 0.0), _along_z(self.axis, f"{where}: axis"))
 
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        if self.length is None:
+            return facets.turned(np.linspace(low[2], high[2], 9), np.full(9, self.radius))
+        ends = 0.5 * self.length * np.array([-1.0, -1.0, 1.0, 1.0])
+        return facets.turned(ends, self.radius * np.array([0.0, 1.0, 1.0, 0.0]))
+
 
 @final
 @dataclass(frozen=True)
@@ -149,3 +174,7 @@ class ShapeCapsule(Shape):
         radius = checks.number(self.radius, f"{where}: radius", above=0.0)
         half = 0.5 * checks.number(self.length, f"{where}: length", above=0.0)
         return Surface(ShapeKind.CAPSULE, (radius, half, 0.0), _along_z(self.axis, f"{where}: axis"))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        ends = 0.5 * self.length * np.where(_TURN < 0, -1.0, 1.0)
+        return facets.turned(self.radius * np.sin(_TURN) + ends, self.radius * np.cos(_TURN))

@@ -11,10 +11,10 @@ import numpy as np
 
 from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.model.model import Model
+from lissom.robot import facets
 from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
 from lissom.robot.bodies import RigidBody, Rod, body_outline
 from lissom.robot.robot import Robot
-from lissom.robot.shapes import ShapeKind
 
 STATIONS = 41
 AROUND = 24
@@ -59,25 +59,23 @@ def obstacle_facets(
     """
     world, found = model.surroundings, {}
     corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1).T
-    for k, link in enumerate(world.obstacle_link):
-        ball = link is not None and not world.obstacle_roams[k]
-        if ball or (link is not None and link not in links):
+    for k, (shape, link) in enumerate(zip(world.obstacle_shape, world.obstacle_link)):
+        if shape is None or (link is not None and link not in links):
             continue
-        node, placement, size = int(world.obstacle_node[k]), world.obstacle_placement[k], world.obstacle_size[k]
+        node, placement = int(world.obstacle_node[k]), world.obstacle_placement[k]
         g = (np.eye(4) if link is None else forward_kinematics(model, q)[..., node, :, :]) @ placement
         g = np.broadcast_to(g, (len(q), 4, 4))
         seen = np.einsum("nji,ncj->nci", g[:, :3, :3], corners - g[:, None, :3, 3]).reshape(-1, 3)
-        kind = ShapeKind(int(world.obstacle_kind[k]))
-        key = kind, node, placement.tobytes(), size.tobytes()
-        found[key] = _on_frame(g, _shape_facets(kind, size, seen.min(axis=0), seen.max(axis=0)))
+        key = int(world.obstacle_kind[k]), node, placement.tobytes(), world.obstacle_size[k].tobytes()
+        found[key] = _on_frame(g, shape.facets(seen.min(axis=0), seen.max(axis=0)))
     return list(found.values())
 
 
-def cut_to_box(facets: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
-    """What lies inside a box of facets (m, corners, 3), each a polygon (k, 3)."""
-    inside = ((facets >= low) & (facets <= high)).all(axis=(1, 2))
-    cut = [_cut(polygon, low, high) for polygon in facets[~inside]]
-    return [*facets[inside], *(polygon for polygon in cut if len(polygon) > 2)]
+def cut_to_box(polygons: np.ndarray, low: np.ndarray, high: np.ndarray) -> list[np.ndarray]:
+    """What lies inside a box of polygons (m, corners, 3), each a polygon (k, 3)."""
+    inside = ((polygons >= low) & (polygons <= high)).all(axis=(1, 2))
+    cut = [_cut(polygon, low, high) for polygon in polygons[~inside]]
+    return [*polygons[inside], *(polygon for polygon in cut if len(polygon) > 2)]
 
 
 def _cut(polygon: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -104,7 +102,7 @@ def ribbon_facets(line: np.ndarray, radius: float) -> np.ndarray:
     side /= np.maximum(np.linalg.norm(side, axis=-1, keepdims=True), 1e-300)
     other = np.cross(along, side)
     turns = 2 * np.pi / 3 * np.arange(3)
-    return _between(np.stack([line + radius * (np.cos(a) * side + np.sin(a) * other) for a in turns], axis=2))
+    return facets.between(np.stack([line + radius * (np.cos(a) * side + np.sin(a) * other) for a in turns], axis=2))
 
 
 def facet_normals(facets: np.ndarray) -> np.ndarray:
@@ -118,14 +116,9 @@ def _rod_facets(model: Model, q: np.ndarray, name: str, rod: Rod) -> np.ndarray:
     outline = np.array([rod.section.outline(x, AROUND) for x in s])
     g = frame_pose(model, q, name, s=s)
     rings = g[..., None, :3, 3] + np.einsum("nsij,skj->nski", g[..., :3, 1:3], outline)
-    return np.concatenate([_between(rings), _cap(rings[:, 0], g[:, 0], True), _cap(rings[:, -1], g[:, -1], False)], 1)
-
-
-def _between(rings: np.ndarray) -> np.ndarray:
-    """Quadrilaterals between consecutive rings (n, rings, corners, 3), seen counter-clockwise from outside."""
-    ahead = np.roll(rings, -1, axis=2)
-    quads = np.stack([rings[:, :-1], ahead[:, :-1], ahead[:, 1:], rings[:, 1:]], axis=3)
-    return quads.reshape(len(rings), -1, 4, 3)
+    return np.concatenate(
+        [facets.between(rings), _cap(rings[:, 0], g[:, 0], True), _cap(rings[:, -1], g[:, -1], False)], 1
+    )
 
 
 def _cap(ring: np.ndarray, g: np.ndarray, backwards: bool) -> np.ndarray:
@@ -148,47 +141,12 @@ def _solid_facets(body: RigidBody) -> np.ndarray:
     elif b == c and np.allclose(moments, body.mass * np.array([b * b / 2, *2 * [b * b / 4 + a * a / 3]])):
         profile = np.ones_like(x)
     else:
-        return _box_facets(half) + body.com
+        return facets.box(half) + body.com
     angle = 2 * np.pi * np.arange(AROUND) / AROUND
     circle = np.stack([np.zeros_like(angle), np.cos(angle), np.sin(angle)], axis=1)
     rings = (x[:, None, None] * np.array([1.0, 0.0, 0.0]) + profile[:, None, None] * circle) * half
     ends = [_cap(rings[k][None], _at(rings[k].mean(axis=0))[None], k == 0)[0] for k in (0, -1)]
-    return np.concatenate([_between(rings[None])[0], *ends]) + body.com
-
-
-def _shape_facets(kind: ShapeKind, size: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """Facets of a shape in its frame, whose axis is z; what has no end reaches from `low` to `high`."""
-    if kind is ShapeKind.BOX:
-        return _box_facets(size)
-    if kind is ShapeKind.PLANE:
-        (x, y, _), (X, Y, _) = low, high
-        return np.array([[[x, y, 0.0], [X, y, 0.0], [X, Y, 0.0], [x, Y, 0.0]]])
-    radius, half = size[:2]
-    turn = np.linspace(-np.pi / 2, np.pi / 2, 17)
-    if kind is ShapeKind.SPHERE:
-        return _turned(radius * np.sin(turn), radius * np.cos(turn))
-    if kind is ShapeKind.CAPSULE:
-        return _turned(radius * np.sin(turn) + half * np.where(turn < 0, -1.0, 1.0), radius * np.cos(turn))
-    if half < 0.0:  # a hole, or a cylinder without end
-        return _turned(np.linspace(low[2], high[2], 9), np.full(9, radius))
-    return _turned(half * np.array([-1.0, -1.0, 1.0, 1.0]), radius * np.array([0.0, 1.0, 1.0, 0.0]))
-
-
-def _turned(z: np.ndarray, radius: np.ndarray) -> np.ndarray:
-    """Facets of a surface of revolution about z."""
-    angle = 2 * np.pi * np.arange(2 * AROUND) / (2 * AROUND)
-    rings = np.stack([radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle), 0 * angle + z[:, None]], axis=2)
-    return _between(rings[None])[0]
-
-
-def _box_facets(half: np.ndarray) -> np.ndarray:
-    square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float64)
-    faces = []
-    for axis in range(3):
-        for sign in (-1.0, 1.0):
-            corners = np.insert(square[:: int(sign)], axis, sign, axis=1)
-            faces.append(corners if axis != 1 else corners[::-1])
-    return np.array(faces) * half
+    return np.concatenate([facets.between(rings[None])[0], *ends]) + body.com
 
 
 def _at(position: np.ndarray) -> np.ndarray:
