@@ -64,9 +64,9 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix, row: Matrix):
 
 
 ADD_OUTER = """
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
-    const double* a = (const double*)((const char*)left.data + size_t(i) * left.strides[0]);
-    const double* b = (const double*)((const char*)right.data + size_t(i) * right.strides[0]);
+    double* to = row(out, i);
+    const double* a = row(left, i);
+    const double* b = row(right, i);
     for (int j = 0; j < nv; ++j)
         for (int c = 0; c < nv; ++c)
             to[j * width + c] += size * (a[j] * b[c]);

@@ -27,9 +27,9 @@ def spring_logarithm(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64))
 
 
 ELASTIC_ROWS = """
-    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
-    const double* x = (const double*)((const char*)q.data + size_t(i) * q.strides[0]);
-    const double* y = (const double*)((const char*)v.data + size_t(i) * v.strides[0]);
+    double* out = row(tau, i);
+    const double* x = row(q, i);
+    const double* y = row(v, i);
     for (int row = 0; row < nv; ++row) {
         double total = out[row];
         for (int e = start.data[row]; e < start.data[row + 1]; ++e) {
@@ -103,7 +103,7 @@ def elastic_force(
 
 
 WEIGHTED_ROWS = """
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    double* to = row(out, i);
     for (int row = 0; row < nv; ++row)
         for (int e = start.data[row]; e < start.data[row + 1]; ++e)
             to[row * width + column.data[e]] += by_k * stiffness.data[e] + by_d * damping.data[e];

@@ -24,7 +24,7 @@ from lissom.sweep.scratch import Scratch
 Rows = wp.array2d(dtype=wp.float64)
 
 STRAIN_AT = """
-    const double* x = (const double*)((const char*)q.data + size_t(i) * q.strides[0]) + q_shift;
+    const double* x = row(q, i) + q_shift;
     wp::vec_t<6, double> out;
     for (int c = 0; c < 6; ++c) {
         double sum = 0.0;
@@ -43,7 +43,7 @@ def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i
 
 
 PROJECT_AT = """
-    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    double* out = row(tau, i);
     for (int c = 0; c < 6; ++c)
         for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
             out[j] += phi.data[e] * y[c];

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import Any
 
 import warp as wp
@@ -43,6 +44,14 @@ mat3 = wp.mat33d
 CPU_FLAGS = "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-callsite-threshold=3000 -ffp-contract=fast"
 
 
+NATIVE = (Path(__file__).parent / "native.h").read_text(encoding="utf-8")  # what native functions share
+
+
 def kernel_options() -> dict[str, Any]:
-    """Module options of every module that holds kernels."""
-    return {"enable_backward": False, "cpu_compiler_flags": CPU_FLAGS, "fast_math": False}
+    """Module options of every module that holds kernels or native functions."""
+    return {
+        "enable_backward": False,
+        "cpu_compiler_flags": CPU_FLAGS,
+        "fast_math": False,
+        "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=NATIVE, extra_cuda_preamble=NATIVE),
+    }

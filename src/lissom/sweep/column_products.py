@@ -8,52 +8,43 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.types import mat6
-from lissom.sweep.column_tables import BLOCK, Columns, Matrix
+from lissom.sweep.column_tables import Columns, Matrix
 
-NEWTON = (
-    BLOCK
-    + """
-    const size_t row = size_t(i);
+NEWTON = """
     const int width = x.width, slot = x.slot.data[k];
-    const int at = 6 * k * width;
-    const double* j0 = (const double*)((const char*)J.data + row * J.strides[0]) + at;
-    const double* r0 = (const double*)((const char*)J_R.data + row * J_R.strides[0]) + at;
-    const double* q0 = (const double*)((const char*)J_Q.data + row * J_Q.strides[0]) + at;
-    const double* e0 = (const double*)((const char*)J_E.data + row * J_E.strides[0]) + at;
-    double* wa = (double*)((char*)W_a.data + row * W_a.strides[0]) + 6 * slot * width;
-    double* wv = (double*)((char*)W_v.data + row * W_v.strides[0]) + 6 * slot * width;
-    double* wq = (double*)((char*)W_q.data + row * W_q.strides[0]) + 6 * slot * width;
-    auto add = [&](const wp::mat_t<6, 6, double>& matrix, const double* from, block* sum) {
+    const double *j0 = six_rows(J, i, k, width), *r0 = six_rows(J_R, i, k, width);
+    const double *q0 = six_rows(J_Q, i, k, width), *e0 = six_rows(J_E, i, k, width);
+    double *wa = six_rows(W_a, i, slot, width), *wv = six_rows(W_v, i, slot, width);
+    double* wq = six_rows(W_q, i, slot, width);
+    auto add_product = [&](const wp::mat_t<6, 6, double>& matrix, const double* from, block* sum) {
         for (int c = 0; c < 6; ++c)
             for (int r = 0; r < 6; ++r)
-                sum[r] += *(const block*)(from + c * width) * matrix.data[r][c];
+                sum[r] += load(from + c * width) * matrix.data[r][c];
     };
     auto take = [&](block* sum, const double* from) {
         for (int r = 0; r < 6; ++r)
-            sum[r] = *(const block*)(from + r * width);
+            sum[r] = load(from + r * width);
     };
     auto keep = [&](const block* sum, double* to) {
         for (int r = 0; r < 6; ++r)
-            *(block*)(to + r * width) = sum[r];
+            store(to + r * width, sum[r]);
     };
-    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
-        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8) {
-            block sum[6];
-            take(sum, wa + j);
-            add(M, j0 + j, sum);
-            keep(sum, wa + j);
-            take(sum, wv + j);
-            add(M, e0 + j, sum);
-            add(N, j0 + j, sum);
-            keep(sum, wv + j);
-            take(sum, wq + j);
-            add(M, q0 + j, sum);
-            add(N, r0 + j, sum);
-            add(H, j0 + j, sum);
-            keep(sum, wq + j);
-        }
+    for_blocks(x.path_start, x.path_range, k, [&](int j) {
+        block sum[6];
+        take(sum, wa + j);
+        add_product(M, j0 + j, sum);
+        keep(sum, wa + j);
+        take(sum, wv + j);
+        add_product(M, e0 + j, sum);
+        add_product(N, j0 + j, sum);
+        keep(sum, wv + j);
+        take(sum, wq + j);
+        add_product(M, q0 + j, sum);
+        add_product(N, r0 + j, sum);
+        add_product(H, j0 + j, sum);
+        keep(sum, wq + j);
+    });
 """
-)
 
 
 @wp.func_native(NEWTON)
@@ -76,34 +67,28 @@ def add_newton_products(
     ...
 
 
-WEIGHTED = (
-    BLOCK
-    + """
+WEIGHTED = """
     const int width = x.width;
-    const double* p0 = (const double*)((const char*)J_P.data + size_t(i) * J_P.strides[0]) + 6 * k * width;
-    const double* r0 = (const double*)((const char*)J_R.data + size_t(i) * J_R.strides[0]) + 6 * k * width;
-    const double* j0 = (const double*)((const char*)J.data + size_t(i) * J.strides[0]) + 6 * k * width;
-    double* w = (double*)((char*)W.data + size_t(i) * W.strides[0]) + 6 * x.slot.data[k] * width;
-    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
-        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8) {
-            block sum[6];
-            for (int r = 0; r < 6; ++r)
-                sum[r] = *(const block*)(w + r * width + j);
-            for (int c = 0; c < 6; ++c) {
-                const block p = *(const block*)(p0 + c * width + j);
-                const block q = *(const block*)(r0 + c * width + j);
-                const block s = *(const block*)(j0 + c * width + j);
-                for (int r = 0; r < 6; ++r) {
-                    sum[r] += p * M.data[r][c];
-                    sum[r] += q * N.data[r][c];
-                    sum[r] += s * H.data[r][c];
-                }
+    const double *p0 = six_rows(J_P, i, k, width), *r0 = six_rows(J_R, i, k, width), *j0 = six_rows(J, i, k, width);
+    double* w = six_rows(W, i, x.slot.data[k], width);
+    for_blocks(x.path_start, x.path_range, k, [&](int j) {
+        block sum[6];
+        for (int r = 0; r < 6; ++r)
+            sum[r] = load(w + r * width + j);
+        for (int c = 0; c < 6; ++c) {
+            const block p = load(p0 + c * width + j);
+            const block q = load(r0 + c * width + j);
+            const block s = load(j0 + c * width + j);
+            for (int r = 0; r < 6; ++r) {
+                sum[r] += p * M.data[r][c];
+                sum[r] += q * N.data[r][c];
+                sum[r] += s * H.data[r][c];
             }
-            for (int r = 0; r < 6; ++r)
-                *(block*)(w + r * width + j) = sum[r];
         }
+        for (int r = 0; r < 6; ++r)
+            store(w + r * width + j, sum[r]);
+    });
 """
-)
 
 
 @wp.func_native(WEIGHTED)
@@ -123,19 +108,16 @@ def add_weighted_products(
     ...
 
 
-CROSS = (
-    BLOCK
-    + """
+CROSS = """
     const int width = x.width;
-    const double* in = (const double*)((const char*)J.data + size_t(i) * J.strides[0]) + 6 * from_ * width;
-    double* out = (double*)((char*)W.data + size_t(i) * W.strides[0]) + 6 * x.slot.data[to] * width;
-    for (int e = x.path_start.data[from_]; e < x.path_start.data[from_ + 1]; e += 2)
-        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8)
-            for (int r = 0; r < 6; ++r)
-                for (int c = 0; c < 6; ++c)
-                    *(block*)(out + r * width + j) += *(const block*)(in + c * width + j) * M.data[r][c];
+    const double* in = six_rows(J, i, from_, width);
+    double* out = six_rows(W, i, x.slot.data[to], width);
+    for_blocks(x.path_start, x.path_range, from_, [&](int j) {
+        for (int r = 0; r < 6; ++r)
+            for (int c = 0; c < 6; ++c)
+                add(out + r * width + j, load(in + c * width + j) * M.data[r][c]);
+    });
 """
-)
 
 
 @wp.func_native(CROSS)
@@ -152,16 +134,14 @@ def add_cross_product(
     ...
 
 
-LOCAL = (
-    BLOCK
-    + """
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+LOCAL = """
+    double* to = row(out, i);
     for (int e = x.entry_start.data[site]; e < x.entry_start.data[site + 1];) {
         const int at = x.entry_block.data[e];
         block v1[6] = {}, v2[6] = {};
         for (; e < x.entry_start.data[site + 1] && x.entry_block.data[e] == at; ++e) {
-            const block p1 = *(const block*)(x.entry_phi1.data + 8 * e);
-            const block p2 = *(const block*)(x.entry_phi2.data + 8 * e);
+            const block p1 = load(x.entry_phi1.data + 8 * e);
+            const block p2 = load(x.entry_phi2.data + 8 * e);
             const int c = x.entry_component.data[e];
             for (int r = 0; r < 6; ++r) {
                 v1[r] += p1 * H11.data[r][c];
@@ -180,7 +160,6 @@ LOCAL = (
         }
     }
 """
-)
 
 
 @wp.func_native(LOCAL)
@@ -189,24 +168,21 @@ def add_local_block(x: Columns, i: int, site: int, H11: mat6, H12: mat6, H21: ma
     ...
 
 
-POINT = (
-    BLOCK
-    + """
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+POINT = """
+    double* to = row(out, i);
     for (int e = x.entry_start.data[site]; e < x.entry_start.data[site + 1];) {
         const int at = x.entry_block.data[e];
         block v[6] = {};
         for (; e < x.entry_start.data[site + 1] && x.entry_block.data[e] == at; ++e) {
-            const block p = *(const block*)(x.entry_phi1.data + 8 * e);
+            const block p = load(x.entry_phi1.data + 8 * e);
             const int c = x.entry_component.data[e];
             for (int r = 0; r < 6; ++r)
                 v[r] += p * H.data[r][c];
         }
         for (int f = x.row_start.data[site]; f < x.row_start.data[site + 1]; ++f)
-            *(block*)(to + x.row_v.data[f] * x.width + at) += v[x.row_component.data[f]] * x.row_phi1.data[f];
+            add(to + x.row_v.data[f] * x.width + at, v[x.row_component.data[f]] * x.row_phi1.data[f]);
     }
 """
-)
 
 
 @wp.func_native(POINT)

@@ -21,29 +21,6 @@ from lissom.robot.joints import MotionKind
 
 Matrix = wp.array2d(dtype=wp.float64)
 
-# Eight numbers as one value, for native code: a vector register where the compiler knows them. Compilers left to
-# themselves may join other loops around such blocks, with gathers that cost several times the arithmetic.
-BLOCK = """
-#if defined(__CUDACC__) || defined(__CUDA_ARCH__)
-    struct block {
-        double x[8];
-        __device__ block operator*(double a) const {
-            block y;
-            for (int n = 0; n < 8; ++n)
-                y.x[n] = a * x[n];
-            return y;
-        }
-        __device__ block& operator+=(const block& y) {
-            for (int n = 0; n < 8; ++n)
-                x[n] += y.x[n];
-            return *this;
-        }
-    };
-#else
-    typedef double block __attribute__((vector_size(64), aligned(8)));
-#endif
-"""
-
 
 @wp.struct
 class Columns:

@@ -18,14 +18,14 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import EXP, Tables
 from lissom.sweep import traversal
-from lissom.sweep.column_tables import BLOCK, Columns, Matrix
+from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Scratch
 
 # What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
 BLOCK_OF_COLUMNS = """
         for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
-            const block p1 = *(const block*)(x.entry_phi1.data + 8 * e);
-            const block p2 = *(const block*)(x.entry_phi2.data + 8 * e);
+            const block p1 = load(x.entry_phi1.data + 8 * e);
+            const block p2 = load(x.entry_phi2.data + 8 * e);
             const int c = x.entry_component.data[e];
             if (c < 3)
                 for (int r = 0; r < 3; ++r) {
@@ -42,14 +42,14 @@ BLOCK_OF_COLUMNS = """
         }
 """
 
-PUT = f"""{BLOCK}
-    double* out = (double*)((char*)S.data + size_t(i) * S.strides[0]) + 6 * k * x.width;
+PUT = f"""
+    double* out = six_rows(S, i, k, x.width);
     for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
         const int at = x.entry_block.data[e];
         block sum[6] = {{}};
         {BLOCK_OF_COLUMNS}
         for (int r = 0; r < 6; ++r)
-            *(block*)(out + r * x.width + at) = sum[r];
+            store(out + r * x.width + at, sum[r]);
     }}
 """
 
@@ -60,23 +60,21 @@ def put_columns(x: Columns, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: ma
     ...
 
 
-EXTEND = f"""{BLOCK}
-    double* base = (double*)((char*)J.data + size_t(i) * J.strides[0]);
-    double* out = base + 6 * k * x.width;
-    const double* before = base + 6 * parent * x.width;
-    const block zero = {{}};
-    for (int e = x.path_start.data[k]; e < x.path_start.data[k + 1]; e += 2)
-        for (int j = x.path_range.data[e]; j < x.path_range.data[e + 1]; j += 8)
-            for (int r = 0; r < 6; ++r)
-                *(block*)(out + r * x.width + j) = parent < 0 ? zero : *(const block*)(before + r * x.width + j);
+EXTEND = f"""
+    double* out = six_rows(J, i, k, x.width);
+    const double* before = six_rows(J, i, parent < 0 ? 0 : parent, x.width);
+    for_blocks(x.path_start, x.path_range, k, [&](int j) {{
+        for (int r = 0; r < 6; ++r)
+            store(out + r * x.width + j, parent < 0 ? block{{}} : load(before + r * x.width + j));
+    }});
     for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
         const int at = x.entry_block.data[e];
         block sum[6];
         for (int r = 0; r < 6; ++r)
-            sum[r] = *(const block*)(out + r * x.width + at);
+            sum[r] = load(out + r * x.width + at);
         {BLOCK_OF_COLUMNS}
         for (int r = 0; r < 6; ++r)
-            *(block*)(out + r * x.width + at) = sum[r];
+            store(out + r * x.width + at, sum[r]);
     }}
 """
 
@@ -98,7 +96,7 @@ def extend_path(
 
 
 CLEAR = """
-    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]);
+    double* out = row(V, i);
     for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
         out[n] = 0.0;
 """
@@ -110,21 +108,21 @@ def clear_sums(x: Columns, i: int, V: Matrix):
     ...
 
 
-PRODUCT = f"""{BLOCK}
+PRODUCT = """
     if (stop <= first) return;
     const int width = x.width;
-    const double* in = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    double* out = (double*)((char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
-    for (int j = first / 8 * 8; j < stop; j += 8) {{
+    const double* in = six_rows(S, i, k, width);
+    double* out = six_rows(V, i, x.slot.data[k], width);
+    for (int j = first / 8 * 8; j < stop; j += 8) {
         block sum[6];
         for (int r = 0; r < 6; ++r)
-            sum[r] = *(const block*)(out + r * width + j);
+            sum[r] = load(out + r * width + j);
         for (int c = 0; c < 6; ++c)
             for (int r = 0; r < 6; ++r)
-                sum[r] += *(const block*)(in + c * width + j) * M.data[r][c];
+                sum[r] += load(in + c * width + j) * M.data[r][c];
         for (int r = 0; r < 6; ++r)
-            *(block*)(out + r * width + j) = sum[r];
-    }}
+            store(out + r * width + j, sum[r]);
+    }
 """
 
 
@@ -134,23 +132,22 @@ def add_product(x: Columns, M: mat6, first: int, stop: int, i: int, k: int, S: M
     ...
 
 
-FOLD = f"""{BLOCK}
+FOLD = """
     const int width = x.width;
-    const double* s = (const double*)((const char*)S.data + size_t(i) * S.strides[0]) + 6 * k * width;
-    const double* v = (const double*)((const char*)V.data + size_t(i) * V.strides[0]) + 6 * x.slot.data[k] * width;
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
-    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
-        for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8) {{
-            block in[6];
+    const double* s = six_rows(S, i, k, width);
+    const double* v = six_rows(V, i, x.slot.data[k], width);
+    double* to = row(out, i);
+    for_blocks(x_start, x_range, k, [&](int j) {
+        block in[6];
+        for (int r = 0; r < 6; ++r)
+            in[r] = load(v + r * width + j);
+        for (int alpha = first; alpha < stop; ++alpha) {
+            block sum = load(to + alpha * width + j);
             for (int r = 0; r < 6; ++r)
-                in[r] = *(const block*)(v + r * width + j);
-            for (int row = first; row < stop; ++row) {{
-                block sum = *(const block*)(to + row * width + j);
-                for (int r = 0; r < 6; ++r)
-                    sum += in[r] * s[r * width + row];
-                *(block*)(to + row * width + j) = sum;
-            }}
-        }}
+                sum += in[r] * s[r * width + alpha];
+            store(to + alpha * width + j, sum);
+        }
+    });
 """
 
 
@@ -171,15 +168,14 @@ def fold_rows(
     ...
 
 
-PASS = f"""{BLOCK}
+PASS = """
     if (parent < 0 || x.slot.data[parent] == x.slot.data[k]) return;
-    double* base = (double*)((char*)V.data + size_t(i) * V.strides[0]);
-    const double* from = base + 6 * x.slot.data[k] * x.width;
-    double* to = base + 6 * x.slot.data[parent] * x.width;
-    for (int e = x_start.data[k]; e < x_start.data[k + 1]; e += 2)
+    const double* from = six_rows(V, i, x.slot.data[k], x.width);
+    double* to = six_rows(V, i, x.slot.data[parent], x.width);
+    for_blocks(x_start, x_range, k, [&](int j) {
         for (int r = 0; r < 6; ++r)
-            for (int j = x_range.data[e]; j < x_range.data[e + 1]; j += 8)
-                *(block*)(to + r * x.width + j) += *(const block*)(from + r * x.width + j);
+            add(to + r * x.width + j, load(from + r * x.width + j));
+    });
 """
 
 
@@ -198,9 +194,9 @@ def pass_to_parent(
 
 
 SYMMETRIC = """
-    const double* a = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
-    const double* b = (const double*)((const char*)B.data + size_t(i) * B.strides[0]);
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    const double* a = row(A, i);
+    const double* b = row(B, i);
+    double* to = row(out, i);
     for (int row = 0; row < nv; ++row)
         for (int col = 0; col < nv; ++col)
             to[row * width + col] = a[row * width + col] + b[col * width + row];
@@ -214,7 +210,7 @@ def add_transposed(nv: int, width: int, i: int, A: Matrix, B: Matrix, out: Matri
 
 
 ZERO_ROWS = """
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]);
+    double* to = row(out, i);
     for (int n = 0; n < nv * width; ++n)
         to[n] = 0.0;
 """

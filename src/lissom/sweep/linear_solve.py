@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.sweep.column_tables import BLOCK, Matrix
+from lissom.sweep.column_tables import Matrix
 
 LDL_SOLVE = """
-    double* a = (double*)((char*)A.data + size_t(i) * A.strides[0]);
-    double* y = (double*)((char*)x.data + size_t(i) * x.strides[0]);
+    double* a = row(A, i);
+    double* y = row(x, i);
     double* diagonal = a + n * width;
     for (int k = 0; k < n; ++k)
         diagonal[k] = a[k * width + k];
@@ -47,46 +47,46 @@ def ldl_solve(n: int, width: int, i: int, A: Matrix, x: Matrix) -> int:
     ...
 
 
-LU_FACTOR = f"""{BLOCK}
-    double* a = (double*)((char*)A.data + size_t(i) * A.strides[0]);
-    double* lower = (double*)((char*)L.data + size_t(i) * L.strides[0]);
-    int* swap = (int*)((char*)pivots.data + size_t(i) * pivots.strides[0]);
-    for (int k = 0; k < n; ++k) {{
+LU_FACTOR = """
+    double* a = row(A, i);
+    double* lower = row(L, i);
+    int* swap = row(pivots, i);
+    for (int k = 0; k < n; ++k) {
         int best = k;
         double size = fabs(a[k * width + k]);
-        for (int row = k + 1; row < n; ++row) {{
+        for (int row = k + 1; row < n; ++row) {
             const double here = fabs(a[row * width + k]);
-            if (here > size) {{
+            if (here > size) {
                 best = row;
                 size = here;
-            }}
-        }}
+            }
+        }
         swap[k] = best;
         if (!(size > 0.0) || !(size < 1e300))
             return k + 1;
         const int aligned = k / 8 * 8;
         double* top = a + k * width;
-        if (best != k) {{
-            for (int j = aligned; j < width; j += 8) {{
-                const block kept = *(const block*)(top + j);
-                *(block*)(top + j) = *(const block*)(a + best * width + j);
-                *(block*)(a + best * width + j) = kept;
-            }}
-            for (int j = 0; j < k; ++j) {{
+        if (best != k) {
+            for (int j = aligned; j < width; j += 8) {
+                const block kept = load(top + j);
+                store(top + j, load(a + best * width + j));
+                store(a + best * width + j, kept);
+            }
+            for (int j = 0; j < k; ++j) {
                 const double kept = lower[j * width + k];
                 lower[j * width + k] = lower[j * width + best];
                 lower[j * width + best] = kept;
-            }}
-        }}
+            }
+        }
         const double inverse = -1.0 / top[k];
-        for (int row = k + 1; row < n; ++row) {{
+        for (int row = k + 1; row < n; ++row) {
             double* to = a + row * width;
             const double factor = to[k] * inverse;
             lower[k * width + row] = factor;
             for (int j = aligned; j < width; j += 8)
-                *(block*)(to + j) += *(const block*)(top + j) * factor;
-        }}
-    }}
+                add(to + j, load(top + j) * factor);
+        }
+    }
     return 0;
 """
 
@@ -99,10 +99,10 @@ def lu_factor(n: int, width: int, i: int, A: Matrix, L: Matrix, pivots: wp.array
 
 
 LU_SOLVE = """
-    const double* a = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
-    const double* lower = (const double*)((const char*)L.data + size_t(i) * L.strides[0]);
-    const int* swap = (const int*)((const char*)pivots.data + size_t(i) * pivots.strides[0]);
-    double* y = (double*)((char*)x.data + size_t(i) * x.strides[0]);
+    const double* a = row(A, i);
+    const double* lower = row(L, i);
+    const int* swap = row(pivots, i);
+    double* y = row(x, i);
     for (int k = 0; k < n; ++k) {
         const double kept = y[k];
         y[k] = y[swap[k]];

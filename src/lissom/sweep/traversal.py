@@ -32,10 +32,7 @@ FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 
 
 STRAIN_SUMS = """
-    const size_t row = size_t(i);
-    const double* x = (const double*)((const char*)q.data + row * q.strides[0]) + q_shift;
-    const double* y = (const double*)((const char*)v.data + row * v.strides[0]);
-    const double* z = (const double*)((const char*)a.data + row * a.strides[0]);
+    const double *x = row(q, i) + q_shift, *y = row(v, i), *z = row(a, i);
     wp::mat_t<6, 6, double> out;
     for (int c = 0; c < 6; ++c) {
         double x1 = 0.0, x2 = 0.0, y1 = 0.0, y2 = 0.0, z1 = 0.0, z2 = 0.0;
@@ -77,7 +74,7 @@ def strain_sums(
 
 
 PROJECT_STRAINS = """
-    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
+    double* out = row(tau, i);
     for (int c = 0; c < 6; ++c) {
         const double w1 = y1[c], w2 = y2[c];
         const int start = run_start[c], at = run_v[c] - start;

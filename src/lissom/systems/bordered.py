@@ -23,7 +23,7 @@ from lissom.lie import se3
 from lissom.lie.types import vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
-from lissom.sweep.column_tables import BLOCK, Columns, Matrix, column_width
+from lissom.sweep.column_tables import Columns, Matrix, column_width
 from lissom.sweep.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
 
@@ -86,13 +86,13 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRows:
     return loops
 
 
-CHOOSE = f"""{BLOCK}
-    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
-    double* q = (double*)((char*)basis.data + size_t(i) * basis.strides[0]);
-    double* size = (double*)((char*)work.data + size_t(i) * work.strides[0]);
-    int* to = (int*)((char*)slot.data + size_t(i) * slot.strides[0]);
-    auto product = [&](const double* x, const double* y) {{
-        block sum = {{}};
+CHOOSE = """
+    const double* rows = row(A, i);
+    double* q = row(basis, i);
+    double* size = row(work, i);
+    int* to = row(slot, i);
+    auto product = [&](const double* x, const double* y) {
+        block sum = {};
         for (int j = 0; j < width; j += 8)
             for (int c = 0; c < 8; ++c)
                 ((double*)&sum)[c] += x[j + c] * y[j + c];
@@ -100,17 +100,17 @@ CHOOSE = f"""{BLOCK}
         for (int c = 0; c < 8; ++c)
             total += ((double*)&sum)[c];
         return total;
-    }};
+    };
     double largest = 0.0;
-    for (int row = 0; row < m; ++row) {{
+    for (int row = 0; row < m; ++row) {
         for (int j = 0; j < width; ++j)
             q[row * width + j] = rows[row * width + j] * scale.data[j];
         size[row] = product(q + row * width, q + row * width);
         largest = size[row] > largest ? size[row] : largest;
         to[row] = -1;
-    }}
+    }
     int kept = 0;
-    for (; kept < m; ++kept) {{
+    for (; kept < m; ++kept) {
         int best = -1;
         for (int row = 0; row < m; ++row)
             if (to[row] < 0 && size[row] > 1e-16 * largest && (best < 0 || size[row] > size[best]))
@@ -123,14 +123,14 @@ CHOOSE = f"""{BLOCK}
         for (int j = 0; j < width; ++j)
             top[j] *= inverse;
         for (int row = 0; row < m; ++row)
-            if (to[row] < 0) {{
+            if (to[row] < 0) {
                 double* other = q + row * width;
                 const double along = product(top, other);
                 for (int j = 0; j < width; ++j)
                     other[j] -= along * top[j];
                 size[row] = product(other, other);
-            }}
-    }}
+            }
+    }
     return kept;
 """
 
@@ -151,11 +151,11 @@ def choose_rows(
 
 
 BORDER = """
-    const double* from = (const double*)((const char*)K.data + size_t(i) * K.strides[0]);
-    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
-    const double* moves = (const double*)((const char*)A_q.data + size_t(i) * A_q.strides[0]);
-    double* out = (double*)((char*)matrix.data + size_t(i) * matrix.strides[0]);
-    const int* to = (const int*)((const char*)slot.data + size_t(i) * slot.strides[0]);
+    const double* from = row(K, i);
+    const double* rows = row(A, i);
+    const double* moves = row(A_q, i);
+    double* out = row(matrix, i);
+    const int* to = row(slot, i);
     double sum = 0.0;
     int count = 0;
     for (int j = 0; j < nv; ++j) {
@@ -203,11 +203,11 @@ def put_border(
 
 
 CONSTRAINED = """
-    const double* from = (const double*)((const char*)M.data + size_t(i) * M.strides[0]);
-    const double* rows = (const double*)((const char*)A.data + size_t(i) * A.strides[0]);
-    double* out = (double*)((char*)matrix.data + size_t(i) * matrix.strides[0]);
-    double* d = (double*)((char*)units.data + size_t(i) * units.strides[0]);
-    const int* to = (const int*)((const char*)slot.data + size_t(i) * slot.strides[0]);
+    const double* from = row(M, i);
+    const double* rows = row(A, i);
+    double* out = row(matrix, i);
+    double* d = row(units, i);
+    const int* to = row(slot, i);
     for (int j = 0; j < nv; ++j) {
         const double own = from[j * narrow + j];
         d[j] = own > 0.0 ? 1.0 / sqrt(own) : 1.0;

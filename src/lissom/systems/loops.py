@@ -23,7 +23,7 @@ from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.base_frames import origin_of
-from lissom.sweep.column_tables import BLOCK, Columns, Matrix
+from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Scratch
 
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
@@ -249,15 +249,15 @@ def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array
             H[i, k] = H[i, k] - on_B
 
 
-COVECTOR = f"""{BLOCK}
-    const double* in = (const double*)((const char*)X.data + size_t(i) * X.strides[0]) + 6 * k * width;
-    double* to = (double*)((char*)out.data + size_t(i) * out.strides[0]) + at;
-    for (int j = first / 8 * 8; j < stop; j += 8) {{
-        block sum = *(const block*)(to + j);
+COVECTOR = """
+    const double* in = six_rows(X, i, k, width);
+    double* to = row(out, i) + at;
+    for (int j = first / 8 * 8; j < stop; j += 8) {
+        block sum = load(to + j);
         for (int r = 0; r < 6; ++r)
-            sum += *(const block*)(in + r * width + j) * y[r];
-        *(block*)(to + j) = sum;
-    }}
+            sum += load(in + r * width + j) * y[r];
+        store(to + j, sum);
+    }
 """
 
 

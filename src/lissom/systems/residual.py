@@ -23,9 +23,9 @@ from lissom.systems.newton_euler import recursive_newton_euler
 Rows = wp.array2d(dtype=wp.float64)
 
 SUBTRACT_INPUTS = """
-    double* out = (double*)((char*)tau.data + size_t(i) * tau.strides[0]);
-    const double* more = (const double*)((const char*)extra.data + size_t(i) * extra.strides[0]);
-    const double* in = (const double*)((const char*)u.data + size_t(i) * u.strides[0]);
+    double* out = row(tau, i);
+    const double* more = row(extra, i);
+    const double* in = row(u, i);
     for (int j = 0; j < nv; ++j) {
         double sum = more[j];
         for (int c = 0; c < nu; ++c)
