@@ -1,0 +1,188 @@
+"""Native functions on rows, matrices and systems of equations against NumPy."""
+
+import ast
+from pathlib import Path
+
+import numpy as np
+import pytest
+import warp as wp
+from house.sources import package_files, tree
+from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLES, WIDTH, changed, device, random
+
+from lissom.forces.elastic_tendons import add_outer_product
+from lissom.forces.elasticity import add_weighted_elastic_rows, elastic_rows
+from lissom.lie.types import kernel_options, vec6
+from lissom.sweep import linear_solve
+from lissom.sweep.column_tables import Matrix
+from lissom.systems.bordered import choose_rows, put_border, put_constrained
+from lissom.systems.loops import add_covector
+from lissom.systems.residual import subtract_inputs
+
+wp.set_module_options(kernel_options())
+
+Ints = wp.array2d(dtype=wp.int32)
+Row = wp.array(dtype=wp.float64)
+
+
+@wp.kernel
+def k_covector(out: Matrix, S: Matrix, width: int, k: int, first: int, stop: int, y: vec6, at: int, i: int):
+    add_covector(width, k, first, stop, i, y, S, at, out)
+
+
+@wp.kernel
+def k_outer(out: Matrix, left: Matrix, right: Matrix, nv: int, width: int, size: wp.float64, i: int):
+    add_outer_product(nv, width, i, size, left, right, out)
+
+
+@wp.kernel
+def k_inputs(tau: Matrix, gain: Matrix, u: Matrix, extra: Matrix, nv: int, nu: int, i: int):
+    subtract_inputs(nv, nu, i, gain, u, extra, tau)
+
+
+def test_rows():
+    """add_covector, add_outer_product and subtract_inputs."""
+    S, y, k = random(COUNT, 6 * NODES * WIDTH), random(6), SITES[1]
+    rows = random(COUNT, 4 * WIDTH)
+    first, stop = int(MODEL.node_v_start[k]), int(MODEL.node_v_stop[k])
+    (out,) = changed(k_covector, [rows], device(S), WIDTH, k, first, stop, vec6(y), 2 * WIDTH)
+    want, own = rows[HERE].reshape(4, WIDTH).copy(), np.arange(first // 8 * 8, (stop + 7) // 8 * 8)
+    want[2, own] += y @ S[HERE].reshape(NODES, 6, WIDTH)[k][:, own]
+    assert np.allclose(out.reshape(want.shape), want, atol=1e-15)
+    M, left, right = random(COUNT, NV * WIDTH), random(COUNT, NV), random(COUNT, NV)
+    (out,) = changed(k_outer, [M], device(left), device(right), NV, WIDTH, wp.float64(0.7))
+    want = M[HERE].reshape(NV, WIDTH).copy()
+    want[:, :NV] += 0.7 * np.outer(left[HERE], right[HERE])
+    assert np.allclose(out.reshape(want.shape), want, atol=1e-15)
+    gain, u, extra = random(NV, 4), random(COUNT, 4), random(COUNT, NV)
+    (out,) = changed(k_inputs, [left], device(gain), device(u), device(extra), NV, 4)
+    assert np.allclose(out, left[HERE] - gain @ u[HERE] - extra[HERE], atol=1e-15)
+
+
+@wp.kernel
+def k_elastic(tau: Matrix, q: Matrix, v: Matrix, start: wp.array(dtype=wp.int32), column: wp.array(dtype=wp.int32),
+              K: Row, D: Row, dof_q: wp.array(dtype=wp.int32), rest: Row, nv: int, i: int):  # fmt: skip
+    elastic_rows(nv, start, column, K, D, dof_q, rest, i, q, v, tau)
+
+
+@wp.kernel
+def k_weighted_elastic(out: Matrix, start: wp.array(dtype=wp.int32), column: wp.array(dtype=wp.int32),
+                       K: Row, D: Row, nv: int, width: int, by_k: wp.float64, by_d: wp.float64, i: int):  # fmt: skip
+    add_weighted_elastic_rows(nv, width, start, column, K, D, i, by_k, by_d, out)
+
+
+def test_elastic_rows():
+    """elastic_rows and add_weighted_elastic_rows against K and D themselves."""
+    q, v, tau = random(COUNT, MODEL.nq), random(COUNT, NV), random(COUNT, NV)
+    names = ("elastic_start", "elastic_column", "elastic_stiffness", "elastic_damping")
+    tables = [getattr(TABLES, name) for name in names]
+    (out,) = changed(k_elastic, [tau], device(q), device(v), *tables, TABLES.dof_q, TABLES.dof_rest, NV)
+    x = np.where(MODEL.dof_q >= 0, q[HERE][MODEL.dof_q] - MODEL.dof_rest, 0.0)
+    want = tau[HERE] + MODEL.stiffness @ x + MODEL.damping @ v[HERE]
+    assert np.allclose(out, want, rtol=1e-13, atol=1e-13)
+    M = random(COUNT, NV * WIDTH)
+    (out,) = changed(k_weighted_elastic, [M], *tables, NV, WIDTH, wp.float64(0.3), wp.float64(1.7))
+    want = M[HERE].reshape(NV, WIDTH).copy()
+    want[:, :NV] += 0.3 * MODEL.stiffness + 1.7 * MODEL.damping
+    assert np.allclose(out.reshape(want.shape), want, rtol=1e-13, atol=1e-13)
+
+
+@wp.kernel
+def k_ldl(A: Matrix, b: Matrix, ended: Ints, n: int, width: int, i: int):
+    ended[i, 0] = linear_solve.ldl_solve(n, width, i, A, b)
+
+
+@wp.kernel
+def k_lu(A: Matrix, L: Matrix, pivots: Ints, b: Matrix, ended: Ints, n: int, width: int, i: int):
+    ended[i, 0] = linear_solve.lu_factor(n, width, i, A, L, pivots)
+    linear_solve.lu_solve(n, width, i, A, L, pivots, b)
+
+
+@pytest.mark.parametrize("n", [1, 5, 8, 13])
+def test_linear_systems(n):
+    """ldl_solve, lu_factor and lu_solve, whose pivots need swaps; a matrix without rank is refused."""
+    width, b = (n + 7) // 8 * 8, random(COUNT, n)
+    A, ended = random(n, n), np.zeros((COUNT, 1), np.int32)
+    A[0, 0] = 0.0 if n > 1 else 2.0
+
+    def stored(matrix, rows):
+        out = np.zeros((COUNT, rows, width))
+        out[:, :n, :n] = matrix
+        return out.reshape(COUNT, -1)
+
+    empty = np.zeros((COUNT, n * width)), np.zeros((COUNT, n), np.int32)
+    *_, x, code = changed(k_lu, [stored(A, n), *empty, b, ended], n, width)
+    assert code[0] == 0 and np.allclose(A @ x, b[HERE], atol=1e-11)
+    positive = A @ A.T + np.eye(n)
+    *_, x, code = changed(k_ldl, [stored(positive, n + 1), b, ended], n, width)
+    assert code[0] == 0 and np.allclose(positive @ x, b[HERE], atol=1e-11)
+    none = np.zeros((n, n))
+    assert changed(k_lu, [stored(none, n), *empty, b, ended], n, width)[-1][0] == 1
+    assert changed(k_ldl, [stored(none, n + 1), b, ended], n, width)[-1][0] == 1
+
+
+@wp.kernel
+def k_choose(basis: Matrix, work: Matrix, slot: Ints, kept: Ints, A: Matrix, scale: Row, m: int, width: int, i: int):
+    kept[i, 0] = choose_rows(m, width, i, A, scale, basis, work, slot)
+
+
+@wp.kernel
+def k_border(matrix: Matrix, sigma: Matrix, K: Matrix, A: Matrix, A_q: Matrix, scale: Row, slot: Ints, nv: int, m: int,
+             narrow: int, width: int, i: int):  # fmt: skip
+    sigma[i, 0] = put_border(nv, m, narrow, width, i, K, A, A_q, scale, slot, matrix)
+
+
+@wp.kernel
+def k_constrained(matrix: Matrix, units: Matrix, M: Matrix, A: Matrix, slot: Ints, nv: int, m: int, narrow: int,
+                  width: int, i: int):  # fmt: skip
+    put_constrained(nv, m, narrow, width, i, M, A, slot, units, matrix)
+
+
+def test_rows_of_constraints():
+    """choose_rows finds a largest set of independent rows; put_border and put_constrained make the bordered systems."""
+    nv, m, narrow, width = 6, 4, 8, 16
+    A, A_q, K = np.zeros((COUNT, m, narrow)), np.zeros((COUNT, m, narrow)), np.zeros((COUNT, nv, narrow))
+    A[..., :nv], A_q[..., :nv], K[..., :nv] = random(COUNT, m, nv), random(COUNT, m, nv), random(COUNT, nv, nv)
+    A[:, 2] = 2.0 * A[:, 0] - A[:, 1]
+    K[:, range(nv), range(nv)] += 3.0
+    scale = np.zeros(narrow)
+    scale[:nv] = RNG.uniform(0.5, 2.0, nv)
+    flat = [y.reshape(COUNT, -1) for y in (K, A, A_q)]
+    none = np.zeros((COUNT, m * narrow)), np.zeros((COUNT, m)), np.zeros((COUNT, m), np.int32)
+    ended = np.zeros((COUNT, 1), np.int32)
+    basis, _, slot, kept = changed(k_choose, [*none, ended], device(flat[1]), device(scale), m, narrow)
+    chosen = np.flatnonzero(slot >= 0)
+    assert kept[0] == 3 == len(chosen) == np.linalg.matrix_rank(A[HERE][chosen])
+    assert sorted(slot[chosen]) == [0, 1, 2] and slot[3] >= 0
+    Q = basis.reshape(m, narrow)[chosen]
+    assert np.allclose(Q @ Q.T, np.eye(3), atol=1e-14)
+    number = np.zeros((COUNT, m), np.int32)
+    number[:] = slot
+    made = np.zeros((COUNT, (nv + m) * width)), np.zeros((COUNT, 1))
+    order = [int(np.flatnonzero(slot == k)[0]) for k in range(3)]
+    out, sigma = changed(k_border, made, *map(device, flat), device(scale), device(number, wp.int32), nv, m, narrow,
+                         width)  # fmt: skip
+    diagonal = np.abs(np.diag(K[HERE])) * scale[:nv] ** 2
+    assert sigma[0] == pytest.approx(np.exp(np.log(diagonal).mean()), rel=1e-13)
+    rows, moves = A[HERE][order, :nv], A_q[HERE][order, :nv]
+    want = np.block([[K[HERE][:, :nv], -sigma[0] * rows.T], [sigma[0] * moves, np.zeros((3, 3))]])
+    assert np.allclose(out.reshape(-1, width)[: nv + 3, : nv + 3], want, atol=1e-14)
+    made = np.zeros((COUNT, (nv + m) * width)), np.zeros((COUNT, nv + m))
+    out, units = changed(k_constrained, made, device(flat[0]), device(flat[1]), device(number, wp.int32), nv, m, narrow,
+                         width)  # fmt: skip
+    D = np.diag(units[: nv + 3])
+    assert np.allclose(np.diag(D)[:nv], 1.0 / np.sqrt(np.diag(K[HERE])), rtol=1e-14)
+    assert np.allclose(np.linalg.norm(D[nv:, nv:] @ rows @ D[:nv, :nv], axis=1), 1.0, rtol=1e-13)
+    want = D @ np.block([[K[HERE][:, :nv], -rows.T], [rows, np.zeros((3, 3))]]) @ D
+    assert np.allclose(out.reshape(-1, width)[: nv + 3, : nv + 3], want, atol=1e-13)
+
+
+def test_every_native_function_is_here():
+    """A new native function must join these tests."""
+    found = {
+        node.name
+        for path in package_files().values()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.FunctionDef) and any("func_native" in ast.unparse(d) for d in node.decorator_list)
+    }
+    text = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_*.py"))
+    assert found and not [name for name in found if f"{name}(" not in text]
