@@ -129,11 +129,8 @@ def test_running_sums(k):
 
 
 @wp.kernel
-def k_newton(
-    W_a: Matrix, W_v: Matrix, W_q: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
-    x: Columns, k: int, M: mat6, N: mat6, H: mat6, i: int,
-):  # fmt: skip
-    products.add_newton_products(x, i, k, M, N, H, J, J_R, J_Q, J_E, W_a, W_v, W_q)
+def k_rates(W_a: Matrix, W_v: Matrix, J: Matrix, J_E: Matrix, x: Columns, k: int, M: mat6, N: mat6, i: int):
+    products.add_rate_products(x, i, k, M, N, J, J_E, W_a, W_v)
 
 
 @wp.kernel
@@ -148,21 +145,21 @@ def k_cross(W: Matrix, J: Matrix, x: Columns, to: int, from_: int, M: mat6, i: i
 
 @pytest.mark.parametrize("k", SITES)
 def test_products_along_paths(k):
-    """add_newton_products, add_weighted_products and add_cross_product."""
+    """add_rate_products, add_weighted_products and add_cross_product."""
     slot, path = host("slot"), blocks("path_start", "path_range", k)
     M, N, H = random(3, 6, 6)
     J, J_R, J_Q, J_E = (random(COUNT, 6 * NODES * WIDTH) for _ in range(4))
-    W = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)]
+    W = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(2)]
     j, r, q, e = (y[HERE].reshape(NODES, 6, WIDTH)[k] for y in (J, J_R, J_Q, J_E))
-    new = changed(k_newton, W, *map(device, (J, J_R, J_Q, J_E)), X, k, *map(mat6, (M, N, H)))
-    added = (M @ j, M @ e + N @ j, M @ q + N @ r + H @ j)
+    new = changed(k_rates, W, *map(device, (J, J_E)), X, k, *map(mat6, (M, N)))
+    added = (M @ j, M @ e + N @ j)
     for out, old, more in zip(new, W, added):
         want = old[HERE].reshape(-1, 6, WIDTH).copy()
         want[slot[k]][:, path] += more[:, path]
         assert np.allclose(out.reshape(want.shape), want, atol=1e-14)
     (out,) = changed(k_weighted, W[:1], *map(device, (J_Q, J_R, J)), X, k, *map(mat6, (M, N, H)))
     want = W[0][HERE].reshape(-1, 6, WIDTH).copy()
-    want[slot[k]][:, path] += added[2][:, path]
+    want[slot[k]][:, path] += (M @ q + N @ r + H @ j)[:, path]
     assert np.allclose(out.reshape(want.shape), want, atol=1e-14)
     (out,) = changed(k_cross, W[:1], device(J), X, SITES[0], k, mat6(M))
     want = W[0][HERE].reshape(-1, 6, WIDTH).copy()

@@ -10,12 +10,10 @@ import warp as wp
 from lissom.lie.types import mat6
 from lissom.sweep.column_tables import Columns, Matrix
 
-NEWTON = """
+RATES = """
     const int width = x.width, slot = x.slot.data[k];
-    const double *j0 = six_rows(J, i, k, width), *r0 = six_rows(J_R, i, k, width);
-    const double *q0 = six_rows(J_Q, i, k, width), *e0 = six_rows(J_E, i, k, width);
+    const double *j0 = six_rows(J, i, k, width), *e0 = six_rows(J_E, i, k, width);
     double *wa = six_rows(W_a, i, slot, width), *wv = six_rows(W_v, i, slot, width);
-    double* wq = six_rows(W_q, i, slot, width);
     auto add_product = [&](const wp::mat_t<6, 6, double>& matrix, const double* from, block* sum) {
         for (int c = 0; c < 6; ++c)
             for (int r = 0; r < 6; ++r)
@@ -38,32 +36,23 @@ NEWTON = """
         add_product(M, e0 + j, sum);
         add_product(N, j0 + j, sum);
         keep(sum, wv + j);
-        take(sum, wq + j);
-        add_product(M, q0 + j, sum);
-        add_product(N, r0 + j, sum);
-        add_product(H, j0 + j, sum);
-        keep(sum, wq + j);
     });
 """
 
 
-@wp.func_native(NEWTON)
-def add_newton_products(
+@wp.func_native(RATES)
+def add_rate_products(
     x: Columns,
     i: int,
     k: int,
     M: mat6,
     N: mat6,
-    H: mat6,
     J: Matrix,
-    J_R: Matrix,
-    J_Q: Matrix,
     J_E: Matrix,
     W_a: Matrix,
     W_v: Matrix,
-    W_q: Matrix,
 ):
-    """W_a += M J, W_v += M J_E + N J, W_q += M J_Q + N J_R + H J of node k, on the columns of its path."""
+    """W_a += M J and W_v += M J_E + N J of node k, on the columns of its path."""
     ...
 
 

@@ -20,10 +20,17 @@ from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 from lissom.sweep import columns, traversal
-from lissom.sweep.column_products import add_cross_product, add_local_block, add_newton_products
+from lissom.sweep.column_products import (
+    add_cross_product,
+    add_local_block,
+    add_rate_products,
+    add_weighted_products,
+)
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
 from lissom.sweep.scratch import LOADS, Scratch
 from lissom.systems.loops import loop_coupling
+
+Blocks = wp.array2d(dtype=mat6)
 
 
 @wp.struct
@@ -217,6 +224,44 @@ def derivative_outward(
 
 
 @wp.func
+def fold_sum(t: Tables, x: Columns, i: int, k: int, S: Matrix, W: Matrix, out: Matrix):
+    """Rows out += Sᵀ W of node k, whose running sum W is complete, and W goes on to its parent."""
+    columns.fold_rows(x, x.reach_start, x.reach_range, t.node[k].v_start, t.node[k].v_stop, i, k, S, W, out)
+    columns.pass_to_parent(x, x.reach_start, x.reach_range, t.node[k].parent, i, k, W)
+
+
+@wp.func
+def inward_node(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
+    J_P: Matrix, J_R: Matrix, J: Matrix, channel: Matrix, force: Matrix, W: Matrix, out: Matrix,
+):  # fmt: skip
+    """Node k of an inward sweep: W += M J_P + N J_R + H J with what couples it to other nodes, the rows Sᵀ W and its
+    local term, and on to its parent. S T stands for S where a spherical or free joint has moved by Δ."""
+    M = inertia[i, k]
+    N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
+    add_weighted_products(x, i, k, M, N, H[i, k], J_P, J_R, J, W)
+    for e in range(x.end_start[k], x.end_start[k + 1]):
+        coupling, other = segment_coupling(t, s, i, x.end[e], channel)
+        add_cross_product(x, i, k, other, coupling, J, W)
+    for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
+        coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
+        add_cross_product(x, i, k, other, coupling, J, W)
+    couple_touching(s, x, i, k, 0, J, W)
+    couple_touching(s, x, i, k, 1, J_R, W)
+    first = t.node[k].v_start
+    stop = t.node[k].v_stop
+    parent = t.node[k].parent
+    columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, W, out)
+    local_term(t, s, x, i, k, out)
+    if parent >= 0:
+        if t.node[k].kind == EXP:
+            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
+        else:
+            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
+        columns.pass_to_parent(x, x.reach_start, x.reach_range, parent, i, k, W)
+
+
+@wp.func
 def derivative_inward(
     t: Tables,
     s: Scratch,
@@ -236,25 +281,8 @@ def derivative_inward(
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
         N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
-        add_newton_products(b.x, i, k, M, N, b.H[i, k], b.J, b.J_R, b.J_Q, b.J_E, b.W_a, b.W_v, b.W_q)
-        for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel)
-            add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
-        for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
-            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], force)
-            add_cross_product(b.x, i, k, other, coupling, b.J, b.W_q)
-        couple_touching(s, b.x, i, k, 0, b.J, b.W_q)
-        couple_touching(s, b.x, i, k, 1, b.J_R, b.W_q)
+        add_rate_products(b.x, i, k, M, N, b.J, b.J_E, b.W_a, b.W_v)
         couple_touching(s, b.x, i, k, 1, b.J, b.W_v)
-        first = t.node[k].v_start
-        stop = t.node[k].v_stop
-        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_a, da)
-        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_v, dv)
-        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W_q, dq)
-        local_term(t, s, b.x, i, k, dq)
-        parent = t.node[k].parent
-        if parent >= 0:
-            columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W_q)
-            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_a)
-            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_v)
-            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_q)
+        fold_sum(t, b.x, i, k, b.S, b.W_a, da)
+        fold_sum(t, b.x, i, k, b.S, b.W_v, dv)
+        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S, b.J_Q, b.J_R, b.J, channel, force, b.W_q, dq)

@@ -23,21 +23,19 @@ import warp as wp
 
 from lissom.forces.elastic_tendons import add_outer_product, tendon_row
 from lissom.forces.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
-from lissom.forces.hooks import couple_touching, respond_to_surroundings, with_response
+from lissom.forces.hooks import respond_to_surroundings
 from lissom.forces.loads import load_stiffness
-from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives, segment_coupling
+from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.lie import se3, so3
-from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import EXP, Tables
 from lissom.sweep import columns, traversal
-from lissom.sweep.column_products import add_cross_product, add_weighted_products
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
-from lissom.systems.derivative_sweeps import group_pairs, interval_pairs, local_term
-from lissom.systems.loops import add_loop_stiffness, loop_coupling
+from lissom.systems.derivative_sweeps import group_pairs, interval_pairs, inward_node
+from lissom.systems.loops import add_loop_stiffness
 
 
 @wp.struct
@@ -194,28 +192,9 @@ def make_newton_matrix(
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        M = b.inertia[i, k]
-        N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
-        add_weighted_products(b.x, i, k, M, N, b.H[i, k], b.J_P, b.J_R, b.J, b.W)
-        for e in range(b.x.end_start[k], b.x.end_start[k + 1]):
-            coupling, other = segment_coupling(t, s, i, b.x.end[e], channel)
-            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
-        for e in range(b.x.loop_end_start[k], b.x.loop_end_start[k + 1]):
-            coupling, other = loop_coupling(t, s, i, b.x.loop_end[e], b.loops.force)
-            add_cross_product(b.x, i, k, other, coupling, b.J, b.W)
-        couple_touching(s, b.x, i, k, 0, b.J, b.W)
-        couple_touching(s, b.x, i, k, 1, b.J_R, b.W)
-        first = t.node[k].v_start
-        stop = t.node[k].v_stop
-        columns.fold_rows(b.x, b.x.reach_start, b.x.reach_range, first, stop, i, k, b.S, b.W, b.matrix)
-        local_term(t, s, b.x, i, k, b.matrix)
-        parent = t.node[k].parent
-        if parent >= 0:
-            if t.node[k].kind == EXP:
-                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S, b.W)
-            else:
-                columns.add_product(b.x, adbar_matrix(s.node[i, k].F), first, stop, i, k, b.S_T, b.W)
-            columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W)
+        inward_node(
+            t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, channel, b.loops.force, b.W, b.matrix
+        )
     weighted_elastic_matrix(t, i, b.x.width, so3.ONE, c1, b.matrix)
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]
