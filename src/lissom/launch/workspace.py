@@ -10,7 +10,6 @@ runs on one core and releases the interpreter.
 
 from __future__ import annotations
 
-import ctypes
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -24,6 +23,7 @@ import warp as wp
 
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.variants import variant
+from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.model.tables import device_tables
@@ -128,7 +128,7 @@ class Workspace:
         if self.batch == 0:
             return
         self._recorded = [(kernel, inputs)]
-        self.nbytes = sum(_bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
+        self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
         self._launch_all(kernel, inputs)
 
     def hold(self, batch: int) -> Workspace:
@@ -153,7 +153,7 @@ class Workspace:
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             with _compiling:
                 kernel = variant(kernel, self.model)
-                self.launches.append(_direct(wp.launch(kernel, **span, record_cmd=True)))
+                self.launches.append(direct(wp.launch(kernel, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
             self.alone = self.launches[0]
 
@@ -209,29 +209,6 @@ def _call(command: Callable[[], None]) -> None:
     command()
 
 
-def _direct(command: Any) -> Callable[[], None]:
-    """A recorded launch as a plain call.
-
-    On the CPU Warp packs the arguments anew at each launch, which costs more than a small kernel. They never change
-    here, so they are packed once, in the way of its own `invoke`, and the compiled function is called with them.
-    """
-    if not command.device.is_cpu:
-        return command.launch
-    values = command.params[1:]
-    names = [argument.label for argument in command.kernel.adj.args]
-    packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
-    for name, value in zip(names, values):
-        setattr(packed, name, value)
-    bounds, arguments = ctypes.byref(command.params[0]), ctypes.byref(packed)
-    forward = command.hooks.forward
-    keep = (command, packed)  # the compiled module and the buffers live as long as the call
-
-    def launch(forward: Any = forward, bounds: Any = bounds, arguments: Any = arguments, _keep: Any = keep) -> None:
-        forward(bounds, arguments)
-
-    return launch
-
-
 def _scratch(model: Model, batch: int) -> Scratch:
     s = Scratch()
     s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
@@ -259,14 +236,6 @@ def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int]
     if found is not None and found.room < batch:
         model.cache.pop(key, None)
     return model.cached(key, lambda: make(model, batch)).hold(batch)
-
-
-def _bytes_of(value: Any) -> int:
-    """Memory of an argument of a kernel: an array, or a struct of arrays."""
-    if isinstance(value, wp.array):
-        return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
-    names = getattr(getattr(value, "_cls", None), "vars", ())
-    return sum(_bytes_of(getattr(value, name)) for name in names)
 
 
 def filled(

@@ -1,0 +1,54 @@
+"""The one place that uses parts of Warp which are not public, and what serves where they have changed.
+
+A recorded launch on the CPU packs its arguments anew each time it is launched, which costs more than a small kernel.
+The arguments of a workspace never change, so they are packed once, in the way of Warp's own `invoke`, and the compiled
+function is called with them. Versions of Warp that have not been read launch in the public way, some microseconds
+slower; a test says when the list below is out of date.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from typing import Any
+
+import warp as wp
+
+READ = ("1.19",)  # versions of Warp whose `invoke` packs arguments as `packed_launch` does
+
+
+def is_read(version: str) -> bool:
+    """Whether the private parts of this version of Warp are as this file has them."""
+    return version.rsplit(".", 1)[0] in READ or version in READ
+
+
+def direct(command: Any) -> Callable[[], None]:
+    """A recorded launch as a plain call."""
+    if not command.device.is_cpu or not is_read(wp.__version__):
+        return command.launch
+    return packed_launch(command)
+
+
+def packed_launch(command: Any) -> Callable[[], None]:
+    """The compiled function of a recorded launch on the CPU, called with arguments packed once."""
+    values = command.params[1:]
+    names = [argument.label for argument in command.kernel.adj.args]
+    packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
+    for name, value in zip(names, values):
+        setattr(packed, name, value)
+    bounds, arguments = ctypes.byref(command.params[0]), ctypes.byref(packed)
+    forward = command.hooks.forward
+    keep = (command, packed)  # the compiled module and the buffers live as long as the call
+
+    def launch(forward: Any = forward, bounds: Any = bounds, arguments: Any = arguments, _keep: Any = keep) -> None:
+        forward(bounds, arguments)
+
+    return launch
+
+
+def bytes_of(value: Any) -> int:
+    """Memory of an argument of a kernel: an array, or a struct of arrays; 0 of what Warp does not let see."""
+    if isinstance(value, wp.array):
+        return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
+    names = getattr(getattr(value, "_cls", None), "vars", ())
+    return sum(bytes_of(getattr(value, name)) for name in names)
