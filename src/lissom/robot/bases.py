@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from math import pi
-from typing import ClassVar, final
+from typing import Any, ClassVar, final
 
 import numpy as np
 from numpy.polynomial import chebyshev, legendre
@@ -50,45 +50,38 @@ class Basis(ABC):
         """Number of modes of each of the six strains."""
 
 
-@dataclass(frozen=True)
-class ModalBasis(Basis):
-    """One family of scalar functions for every strain, each strain with its own order.
+class StrainwiseBasis(Basis):
+    """One family of scalar functions for every strain: a field for each strain states an order, whose modes it has.
 
-    Args:
-        torsion, bending_y, bending_z, elongation, shear_y, shear_z: order of each strain; None leaves the strain at
-            its reference.
+    What is None has no modes and leaves the strain at its reference.
     """
-
-    torsion: int | None = None
-    bending_y: int | None = None
-    bending_z: int | None = None
-    elongation: int | None = None
-    shear_y: int | None = None
-    shear_z: int | None = None
-
-    least_order: ClassVar[int] = 0
 
     @staticmethod
     @abstractmethod
-    def count(order: int) -> int:
+    def count(order: Any) -> int:
         """Number of modes of an order."""
 
     @staticmethod
     @abstractmethod
-    def functions(order: int, s: float) -> np.ndarray:
+    def functions(order: Any, s: float) -> np.ndarray:
         """Values of the modes of an order at s, shape (count(order),)."""
 
+    @classmethod
+    @abstractmethod
+    def check_order(cls, order: Any, where: str) -> None:
+        """Raise ModelError where an order breaks a rule."""
+
     @staticmethod
-    def knots(order: int) -> tuple[float, ...]:
+    def knots(order: Any) -> tuple[float, ...]:
         """Interior break points of an order; none for smooth families."""
         return ()
 
     @staticmethod
-    def polynomial_degree(order: int) -> int:
+    def polynomial_degree(order: Any) -> int:
         """Polynomial degree of the modes of an order between breaks."""
         return order
 
-    def orders(self) -> tuple[int | None, ...]:
+    def orders(self) -> tuple[Any, ...]:
         """The six orders, in the order of the strains."""
         return tuple(getattr(self, name) for name in STRAINS)
 
@@ -112,7 +105,7 @@ class ModalBasis(Basis):
     def check(self, where: str) -> None:
         for name, order in zip(STRAINS, self.orders(), strict=True):
             if order is not None:
-                checks.integer(order, f"{where}: {name} order", least=self.least_order, most=MOST_ORDER)
+                self.check_order(order, f"{where}: {name}")
         checks.require(self.size > 0, where, "at least one strain must have an order", "no modes")
 
     def breaks(self) -> tuple[float, ...]:
@@ -121,6 +114,34 @@ class ModalBasis(Basis):
 
     def degree(self) -> int:
         return max(self.polynomial_degree(order) for order in self.orders() if order is not None)
+
+
+@dataclass(frozen=True)
+class ModalBasis(StrainwiseBasis):
+    """One family of scalar functions for every strain, each strain with its own order, a number.
+
+    Args:
+        torsion, bending_y, bending_z, elongation, shear_y, shear_z: order of each strain; None leaves the strain at
+            its reference.
+    """
+
+    torsion: int | None = None
+    bending_y: int | None = None
+    bending_z: int | None = None
+    elongation: int | None = None
+    shear_y: int | None = None
+    shear_z: int | None = None
+
+    least_order: ClassVar[int] = 0
+
+    @staticmethod
+    @abstractmethod
+    def count(order: int) -> int:
+        """Number of modes of an order."""
+
+    @classmethod
+    def check_order(cls, order: Any, where: str) -> None:
+        checks.integer(order, f"{where} order", least=cls.least_order, most=MOST_ORDER)
 
 
 @final
