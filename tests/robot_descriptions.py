@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 
+import families
 import numpy as np
 
 import lissom as ls
+from lissom.robot.shapes import Shape
 
 ABSCISSAE = np.linspace(0.0, 1.0, 41)
 MATERIAL = ls.Material(young=1e6, density=1000.0)
@@ -18,6 +20,7 @@ SHAPES = [
     ls.ShapeCylinder(0.1, axis=np.array([0.0, 0, 1]), inside=True),
     ls.ShapeCylinder(0.1, 0.5),
     ls.ShapeCapsule(0.1, 0.5, (0, 1, 0)),
+    *families.all_made(Shape),
 ]
 
 
@@ -38,7 +41,7 @@ def assert_same(a, b, where="robot"):
     elif callable(a):
         expected, read = (np.array([function(s) for s in ABSCISSAE]) for function in (a, b))
         np.testing.assert_allclose(read, expected, rtol=0, atol=1e-13 * np.abs(expected).max(), err_msg=where)
-    elif isinstance(a, list | tuple) and any(dataclasses.is_dataclass(item) for item in a):
+    elif isinstance(a, list | tuple) and any(dataclasses.is_dataclass(item) or np.ndim(item) for item in a):
         assert len(a) == len(b), where
         for k, (x, y) in enumerate(zip(a, b, strict=True)):
             assert_same(x, y, f"{where}[{k}]")

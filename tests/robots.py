@@ -1,37 +1,31 @@
 """Random robots for the tests: hybrid trees that cover every kind of part, and rigid ones for Pinocchio.
 
-`random_tree(seed)`, seeds 0 to 49, follows a schedule: over the fifty trees every pair of levels of joint, basis, body
-and load meets on a link at least once (`coverage` counts them). Random numbers fill in the rest, the same ones always.
+`random_tree(seed)`, for the SEEDS, follows a schedule: over the trees every pair of levels of joint, basis, body and
+load meets on a link at least once (`coverage` counts them), whatever classes there are. Random numbers fill in the
+rest, the same ones always.
 """
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from itertools import combinations, product
 
+import families
 import numpy as np
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
+from lissom.robot.bases import Basis
+from lissom.robot.joints import Joint
+from lissom.robot.sections import Section
 
-SEEDS = range(50)
-JOINTS = ("Fixed", "Revolute", "Prismatic", "Helical", "Cylindrical", "Universal", "Planar", "Spherical", "Free")
-BASES = (
-    "Legendre",
-    "Monomial",
-    "Chebyshev",
-    "Fourier",
-    "Hermite",
-    "Gaussian",
-    "PiecewiseConstant",
-    "PiecewiseLinear",
-    "Custom",
-)
+JOINTS, BASES = families.names(Joint), families.names(Basis)
+SEEDS = range(max(50, -(-len(JOINTS) * len(BASES) // 2)))  # two rods a tree: one for each pair of joint and basis
+LIGHT = tuple(name for name in JOINTS if families.made((getattr(ls, f"Joint{name}"), 0), 0).nq <= 2)
 BODIES = ("Rod", "RigidBody", "None")
 LOADS = ("world force", "body force", "moment", "varying")
-SECTIONS = ("Circle", "tapered Circle", "callable Circle", "Annulus", "Ellipse", "Rectangle", "General", "full General")
 TENDONS = ("whole", "partial", "reversed", "through", "rows")
-GAUSS_POINTS = {"Hermite": 5, "Fourier": 4, "PiecewiseConstant": 3, "PiecewiseLinear": 3}
 
 
 def schedule():
@@ -125,10 +119,6 @@ def _meet(seen, levels):
             pairs.add(tuple(levels[n] for n in names))
 
 
-def _axis(rng):
-    return tuple(rng.normal(size=3))
-
-
 def _psd(rng, n, scale):
     """Positive definite matrix of a scale: as a number, a diagonal or a whole matrix, by chance."""
     form = rng.integers(3)
@@ -141,15 +131,7 @@ def _psd(rng, n, scale):
 
 
 def _joint(rng, kind):
-    arguments = {
-        "Revolute": lambda: {"axis": _axis(rng)},
-        "Prismatic": lambda: {"axis": _axis(rng)},
-        "Helical": lambda: {"axis": _axis(rng), "pitch": rng.uniform(-0.1, 0.1)},
-        "Cylindrical": lambda: {"axis": _axis(rng)},
-        "Universal": lambda: {"axis_1": _axis(rng), "axis_2": _axis(rng)},
-        "Planar": lambda: {"normal": _axis(rng)},
-    }.get(kind, dict)()
-    joint = getattr(ls, f"Joint{kind}")(**arguments)
+    joint = _member(rng, Joint, kind)
     spring = {}
     if joint.nv and rng.random() < 0.7:
         spring["stiffness"] = _psd(rng, joint.nv, 3.0)
@@ -158,19 +140,15 @@ def _joint(rng, kind):
             spring["rest"][:4] = np.roll(Rotation.from_rotvec(rng.uniform(-0.4, 0.4, 3)).as_quat(), 1)
     if joint.nv and rng.random() < 0.7:
         spring["damping"] = _psd(rng, joint.nv, 0.2)
-    return type(joint)(**arguments, **spring)
+    return replace(joint, **spring)
 
 
 def _joint_coordinates(rng, joint):
     if joint.nq == joint.nv:
-        return np.array([rng.uniform(-0.1, 0.1) if slides else rng.uniform(-1.5, 1.5) for slides in _slides(joint)])
+        ranges = [0.1 if slides else 1.5 for slides in families.sliding(joint)]
+        return np.array([rng.uniform(-most, most) for most in ranges])
     quaternion = np.roll(Rotation.from_rotvec(rng.uniform(-1.1, 1.1, 3)).as_quat(), 1)
     return np.concatenate([quaternion, rng.uniform(-0.2, 0.2, joint.nq - 4)])
-
-
-def _slides(joint):
-    kind = type(joint).__name__.removeprefix("Joint")
-    return {"Prismatic": (1,), "Cylindrical": (0, 1), "Planar": (1, 1, 0)}.get(kind, (0,) * joint.nv)
 
 
 def _strain_scale(rod):
@@ -201,7 +179,7 @@ class _Tree:
         chosen = [rods[(2 * self.seed + k) % len(rods)] for k in range(2)]
         chosen += [others[(2 * self.seed + k) % len(others)] for k in range(2)]
         chosen = [chosen[k] for k in rng.permutation(4)]
-        chosen.append((str(rng.choice(JOINTS[:6])), "RigidBody", None, str(rng.choice(LOADS))))
+        chosen.append((str(rng.choice(LIGHT)), "RigidBody", None, str(rng.choice(LOADS))))
         if not any(combination[1] == "Rod" for combination in chosen[:3]):
             chosen.reverse()
         self.load_of, links = {}, []
@@ -248,8 +226,9 @@ class _Tree:
 
     def _rod(self, kind):
         rng = self.rng
-        section = SECTIONS[int(rng.integers(len(SECTIONS)))]
-        basis = _basis(rng, kind)
+        forms = families.forms(Section)
+        cls, k = forms[int(rng.integers(len(forms)))]
+        section, basis = families.makers(cls)[k](rng), _member(rng, Basis, kind)
         material = ls.Material(
             young=float(rng.uniform(0.5e6, 2e6)),
             poisson=float(rng.uniform(0.2, 0.5)),
@@ -257,14 +236,14 @@ class _Tree:
             viscosity=float(rng.choice([0.0, 3e3])),
             damping_time=float(rng.choice([0.0, 0.01])),
         )
-        bare = section == "full General" and rng.random() < 0.5
+        bare = cls is ls.SectionGeneral and section.shape is None and rng.random() < 0.5
         return ls.Rod(
             length=float(rng.uniform(0.3, 0.6)),
-            section=_section(rng, section),
+            section=section,
             basis=basis,
             material=None if bare else material,
             reference_strain=_reference(rng),
-            gauss_points=GAUSS_POINTS.get(kind, max(*basis.modes(), 2) + 1 + int(rng.integers(2))),
+            gauss_points=_points(rng, basis),
             interval_points=2 + self.seed % 4,
         )
 
@@ -356,70 +335,16 @@ class _Tree:
         self.robot.add_custom_actuator("custom", lambda q: constant * (1 + np.sin(q).sum()), size=2)
 
 
-def _basis(rng, kind):
-    if kind == "Custom":
-        return _custom_basis(bool(rng.integers(2)))
-    least, most = {
-        "Hermite": (1, 1),
-        "Fourier": (1, 1),
-        "PiecewiseConstant": (1, 3),
-        "PiecewiseLinear": (1, 2),
-        "Gaussian": (0, 1),
-    }.get(kind, (0, 2))
-    names = ["torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z"]
-    count = 2 if kind in ("Hermite", "Fourier") else int(rng.integers(2, 5))
-    chosen = {str(name) for name in rng.choice(names, count, replace=False)} | {str(rng.choice(names[1:3]))}
-    return getattr(ls, f"Basis{kind}")(**{name: int(rng.integers(least, most + 1)) for name in sorted(chosen)})
+def _member(rng, family, kind):
+    """A random member of the class of that name, of any of its forms."""
+    makers = families.makers(getattr(ls, family.__name__ + kind))
+    return makers[int(rng.integers(len(makers)))](rng)
 
 
-def _custom_basis(broken):
-    """Columns that couple strains; with a corner at s = 0.4 on request."""
-
-    def function(s):
-        corner = abs(s - 0.4) if broken else s
-        columns = [
-            [0.5, 1.0, 0.0, 0.0, 0.0, 0.02],
-            [0.0, np.cos(2 * s), np.sin(2 * s), 0.0, 0.01 * s, 0.0],
-            [0.3 * s, 0.0, corner, 0.1 * corner, 0.0, 0.0],
-        ]
-        return np.array(columns).T
-
-    return ls.BasisCustom(function, order=4, knots=(0.4,) if broken else ())
-
-
-def _section(rng, kind):
-    a, b = rng.uniform(0.02, 0.03, 2)
-    lamina = _lamina(0.8, (0.003, -0.002), 1.5e-4, 2e-4, 3e-5)
-    A = rng.normal(size=(6, 6))
-    full = np.diag([0.3, 0.2, 0.2, 800.0, 300.0, 300.0]) ** 0.5
-    full = full @ (np.eye(6) + 0.1 * A @ A.T) @ full
-    return {
-        "Circle": lambda: ls.SectionCircle(a),
-        "tapered Circle": lambda: ls.SectionCircle((a, 0.6 * a)),
-        "callable Circle": lambda: ls.SectionCircle(lambda s: a * (1 - 0.3 * s**2)),
-        "Annulus": lambda: ls.SectionAnnulus((a, 0.8 * a), 0.3 * a),
-        "Ellipse": lambda: ls.SectionEllipse(a, (b, 0.7 * b), saint_venant=bool(rng.integers(2))),
-        "Rectangle": lambda: ls.SectionRectangle(
-            2 * a, lambda s: 2 * b * (1 - 0.2 * s), saint_venant=bool(rng.integers(2))
-        ),
-        "General": lambda: ls.SectionGeneral(
-            stiffness=np.array([0.2, 0.3, 0.3, 900.0, 300.0, 300.0]), shape=ls.SectionCircle(a)
-        ),
-        "full General": lambda: ls.SectionGeneral(
-            stiffness=lambda s: full * (1 - 0.3 * s),
-            inertia=lambda s: lamina * (1 + 0.5 * s),
-            damping=None if rng.random() < 0.5 else 0.01 * full,
-        ),
-    }[kind]()
-
-
-def _lamina(mass, centre, J_y, J_z, J_yz):
-    """Inertia per length of a plane section whose centre of mass (y, z) is off the centreline."""
-    c = np.array([0.0, *centre])
-    moment = mass * np.cross(np.eye(3), c)
-    own = np.array([[J_y + J_z, 0.0, 0.0], [0.0, J_y, -J_yz], [0.0, -J_yz, J_z]])
-    shift = mass * (c @ c * np.eye(3) - np.outer(c, c))
-    return np.block([[own + shift, moment], [moment.T, mass * np.eye(3)]])
+def _points(rng, basis):
+    """Gauss points on each smooth stretch of a basis: a little more than its modes need."""
+    stretches = len(basis.breaks()) + 1
+    return -(-max(*basis.modes(), 2) // stretches) + 1 + int(rng.integers(2))
 
 
 def _reference(rng):
@@ -458,7 +383,7 @@ def _add_rigid_link(robot, rng, k, kind, parent):
     moments = np.array([2e-2, 3e-2, 4e-2]) * rng.uniform(0.5, 1.5)
     body = ls.RigidBody(rng.uniform(0.5, 2.0), rng.uniform(-0.1, 0.1, 3), R @ np.diag(moments) @ R.T)
     joint = _joint(rng, kind)
-    joint = type(joint)(**{**vars(joint), "stiffness": 0.0, "damping": 0.0, "rest": None})
+    joint = replace(joint, stiffness=0.0, damping=0.0, rest=None)
     robot.add_link(f"link {k}", body, joint, parent, placement=random_placement(rng, 0.3))
 
 

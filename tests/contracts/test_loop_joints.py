@@ -1,9 +1,11 @@
 """The contract of a joint that closes a loop: its motions and no others leave the loop closed."""
 
+import families
 import numpy as np
 import pytest
 
 import lissom as ls
+from lissom.robot.joints import Joint
 
 JOINTS = {
     "fixed": ls.JointFixed(),
@@ -14,7 +16,7 @@ JOINTS = {
     "universal": ls.JointUniversal((1, 0, 0), (0, 1, 1)),
     "planar": ls.JointPlanar((1, 1, 0)),
     "spherical": ls.JointSpherical(),
-}
+} | {f"random {type(joint).__name__}": joint for joint in families.all_made(Joint) if joint.nv < 6}
 
 
 def body(joint):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from robots import build, random_rigid_tree, random_state, random_tree
+from robots import SEEDS, build, random_rigid_tree, random_state, random_tree
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
@@ -10,7 +10,6 @@ from lissom.integration.controllers import control_law
 from lissom.integration.state import StateDerivative
 
 TIME = 0.3
-SEEDS = range(50)
 
 
 def differences(function, n):

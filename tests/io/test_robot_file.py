@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from pathlib import Path
 
+import families
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
@@ -14,6 +15,9 @@ from robot_descriptions import ABSCISSAE, SHAPES, assert_same, one_rod, rod, rou
 import lissom as ls
 from lissom.io.schema import TYPES
 from lissom.io.values import ConstantMatrix
+from lissom.robot.bases import Basis
+from lissom.robot.joints import Joint
+from lissom.robot.sections import Section
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
 
@@ -43,6 +47,7 @@ SECTIONS = [
     ls.SectionGeneral(stiffness=(1.0, 2, 3, 4, 5, 6), inertia=np.diag([2.0, 1, 1, 3, 3, 3])),
     ls.SectionGeneral(damping=lambda s: np.eye(6) * (1 + s), shape=ls.SectionCircle(0.01)),
     ls.SectionGeneral(stiffness=np.eye(6), shape=ls.SectionRectangle(0.01, 0.02)),
+    *families.all_made(Section),
 ]
 BASES = [
     ls.BasisLegendre(torsion=0, bending_y=1, bending_z=2, elongation=3, shear_y=4, shear_z=5),
@@ -56,6 +61,7 @@ BASES = [
     ls.BasisCustom(ls.Expression([["0", "s"], ["1", "0"], [0, 0], [0, 0], [0, 0], [0, 0]]), order=3),
     ls.BasisCustom(custom_basis),
     ls.BasisCustom(ls.Tabulated([0, 0.4, 1], [np.eye(6, 2) * k for k in (1, 2, 1.5)], "linear"), order=2, knots=(0.4,)),
+    *families.all_made(Basis),
 ]
 SPRING = {"stiffness": 2.0, "damping": 0.1}
 JOINTS = [
@@ -68,8 +74,8 @@ JOINTS = [
     ls.JointPlanar((0, 1, 0), rest=(0.1, 0.2, 0.3)),
     ls.JointSpherical(rest=(1, 0, 0, 0), **SPRING),
     ls.JointFree(rest=(0.6, 0.8, 0, 0, 1, 2, 3)),
+    *families.all_made(Joint),
 ]
-JOINTS = [joint if not isinstance(joint, type) else joint() for joint in JOINTS]
 BODIES = [
     None,
     ls.RigidBody(1.5, (0.1, 0, 0), (0.1, 0.2, 0.25), outline=(0.1, 0.1, 0.1)),
