@@ -96,15 +96,13 @@ def cornered_basis(rng):
 
 
 def graded(cls, order, strains):
-    """The basis of a class in which every one of some strains has the order, or what grows with it.
-
-    None for a class without orders.
-    """
+    """The basis of a class in which every one of some strains has the order, or what grows with it."""
     if issubclass(cls, ModalBasis):
         return cls(**dict.fromkeys(strains, max(order, cls.least_order)))
-    return None
+    raise LookupError(f"{cls.__name__} has orders of no kind that tests/families.py knows: add it to `graded`")
 
 
+UNGRADED = {ls.BasisCustom}  # what has no orders
 BASES = {
     ls.BasisLegendre: [modal(ls.BasisLegendre, 0, 2)],
     ls.BasisMonomial: [modal(ls.BasisMonomial, 0, 2)],

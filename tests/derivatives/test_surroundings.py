@@ -1,8 +1,10 @@
 """Derivatives with contact, a fluid and forces of users against central differences, at random poses and speeds."""
 
+import families
 import numpy as np
 import pytest
 import warp as wp
+from forces.exact_distances import some_place
 from touching_robots import (
     BASES,
     LAW,
@@ -18,6 +20,7 @@ from touching_robots import (
 
 import lissom as ls
 from lissom.lie.types import vec6
+from lissom.robot.shapes import Shape
 
 TIME, STEP = 0.3, 1e-5
 TOLERANCE = 1e-7  # differences leave 1e-9 of inverse dynamics, some 1e-8 of the forward one, by rounding
@@ -83,6 +86,15 @@ def check_touching(model, shape, q, v):
     assert all(features[k] == ahead[1][k] == behind[1][k] for k in np.flatnonzero(touching))
 
 
+def touches_clearly(model, shape, q, v):
+    """Whether `check_touching` says so."""
+    try:
+        check_touching(model, shape, q, v)
+    except AssertionError:
+        return False
+    return True
+
+
 @pytest.mark.parametrize("moves", [False, True], ids=["in the world", "on a link"])
 @pytest.mark.parametrize("name", SHAPES)
 def test_shapes(name, moves):
@@ -93,6 +105,20 @@ def test_shapes(name, moves):
     model, shape, (q, v, a) = touching_shape(base, shape, centre, seed, moves=moves)
     check_touching(model, shape, q, v)
     check(model, q, v, a)
+
+
+@pytest.mark.parametrize("form", families.forms(Shape), ids=families.name_of)
+def test_some_place_of_every_shape(form):
+    """Purpose: a random one of every class, wherever it is touched clear of edges, in the world and on a link."""
+    for moves in (False, True):
+        for seed in range(50):
+            shape = families.made(form, seed)
+            centre = some_place(shape, np.random.default_rng(seed), RADIUS - 0.01)
+            model, _, (q, v, a) = touching_shape(list(BASES)[seed % 3], shape, centre, seed, moves=moves)
+            if touches_clearly(model, shape, q, v):
+                break
+        check_touching(model, shape, q, v)
+        check(model, q, v, a)
 
 
 @pytest.mark.parametrize("base", BASES)

@@ -31,6 +31,34 @@ def distance(shape, y):
     return d, label
 
 
+def features(shape):
+    """How many features a shape has, outside and inside where those inside are others."""
+    if isinstance(shape, ls.ShapeBox):
+        return 26 + 6
+    if isinstance(shape, ls.ShapeCylinder) and shape.length is not None:
+        return 5 + 3
+    return 3 if isinstance(shape, ls.ShapeCapsule) else 1
+
+
+def gradient(shape, y, step=1e-6):
+    """Direction in which the distance grows, by central differences, shape (3,)."""
+    n = np.array([distance(shape, y + step * e)[0] - distance(shape, y - step * e)[0] for e in np.eye(3)])
+    return n / np.linalg.norm(n)
+
+
+def some_place(shape, rng, far, clear=5e-3):
+    """A random point at the distance `far` > 0 from a shape, and farther than `clear` from where another of its
+    features becomes the nearest."""
+    for _ in range(1000):
+        y = rng.uniform(-0.3, 0.3, 3)
+        for _ in range(3):
+            y = y - (distance(shape, y)[0] - far) * gradient(shape, y)
+        around = [distance(shape, y + clear * e)[1] for e in (*np.eye(3), *-np.eye(3), np.zeros(3))]
+        if len(set(around)) == 1 and abs(distance(shape, y)[0] - far) < 1e-9:
+            return y
+    raise AssertionError(f"{shape} has no such place")
+
+
 def _box(excess, sides):
     """From how far a point is beyond each pair of faces."""
     beyond = excess > 0.0

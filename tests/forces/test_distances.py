@@ -1,13 +1,15 @@
 """Signed distances of shapes inside kernels: values, gradients and Hessians at faces, edges, corners and inside."""
 
+import families
 import numpy as np
 import pytest
 import warp as wp
-from forces.exact_distances import distance
+from forces.exact_distances import distance, features
 
 import lissom as ls
 from lissom.forces.distances import signed_distance
 from lissom.lie.types import kernel_options, mat3, vec3
+from lissom.robot.shapes import Shape
 
 BOX, CAPSULE = ls.ShapeBox(0.3, 0.4, 0.5), ls.ShapeCapsule(0.2, 0.6)
 CYLINDER = ls.ShapeCylinder(0.2, 0.6, axis=(1, 2, 2))
@@ -20,8 +22,8 @@ SHAPES = {
     "endless cylinder": ENDLESS,
     "hole": HOLE,
     "capsule": CAPSULE,
-}
-FEATURES_OF = {"box": 26 + 6, "cylinder": 5 + 3, "capsule": 3}  # outside and inside, where inside has its own
+} | {f"random {families.name_of(form)}": families.made(form, 0) for form in families.forms(Shape)}
+MANY_SIDED = [name for name, shape in SHAPES.items() if features(shape) > 1]
 STEP = 1e-5  # of differences of fourth order [m]: 1e-20 of truncation, 1e-11 of rounding, over the size 0.1 m
 CLEAR = 5e-3  # how far points are from where another feature becomes the nearest [m]
 
@@ -55,7 +57,7 @@ def clear_points(shape, count=2000):
     """Random points around and inside a shape, away from where its nearest feature changes, with their features."""
     rng = np.random.default_rng(3)
     points, labels = [], []
-    for y in rng.uniform(-0.5, 0.5, (count, 3)):
+    for y in np.concatenate([rng.uniform(-0.5, 0.5, (count, 3)), rng.uniform(-0.2, 0.2, (count, 3))]):
         around = [distance(shape, y + CLEAR * e)[1] for e in (*np.eye(3), *-np.eye(3), np.zeros(3))]
         if len(set(around)) == 1:
             points.append(y)
@@ -78,7 +80,7 @@ def test_distance_gradient_and_hessian(name):
     gradient, for every feature of the shape that random points find nearest."""
     shape = SHAPES[name]
     points, labels = clear_points(shape)
-    assert len(points) > 100 and len(set(labels)) == FEATURES_OF.get(name, 1)
+    assert len(points) > 100 and len(set(labels)) == features(shape)
     d, n, N = found(shape, points)
     np.testing.assert_allclose(d, [distance(shape, y)[0] for y in points], rtol=0, atol=1e-15)
     np.testing.assert_allclose(np.linalg.norm(n, axis=1), 1.0, rtol=0, atol=1e-15)
@@ -125,7 +127,7 @@ def test_known_features_of_a_cylinder(name):
     np.testing.assert_allclose(np.linalg.eigvalsh(N[0]), sorted([0.0, *curvatures]), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["box", "cylinder", "capsule"])
+@pytest.mark.parametrize("name", MANY_SIDED)
 def test_distance_is_smooth_past_edges(name):
     """Purpose: outside, distance and normal are continuous where another feature becomes the nearest."""
     shape = SHAPES[name]

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import warnings
 from pathlib import Path
 
 import pytest
+from families import FAMILIES
 
 import lissom as ls
 from lissom.cli import main
+from lissom.robot.families import members
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -86,6 +89,17 @@ def test_every_public_name_is_in_the_manual():
     text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
     missing = [name for name in ls.__all__ if not re.search(rf"\b{name}\b", text)]
     assert not missing
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_tables_of_the_manual_hold_every_class_of_a_family(name):
+    """Purpose: each class of a family has a row of its own or shares one in a table, and each of its keys is told."""
+    text = (ROOT / "docs" / "robot_files.md").read_text(encoding="utf-8")
+    rows = [line for page in PAGES for line in page.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
+    for cls in members(FAMILIES[name]):
+        assert any(f"`{cls.__name__}" in row.split("|")[1] for row in rows), f"{cls.__name__} has no row in a table"
+        untold = [field.name for field in dataclasses.fields(cls) if f"`{field.name}`" not in text]
+        assert not untold, f"robot_files.md does not tell {untold} of {cls.__name__}"
 
 
 def test_gallery_lists_the_examples():

@@ -2,11 +2,14 @@
 
 import warnings
 
+import families
 import numpy as np
 import pytest
+from forces.exact_distances import distance, gradient, some_place
 
 import lissom as ls
 from lissom.integration.encounters import Lookout
+from lissom.robot.shapes import Shape
 
 ADAPTIVE = ["bdf", "radau", "dop853", "generalized_alpha", "newmark"]
 
@@ -18,11 +21,12 @@ def at(x, y=0.0, z=0.0):
     return g
 
 
-def ball_and(shape, radius=0.02, stiffness=1e6, where=5.0, aside=0.0):
+def ball_and(shape, radius=0.02, stiffness=1e6, where=5.0, aside=0.0, placement=None):
     """A ball that flies freely, and something on its way along x."""
     robot = ls.Robot("ball and wall", gravity=(0, 0, 0))
     robot.add_link("ball", ls.RigidBody.sphere(radius, density=1000), ls.JointFree())
-    robot.add_contact("wall", "ball", shape, placement=at(where, aside), stiffness=stiffness)
+    placement = at(where, aside) if placement is None else placement
+    robot.add_contact("wall", "ball", shape, placement=placement, stiffness=stiffness)
     return robot.build()
 
 
@@ -84,6 +88,30 @@ def test_every_shape_is_met(name):
     """By bdf at its defaults, the ball comes back from each shape with the speed it had."""
     where = 2.0 if name == "pipe" else 5.0
     motion = ls.simulate(ball_and(SHAPES[name], where=where), 8.0, v0=along(1.0))
+    np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=1e-3)
+
+
+def facing(shape, seed):
+    """Placement of a shape that turns some side of it to a ball that comes along x from the origin, and how far away it
+    is: as far as nothing else of it is in the way."""
+    y = some_place(shape, np.random.default_rng(seed), 0.02)
+    n = gradient(shape, y)
+    where = next(far for far in (5.0, 1.0, 0.1) if all(distance(shape, y + x * n)[0] > 0.02 for x in (far, far / 2)))
+    across = np.cross(n, np.eye(3)[np.argmin(np.abs(n))])
+    across /= np.linalg.norm(across)
+    g = np.eye(4)
+    g[:3, :3] = np.diag([-1.0, 1.0, -1.0]) @ np.stack([n, across, np.cross(n, across)])
+    g[:3, 3] = np.array([where, 0.0, 0.0]) - g[:3, :3] @ y
+    return g, where
+
+
+@pytest.mark.parametrize("form", families.forms(Shape), ids=families.name_of)
+@pytest.mark.parametrize("seed", range(2))
+def test_some_side_of_every_shape_is_met(form, seed):
+    """A random one of every class, met on the normal somewhere: the ball comes back on its line with its speed."""
+    shape = families.made(form, seed)
+    g, where = facing(shape, seed)
+    motion = ls.simulate(ball_and(shape, placement=g), 1.6 * where, v0=along(1.0))
     np.testing.assert_allclose(motion.v[-1], along(-1.0), rtol=0, atol=1e-3)
 
 
