@@ -25,7 +25,7 @@ from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.tables import vec6i, vec7i
 from lissom.sweep import column_products as products
-from lissom.sweep import columns, traversal
+from lissom.sweep import columns, strains
 from lissom.sweep.column_tables import Columns, Matrix
 
 wp.set_module_options(kernel_options())
@@ -195,7 +195,7 @@ def test_local_blocks():
 @wp.kernel
 def k_strains(out: Matrix, q: Matrix, v: Matrix, a: Matrix, phi1: Row, phi2: Row, start: vec7i, at: vec6i,
               shift: int, i: int):  # fmt: skip
-    sums = traversal.strain_sums(phi1, phi2, start, at, i, shift, q, v, a)
+    sums = strains.strain_sums(phi1, phi2, start, at, i, shift, q, v, a)
     for r in range(6):
         for c in range(6):
             out[i, 6 * r + c] = sums[r, c]
@@ -203,7 +203,7 @@ def k_strains(out: Matrix, q: Matrix, v: Matrix, a: Matrix, phi1: Row, phi2: Row
 
 @wp.kernel
 def k_project(tau: Matrix, phi1: Row, phi2: Row, start: vec7i, at: vec6i, y1: vec6, y2: vec6, i: int):
-    traversal.project_strains(phi1, phi2, start, at, i, y1, y2, tau)
+    strains.project_strains(phi1, phi2, start, at, i, y1, y2, tau)
 
 
 @wp.kernel

@@ -74,7 +74,7 @@ def groups(model: Model) -> list[tuple[int, int, bool]]:
 
 
 def _find_groups(model: Model) -> list[tuple[int, int, bool]]:
-    nodes = np.flatnonzero(model.node_kind != MotionKind.EXP.value)
+    nodes = np.flatnonzero(model.node_has_quaternion)
     v = model.node_v_start[nodes]
     free = model.node_kind[nodes] == MotionKind.FREE.value
     return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, model.node_q_shift[nodes], free)]

@@ -32,7 +32,7 @@ from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts,
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, traversal
+from lissom.sweep import kinds, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
 from lissom.sweep.scratch import Scratch
@@ -51,7 +51,7 @@ def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopR
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        columns.motion_columns(t, s, x, i, k, S)
+        kinds.motion_columns(t, s, x, i, k, S)
     loop_residuals(t, s, i, loops.gap)
     loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
     own_rows(t, s, x, i, S, 0, loops.A)

@@ -19,50 +19,18 @@ import numpy as np
 import warp as wp
 
 from lissom.launch.workspace import Workspace, filled
-from lissom.lie import magnus, se3, so3
+from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
-from lissom.lie.types import kernel_options, mat3, mat6, vec6
+from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import columns, traversal
+from lissom.model.tables import Tables
+from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.sweep.scratch import Scratch
 from lissom.systems.mass import MassBuffers, mass_buffers, sum_over_subtrees
 
 wp.set_module_options(kernel_options())
-
-
-@wp.func
-def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
-    """Ṡ = D₁ Z + D₀ Ż of node k, D₁ = ad_η D₀ + Ad_g Ṫ; ad_η S for a GROUP node."""
-    A, B = traversal.motion_block(t, s, i, k)
-    A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
-    if t.node[k].kind == EXP:
-        xi1 = s.node[i, k].xi1
-        xi2 = s.node[i, k].xi2
-        h = t.node[k].h
-        kappa = t.node[k].kappa
-        rate = traversal.strain_sums(
-            t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, v
-        )
-        Omega_dot = magnus.omega_dot(xi1, xi2, rate[2], rate[3], h, kappa)
-        T_dot, Q_dot = se3.tangent_dot(s.node[i, k].Omega, Omega_dot, s.node[i, k].stumpff)
-        A_T, B_T = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_dot, Q_dot)
-        A_D = A_eta + A_T
-        B_D = B_eta + B_T
-        half = so3.HALF * h
-        ZA1, ZB1 = traversal.strain_block(half, -kappa, xi2)
-        ZA2, ZB2 = traversal.strain_block(half, kappa, xi1)
-        YA1, YB1 = traversal.strain_block(so3.ZERO, -kappa, rate[3])
-        YA2, YB2 = traversal.strain_block(so3.ZERO, kappa, rate[2])
-        A1, B1 = se3.block_product(A_D, B_D, ZA1, ZB1)
-        A2, B2 = se3.block_product(A_D, B_D, ZA2, ZB2)
-        C1, E1 = se3.block_product(A, B, YA1, YB1)
-        C2, E2 = se3.block_product(A, B, YA2, YB2)
-        columns.put_columns(x, i, k, A1 + C1, B1 + E1, A2 + C2, B2 + E2, S_dot)
-    else:
-        columns.put_columns(x, i, k, A_eta, B_eta, mat3(), mat3(), S_dot)
 
 
 @wp.kernel
@@ -90,8 +58,8 @@ def coriolis_kernel(
         traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         traversal.base_inertia(t, s, b.composite, i, k)
         Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
-        columns.motion_columns(t, s, x, i, k, b.S)
-        rate_columns(t, s, x, i, k, q, v, S_dot)
+        kinds.motion_columns(t, s, x, i, k, b.S)
+        kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
     columns.clear_sums(x, i, b.V)
     columns.clear_sums(x, i, P)
     columns.clear_sums(x, i, Q)

@@ -39,66 +39,16 @@ from lissom.errors import ShapeError
 from lissom.forces.elasticity import elastic_rows, group_spring_stiffness
 from lissom.forces.hooks import change_by_surroundings
 from lissom.launch.workspace import Workspace, filled
-from lissom.lie import magnus, se3, so3
+from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import traversal
+from lissom.model.tables import Tables
+from lissom.sweep import group, kinds, traversal
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import LOADS, NodeChange, Scratch
+from lissom.sweep.scratch import LOADS, Direction, NodeChange, Scratch
 from lissom.systems.newton_euler import recursive_newton_euler
 
 wp.set_module_options(kernel_options())
-
-
-@wp.struct
-class Direction:
-    """A direction (dq, dv, da) by instance and coordinate, and the changes along it by (instance, node)."""
-
-    dq: wp.array2d(dtype=wp.float64)
-    dv: wp.array2d(dtype=wp.float64)
-    da: wp.array2d(dtype=wp.float64)
-    node: wp.array2d(dtype=NodeChange)
-
-
-@wp.func
-def pair_apply(A: wp.mat33d, B: wp.mat33d, y: vec6) -> vec6:
-    """[[A, 0], [B, A]] y."""
-    w = se3.angular(y)
-    return se3.join(A * w, B * w + A * se3.linear(y))
-
-
-@wp.func
-def interval_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """e, e₁, e₂ of (1) for an EXP node."""
-    start = t.node[k].run_start
-    run_v = t.node[k].run_v
-    x = traversal.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, t.node[k].q_shift, q, v, a)
-    y = traversal.strain_sums(t.run_phi1, t.run_phi2, start, run_v, i, 0, d.dq, d.dv, d.da)
-    xi1 = s.node[i, k].xi1
-    xi2 = s.node[i, k].xi2
-    h = t.node[k].h
-    kappa = t.node[k].kappa
-    two = so3.TWO * kappa
-    d_Omega = magnus.omega_dot(xi1, xi2, y[0], y[1], h, kappa)
-    d_dot = magnus.omega_dot(xi1, xi2, y[2], y[3], h, kappa) + kappa * (se3.ad(y[0], x[3]) + se3.ad(x[2], y[1]))
-    d_ddot = magnus.omega_dot(xi1, xi2, y[4], y[5], h, kappa) + kappa * (se3.ad(y[0], x[5]) + se3.ad(x[4], y[1]))
-    d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))
-    Omega = s.node[i, k].Omega
-    c = s.node[i, k].stumpff
-    rate = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
-    rate_2 = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + two * se3.ad(x[2], x[3])
-    A0, B0 = se3.tangent(Omega, c)
-    A1, B1 = se3.tangent_dot(Omega, rate, c)
-    A2, B2 = se3.tangent_ddot(Omega, rate, rate_2, c)
-    e1 = pair_apply(A0, B0, d_dot) + pair_apply(A1, B1, d_Omega)
-    e2 = pair_apply(A0, B0, d_ddot) + so3.TWO * pair_apply(A1, B1, d_dot) + pair_apply(A2, B2, d_Omega)
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    d.node[i, k].Omega = d_Omega
-    d.node[i, k].xi1 = y[0]
-    d.node[i, k].xi2 = y[1]
-    return se3.Ad(R, p, pair_apply(A0, B0, d_Omega)), se3.Ad(R, p, e1), se3.Ad(R, p, e2)
 
 
 @wp.func
@@ -107,36 +57,14 @@ def outward_change(
 ):
     """x, w and z of node k by (2) or (3), from the motion left in s."""
     parent = t.node[k].parent
-    x = vec6()
-    w = vec6()
-    z = vec6()
-    eta_p = vec6()
-    acc_p = acc_base
+    e, w, z = kinds.change(t, s, d, i, k, q, v, a, acc_base)
+    x = e
     if parent >= 0:
-        x = d.node[i, parent].x
-        w = d.node[i, parent].w
-        z = d.node[i, parent].z
-        eta_p = s.node[i, parent].eta
-        acc_p = s.node[i, parent].acc
-    eta = s.node[i, k].eta
-    e = vec6()
-    if t.node[k].kind == EXP:
-        own, e1, e2 = interval_changes(t, s, d, i, k, q, v, a)
-        e += own
-        turned = se3.ad(eta, e)
-        w += e1 + turned
-        z += e2 + se3.ad(eta, so3.TWO * e1 + turned) + se3.ad(s.node[i, k].acc, e)
-    else:
-        R = s.node[i, k].R
-        p = s.node[i, k].p
-        e += se3.Ad(R, p, traversal.group_twist(t, d.dq, i, k))
-        e1 = se3.Ad(R, p, traversal.group_twist(t, d.dv, i, k))
-        turned = se3.ad(eta_p, e)
-        w += e1 + turned
-        z += se3.Ad(R, p, traversal.group_twist(t, d.da, i, k)) + se3.ad(eta, e1) + se3.ad(eta_p, e1 + turned)
-        z += se3.ad(acc_p, e)
+        x += d.node[i, parent].x
+        w += d.node[i, parent].w
+        z += d.node[i, parent].z
     d.node[i, k].e = e
-    d.node[i, k].x = x + e
+    d.node[i, k].x = x
     d.node[i, k].w = w
     d.node[i, k].z = z
 
@@ -182,37 +110,7 @@ def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matr
     if parent >= 0:
         s.node[i, parent].F = s.node[i, parent].F + F
         d.node[i, parent].F = d.node[i, parent].F + dF + se3.coad(d.node[i, k].e, F)
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    df = se3.Ad_transpose(R, p, dF)
-    if t.node[k].kind == EXP:
-        c = s.node[i, k].stumpff
-        Omega = s.node[i, k].Omega
-        f = se3.Ad_transpose(R, p, F)
-        y = se3.relative_wrench(Omega, f, c)
-        dy = se3.relative_wrench(Omega, df, c) + wrench_turn(Omega, f, d.node[i, k].Omega, c)
-        kappa = t.node[k].kappa
-        y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
-        y1 += kappa * se3.coad(d.node[i, k].xi2, y)
-        y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
-        traversal.project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
-    else:
-        at = t.node[k].v_start
-        for r in range(6):
-            if at + r < t.node[k].v_stop:
-                tau[i, at + r] = tau[i, at + r] + df[r]
-
-
-@wp.func
-def wrench_turn(Omega: vec6, f: vec6, d_Omega: vec6, c: so3.vec10) -> vec6:
-    """∂(Tᵀ f)/∂Ω δΩ of (6) at fixed f."""
-    w = se3.angular(Omega)
-    n = se3.linear(f)
-    turn = se3.angular(d_Omega)
-    K_n = so3.tangent_transpose_derivative(w, n, c)
-    K_m = so3.tangent_transpose_derivative(w, se3.angular(f), c)
-    L = so3.tangent_transpose_derivative_2(w, n, se3.linear(Omega), c)
-    return se3.join((K_m + L) * turn + K_n * se3.linear(d_Omega), K_n * turn)
+    kinds.project_change(t, s, d, i, k, F, dF, tau)
 
 
 @wp.func
@@ -221,7 +119,7 @@ def change_springs(t: Tables, i: int, q: Matrix, dq: Matrix, tau: Matrix):
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]
         start = t.node[k].v_start
-        y = group_spring_stiffness(t, j, i, q) * traversal.group_twist(t, dq, i, k)
+        y = group_spring_stiffness(t, j, i, q) * group.twist(t, dq, i, k)
         for r in range(6):
             if start + r < t.node[k].v_stop:
                 tau[i, start + r] = tau[i, start + r] + y[r]

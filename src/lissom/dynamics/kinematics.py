@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.coriolis_matrix import rate_columns
 from lissom.errors import ModelError
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -23,7 +22,7 @@ from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import frame_nodes
 from lissom.model.tables import Tables
-from lissom.sweep import columns, traversal
+from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.base_frames import origin_of, place_bases
 from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
 from lissom.sweep.scratch import Scratch
@@ -80,8 +79,8 @@ def jacobian_kernel(
     place_bases(t, s, i, q)
     for k in range(t.n_nodes):
         traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        columns.motion_columns(t, s, x, i, k, S)
-        rate_columns(t, s, x, i, k, q, v, S_dot)
+        kinds.motion_columns(t, s, x, i, k, S)
+        kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
     n = t.nv
     for f in range(nodes.shape[0]):
         for j in range(6 * n):

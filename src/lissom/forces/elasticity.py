@@ -14,7 +14,7 @@ import warp as wp
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.traversal import quaternion_rotation, stored_position
+from lissom.sweep.group import quaternion_rotation, stored_position
 
 
 @wp.func

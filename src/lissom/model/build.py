@@ -19,7 +19,6 @@ from lissom.model.springs import spring_tables
 from lissom.model.surroundings import SurroundingsBuilder, Wet, displaced
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody, Rod
-from lissom.robot.joints import MotionKind
 from lissom.robot.loops import Loop
 from lissom.robot.robot import Link, Robot
 
@@ -114,7 +113,7 @@ class _Assembly:
             n = motion.Phi.shape[1]
             self.nodes.append(Node(*here, k, 0.0, v, q - v, motion.kind, motion.Phi, motion.Phi))
             here = (len(self.nodes) - 1, np.eye(4))
-            if motion.kind is MotionKind.EXP:
+            if not motion.kind.has_quaternion:
                 self.dof_q[v : v + n] = np.arange(q, q + n)
             v, q = v + n, q + n
         self._add_spring(link, self.v_start[k], where)

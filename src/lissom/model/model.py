@@ -31,8 +31,9 @@ class Model:
         frame_*: named frames: (node, placement 4x4).
         base_*: base frames of the sweeps: position of the root each stands at (n, 3) [m], and base_slide, the nodes of
         that root's joint where it can slide, from base_slide_start on.
-        node_*: parent, base frame, kind, link, s, placement (n, 4, 4), h [m], kappa [m²], reference strains, range in
-        v, shift from v to q, inertia (n, 6, 6) with that of the fluid around, dry: first moment and mass of its own
+        node_*: parent, base frame, kind, whether it has a quaternion, link, s, placement (n, 4, 4), h [m], kappa [m²],
+        reference strains, range in v, shift from v to q, inertia (n, 6, 6) with that of the fluid around, dry: first
+        moment and mass of its own
         (n, 4), heavy: less what the fluid carries, and the runs of its strain basis: for each of the six strains, where
         its values start and the index in v of the first.
         run_*: values of the strain bases at the two points of a node, strain by strain.
@@ -85,6 +86,7 @@ class Model:
     node_parent: np.ndarray
     node_base: np.ndarray
     node_kind: np.ndarray
+    node_has_quaternion: np.ndarray
     node_link: np.ndarray
     node_s: np.ndarray
     node_placement: np.ndarray

@@ -126,12 +126,13 @@ def distance(nodes: list[Node], ends: tuple[tuple[int, np.ndarray], ...]) -> flo
 
 def node_arrays(nodes: list[Node]) -> dict[str, Any]:
     """The flat tables of a list of nodes; index sets first, start arrays end with a sentinel."""
-    exp = [node.kind is MotionKind.EXP for node in nodes]
-    both = [np.stack([n.Phi1, n.Phi2]) if e else np.zeros((2, 6, 0)) for n, e in zip(nodes, exp)]
+    stored = [node.kind.has_quaternion for node in nodes]
+    both = [np.zeros((2, 6, 0)) if s else np.stack([n.Phi1, n.Phi2]) for n, s in zip(nodes, stored)]
     start, column, phi = component_runs(both, [n.v_start for n in nodes])
     return {
         "node_parent": np.array([n.parent for n in nodes], dtype=np.int32),
         "node_kind": np.array([n.kind.value for n in nodes], dtype=np.int32),
+        "node_has_quaternion": np.array(stored, dtype=bool),
         "node_link": np.array([n.link for n in nodes], dtype=np.int32),
         "node_s": np.array([n.s for n in nodes], dtype=np.float64),
         "node_placement": np.array([n.G for n in nodes]).reshape(-1, 4, 4),

@@ -45,6 +45,7 @@ class NodeRow:
     parent: wp.int32
     base: wp.int32
     kind: wp.int32
+    has_quaternion: wp.int32
     v_start: wp.int32
     v_stop: wp.int32
     q_shift: wp.int32
@@ -226,7 +227,21 @@ def _node_rows(model: Model) -> np.ndarray:
     rows["has_inertia"] = inertia.any(axis=(1, 2))
     plain = inertia[:, 5, 5, None, None] * np.eye(3)
     rows["is_centred"] = (inertia[:, :3, 3:] == 0.0).all(axis=(1, 2)) & (inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
-    names = ("h", "kappa", "xi1", "xi2", "run_start", "run_v", "parent", "base", "kind", "v_start", "v_stop", "q_shift")
+    names = (
+        "h",
+        "kappa",
+        "xi1",
+        "xi2",
+        "run_start",
+        "run_v",
+        "parent",
+        "base",
+        "kind",
+        "has_quaternion",
+        "v_start",
+        "v_stop",
+        "q_shift",
+    )
     for name in names:
         rows[name] = getattr(model, f"node_{name}")
     return rows

@@ -20,6 +20,11 @@ class MotionKind(Enum):
     SPHERICAL = 1
     FREE = 2
 
+    @property
+    def has_quaternion(self) -> bool:
+        """Whether the pose is stored, so that q has one number more than v."""
+        return self in (MotionKind.SPHERICAL, MotionKind.FREE)
+
 
 class Motion(NamedTuple):
     """One node of a joint: its kind and constant Φ, shape (6, n), angular first."""
@@ -66,7 +71,7 @@ class Joint(ABC):
     @property
     def nq(self) -> int:
         """Number of configuration coordinates; one more than nv where a quaternion is stored."""
-        return self.nv + sum(motion.kind is not MotionKind.EXP for motion in self.motions("joint"))
+        return self.nv + sum(motion.kind.has_quaternion for motion in self.motions("joint"))
 
     def neutral(self) -> np.ndarray:
         """The configuration where both joint frames coincide, shape (nq,)."""

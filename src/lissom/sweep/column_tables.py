@@ -17,7 +17,6 @@ import numpy as np
 import warp as wp
 
 from lissom.model.model import Model
-from lissom.robot.joints import MotionKind
 
 Matrix = wp.array2d(dtype=wp.float64)
 
@@ -115,7 +114,7 @@ def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def _node_rows(model: Model, k: int) -> np.ndarray:
     """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
     first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
-    if model.node_kind[k] != MotionKind.EXP.value:
+    if model.node_has_quaternion[k]:
         return np.array([(v, v - first, 1.0, 0.0) for v in range(first, stop)]).reshape(-1, 4)
     return _run_rows(model.node_run_start[k], model.node_run_v[k], model.run_phi1, model.run_phi2)
 

@@ -14,12 +14,8 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import traversal
 from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import Scratch
 
 # What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
 BLOCK_OF_COLUMNS = """
@@ -220,22 +216,6 @@ ZERO_ROWS = """
 def clear_rows(nv: int, width: int, i: int, out: Matrix):
     """out = 0, nv x width."""
     ...
-
-
-@wp.func
-def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
-    """S = D₀ Z of node k, D₀ Z = D₀ (h/2 − κ ad ξ₂) Φ₁ + D₀ (h/2 + κ ad ξ₁) Φ₂; zero beside its columns."""
-    A, B = traversal.motion_block(t, s, i, k)
-    if t.node[k].kind == EXP:
-        half = so3.HALF * t.node[k].h
-        kappa = t.node[k].kappa
-        ZA1, ZB1 = traversal.strain_block(half, -kappa, s.node[i, k].xi2)
-        ZA2, ZB2 = traversal.strain_block(half, kappa, s.node[i, k].xi1)
-        A1, B1 = se3.block_product(A, B, ZA1, ZB1)
-        A2, B2 = se3.block_product(A, B, ZA2, ZB2)
-        put_columns(x, i, k, A1, B1, A2, B2, S)
-    else:
-        put_columns(x, i, k, A, B, mat3(), mat3(), S)
 
 
 @wp.func

@@ -79,3 +79,13 @@ class NodeChange:
     xi1: vec6
     xi2: vec6
     F: vec6
+
+
+@wp.struct
+class Direction:
+    """A direction (dq, dv, da) by instance and coordinate, and the changes along it by (instance, node)."""
+
+    dq: wp.array2d(dtype=wp.float64)
+    dv: wp.array2d(dtype=wp.float64)
+    da: wp.array2d(dtype=wp.float64)
+    node: wp.array2d(dtype=NodeChange)

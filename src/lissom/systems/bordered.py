@@ -22,7 +22,7 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.types import vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
+from lissom.model.tables import Tables
 from lissom.sweep.column_tables import Columns, Matrix, column_width
 from lissom.sweep.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
@@ -344,7 +344,7 @@ def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S
     """out[at + j] += yᵀ (S − S T) on the columns of the spherical and free joints of a path."""
     k = node
     while k >= 0:
-        if t.node[k].kind != EXP:
+        if t.node[k].has_quaternion != 0:
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent

@@ -14,15 +14,14 @@ import warp as wp
 from lissom.forces.hooks import couple_touching, respond_to_surroundings, with_response
 from lissom.forces.loads import load_stiffness
 from lissom.forces.tendon_derivatives import segment_coupling
-from lissom.lie import magnus, se3, so3
-from lissom.lie.spatial import adbar_matrix, rate_of_momentum, top_left, top_right
-from lissom.lie.types import mat3, mat6, vec6
+from lissom.lie import se3
+from lissom.lie.spatial import adbar_matrix, rate_of_momentum
+from lissom.lie.types import mat6, vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import columns, traversal
+from lissom.model.tables import Tables
+from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.column_products import (
     add_cross_product,
-    add_local_block,
     add_rate_products,
     add_weighted_products,
 )
@@ -66,138 +65,11 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
 
 
 @wp.func
-def interval_pairs(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """S, R and Q of (1) for an EXP node, each as two pairs: what stands before Φ₁ and before Φ₂."""
-    xi1 = s.node[i, k].xi1
-    xi2 = s.node[i, k].xi2
-    eta = s.node[i, k].eta
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    h = t.node[k].h
-    kappa = t.node[k].kappa
-    x = traversal.strain_sums(
-        t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a
-    )
-    d1 = x[2]
-    d2 = x[3]
-    Omega = s.node[i, k].Omega
-    c = s.node[i, k].stumpff
-    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
-    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(d1, d2)
-    A0, B0 = traversal.motion_block(t, s, i, k)
-    T1, Q1 = se3.tangent_dot(Omega, Omega_dot, c)
-    T2, Q2 = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
-    A_T1, B_T1 = se3.Ad_block(R, p, T1, Q1)
-    A_T2, B_T2 = se3.Ad_block(R, p, T2, Q2)
-    A_e, B_e = se3.ad_block(eta, A0, B0)
-    A1 = A_e + A_T1
-    B1 = B_e + B_T1
-    A_a, B_a = se3.ad_block(s.node[i, k].acc, A0, B0)
-    A_e1, B_e1 = se3.ad_block(eta, A1 + A_T1, B1 + B_T1)
-    A2 = A_a + A_e1 + A_T2
-    B2 = B_a + B_e1 + B_T2
-    half = so3.HALF * h
-    ZA1, ZB1 = traversal.strain_block(half, -kappa, xi2)
-    ZA2, ZB2 = traversal.strain_block(half, kappa, xi1)
-    YA1, YB1 = traversal.strain_block(so3.ZERO, -kappa, d2)
-    YA2, YB2 = traversal.strain_block(so3.ZERO, kappa, d1)
-    XA1, XB1 = traversal.strain_block(so3.ZERO, -kappa, x[5])
-    XA2, XB2 = traversal.strain_block(so3.ZERO, kappa, x[4])
-    SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
-    SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
-    PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
-    PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
-    OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
-    OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
-    QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
-    QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
-    VA1, VB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
-    VA2, VB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
-    UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
-    UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
-    return (
-        SA1, SB1, SA2, SB2,
-        PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2,
-        QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2,
-    )  # fmt: skip
-
-
-@wp.func
-def group_pairs(t: Tables, s: Scratch, i: int, k: int, acc_base: vec6):
-    """S, R, Q of (2) and Ṡ = ad_η S for a spherical or free joint, as pairs."""
-    parent = t.node[k].parent
-    eta_p = vec6()
-    acc_p = acc_base
-    if parent >= 0:
-        eta_p = s.node[i, parent].eta
-        acc_p = s.node[i, parent].acc
-    A0, B0 = traversal.motion_block(t, s, i, k)
-    RA, RB = se3.ad_block(eta_p, A0, B0)
-    DA, DB = se3.ad_block(s.node[i, k].eta, A0, B0)
-    QA, QB = se3.ad_block(acc_p, A0, B0)
-    VA, VB = se3.ad_block(eta_p, RA, RB)
-    return A0, B0, RA, RB, QA + VA, QB + VB, DA, DB
-
-
-@wp.func
 def own_columns(
     t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
 ):
     """Columns S of node k, and its path sums with the columns S, R, Q and E."""
-    if t.node[k].kind == EXP:
-        A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
-        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
-        extend(t, b, i, k, A1, B1, A2, B2, b.J)
-        extend(t, b, i, k, RA1, RB1, RA2, RB2, b.J_R)
-        extend(t, b, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, b.J_E)
-        extend(t, b, i, k, QA1, QB1, QA2, QB2, b.J_Q)
-    else:
-        A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
-        none = mat3()
-        columns.put_columns(b.x, i, k, A, B, none, none, b.S)
-        extend(t, b, i, k, A, B, none, none, b.J)
-        extend(t, b, i, k, RA, RB, none, none, b.J_R)
-        extend(t, b, i, k, DA + RA, DB + RB, none, none, b.J_E)
-        extend(t, b, i, k, QA, QB, none, none, b.J_Q)
-
-
-@wp.func
-def extend(t: Tables, b: DerivativeBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
-    """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
-    columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
-
-
-@wp.func
-def congruence(E: mat6, A1: mat3, B1: mat3, A2: mat3, B2: mat3) -> mat6:
-    """Z₁ᵀ E Z₂ of pairs, for the E of tangent_transpose_derivative: [[E₁, E₂], [E₂, 0]]."""
-    E1 = top_left(E)
-    E2 = top_right(E)
-    X = E2 * A2
-    At = wp.transpose(A1)
-    return se3.block(At * (E1 * A2 + E2 * B2) + wp.transpose(B1) * X, At * X, At * X, mat3())
-
-
-@wp.func
-def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
-    """local_α of (5): the change of the node's own S with its own coordinates, at fixed wrench."""
-    if t.node[k].kind == EXP:
-        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
-        kappa = t.node[k].kappa
-        half = so3.HALF * t.node[k].h
-        E = se3.tangent_transpose_derivative(s.node[i, k].Omega, f, s.node[i, k].stumpff)
-        bar = kappa * adbar_matrix(se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff))
-        A1, B1 = traversal.strain_block(half, -kappa, s.node[i, k].xi2)
-        A2, B2 = traversal.strain_block(half, kappa, s.node[i, k].xi1)
-        add_local_block(
-            x,
-            i,
-            k,
-            congruence(E, A1, B1, A1, B1),
-            congruence(E, A1, B1, A2, B2) + bar,
-            congruence(E, A2, B2, A1, B1) - bar,
-            congruence(E, A2, B2, A2, B2),
-            dq,
-        )
+    kinds.derivative_columns(t, s, b.x, i, k, q, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E)
 
 
 @wp.func
@@ -252,12 +124,12 @@ def inward_node(
     stop = t.node[k].v_stop
     parent = t.node[k].parent
     columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, W, out)
-    local_term(t, s, x, i, k, out)
+    kinds.local_term(t, s, x, i, k, out)
     if parent >= 0:
-        if t.node[k].kind == EXP:
-            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
-        else:
+        if t.node[k].has_quaternion != 0:
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
+        else:
+            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
         columns.pass_to_parent(x, x.reach_start, x.reach_range, parent, i, k, W)
 
 

@@ -19,7 +19,7 @@ from lissom.lie import so3
 from lissom.lie.types import mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, traversal
+from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.column_tables import Columns, Matrix, column_width
 from lissom.sweep.scratch import Scratch
 
@@ -61,7 +61,7 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
     columns.clear_rows(t.nv, x.width, i, b.half)
     for k in range(t.n_dynamic):
         traversal.base_inertia(t, s, b.composite, i, k)
-        columns.motion_columns(t, s, x, i, k, b.S)
+        kinds.motion_columns(t, s, x, i, k, b.S)
     columns.clear_sums(x, i, b.V)
     sum_over_subtrees(t, i, b.composite)
     for step in range(t.n_dynamic):

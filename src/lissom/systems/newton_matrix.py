@@ -29,12 +29,12 @@ from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_der
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import columns, traversal
+from lissom.model.tables import Tables
+from lissom.sweep import columns, group, kinds, traversal
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
-from lissom.systems.derivative_sweeps import group_pairs, interval_pairs, inward_node
+from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness
 
 
@@ -73,68 +73,6 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
     return b
 
 
-@wp.func
-def group_tangent(t: Tables, i: int, k: int, move: Matrix):
-    """T(Δ) of a spherical or free joint as a pair."""
-    Omega = traversal.group_twist(t, move, i, k)
-    w = se3.angular(Omega)
-    A, B = se3.tangent(Omega, so3.stumpff(wp.dot(w, w)))
-    return A, B
-
-
-@wp.func
-def newton_columns(
-    t: Tables,
-    s: Scratch,
-    b: NewtonBuffers,
-    i: int,
-    k: int,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    move: Matrix,
-    c0: wp.float64,
-    c1: wp.float64,
-    acc_base: vec6,
-):
-    """Own columns and path sums of node k."""
-    if t.node[k].kind == EXP:
-        A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
-        d1 = so3.TWO * c1
-        columns.put_columns(b.x, i, k, A1, B1, A2, B2, b.S)
-        extend(t, b, i, k, A1, B1, A2, B2, b.J)
-        extend(t, b, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, b.J_R)
-        extend(
-            t,
-            b,
-            i,
-            k,
-            QA1 + d1 * RA1 + c0 * A1,
-            QB1 + d1 * RB1 + c0 * B1,
-            QA2 + d1 * RA2 + c0 * A2,
-            QB2 + d1 * RB2 + c0 * B2,
-            b.J_P,
-        )
-    else:
-        A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
-        TA, TB = group_tangent(t, i, k, move)
-        none = mat3()
-        A_T, B_T = se3.block_product(A, B, TA, TB)
-        RA_T, RB_T = se3.block_product(RA, RB, TA, TB)
-        QA_T, QB_T = se3.block_product(QA, QB, TA, TB)
-        columns.put_columns(b.x, i, k, A, B, none, none, b.S)
-        columns.put_columns(b.x, i, k, A_T, B_T, none, none, b.S_T)
-        extend(t, b, i, k, A_T, B_T, none, none, b.J)
-        extend(t, b, i, k, RA_T + c1 * A, RB_T + c1 * B, none, none, b.J_R)
-        extend(t, b, i, k, QA_T + c1 * (DA + RA) + c0 * A, QB_T + c1 * (DB + RB) + c0 * B, none, none, b.J_P)
-
-
-@wp.func
-def extend(t: Tables, b: NewtonBuffers, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, J: Matrix):
-    """Path sum J of node k: that of its parent and its own columns [A1, B1] Φ₁ + [A2, B2] Φ₂."""
-    columns.extend_path(b.x, t.node[k].parent, i, k, A1, B1, A2, B2, J)
-
-
 @wp.func(inline=False)
 def add_tendon_derivatives(t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix):
     """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
@@ -152,9 +90,9 @@ def turn_row(t: Tables, i: int, move: Matrix, row: Matrix, turned: Matrix):
     for j in range(t.nv):
         turned[i, j] = row[i, j]
     for k in range(t.n_dynamic):
-        if t.node[k].kind != EXP:
-            A, B = group_tangent(t, i, k, move)
-            y = se3.apply_transpose(A, B, traversal.group_twist(t, row, i, k))
+        if t.node[k].has_quaternion != 0:
+            A, B = group.move_tangent(t, i, k, move)
+            y = se3.apply_transpose(A, B, group.twist(t, row, i, k))
             start = t.node[k].v_start
             for c in range(6):
                 if start + c < t.node[k].v_stop:
@@ -183,7 +121,9 @@ def make_newton_matrix(
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
     for k in range(t.n_dynamic):
-        newton_columns(t, s, b, i, k, q, v, a, move, c0, c1, acc_base)
+        kinds.newton_columns(
+            t, s, b.x, i, k, q, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R
+        )  # fmt: skip
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     load_stiffness(t, s, i, load, b.H)
@@ -198,7 +138,7 @@ def make_newton_matrix(
     weighted_elastic_matrix(t, i, b.x.width, so3.ONE, c1, b.matrix)
     for j in range(t.group_node.shape[0]):
         k = t.group_node[j]
-        A, B = group_tangent(t, i, k, move)
+        A, B = group.move_tangent(t, i, k, move)
         add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
     add_tendon_derivatives(t, s, b, i, q, move, channel)
     if t.loop_node.shape[0] == 0:

@@ -1,0 +1,352 @@
+"""Nodes that move by exp(Ω(q)), inside kernels: intervals of rods, and joints whose twist is constant in their frame.
+
+With T the tangent operator of the child side, Z = ∂Ω/∂q and D₀ = Ad_g T, in the base frame:
+
+    S = D₀ Z,   Ṡ = D₁ Z + D₀ Ż,   S̈ = D₂ Z + 2 D₁ Ż + D₀ Z̈                                              (1)
+    D₁ = ad_η D₀ + Ad_g Ṫ,   D₂ = ad_a D₀ + ad_η (D₁ + Ad_g Ṫ) + Ad_g T̈                                  (2)
+    R = Ṡ,   Q = S̈       what the coordinates change of twists and accelerations beyond the node            (3)
+    Z = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                           (4)
+
+Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. FORMULATION: docs/theory.md.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import magnus, se3, so3
+from lissom.lie.spatial import adbar_matrix, top_left, top_right
+from lissom.lie.types import mat3, mat6, vec6
+from lissom.model.tables import Tables
+from lissom.sweep import columns
+from lissom.sweep.column_products import add_local_block
+from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.parents import joint_side
+from lissom.sweep.scratch import STATUS_FULL_TURN, Direction, Scratch
+from lissom.sweep.strains import project_strains, strain_sums
+
+FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
+
+
+@wp.func
+def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> mat6:
+    """Rows Φ₁q, Φ₂q, Φ₁v, Φ₂v, Φ₁a, Φ₂a of node k."""
+    start = t.node[k].run_start
+    return strain_sums(t.run_phi1, t.run_phi2, start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a)
+
+
+@wp.func
+def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6):
+    """Pose g_p G exp(Ω) from the two strains; returns Ω and its Stumpff values for the rates that follow."""
+    Omega = magnus.omega(xi1, xi2, t.node[k].h, t.node[k].kappa)
+    w = se3.angular(Omega)
+    c = so3.stumpff(wp.dot(w, w))
+    R0, p0 = joint_side(t, s, i, k)
+    R_k, p_k = se3.exp(Omega, c)
+    R = R0 * R_k
+    p = R0 * p_k + p0
+    s.node[i, k].R = R
+    s.node[i, k].p = p
+    s.node[i, k].Omega = Omega
+    s.node[i, k].stumpff = c
+    s.node[i, k].xi1 = xi1
+    s.node[i, k].xi2 = xi2
+    if t.node[k].kappa > so3.ZERO and wp.dot(w, w) >= FULL_TURN_SQUARED:
+        s.status[i] = STATUS_FULL_TURN
+    return Omega, c
+
+
+@wp.func
+def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of the node."""
+    x = node_strains(t, i, k, q, q, q)
+    place_by_strains(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
+
+
+@wp.func
+def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """Pose of the node; Ad_g V and Ad_g A of its own twist V = T Ω̇ and acceleration A = T Ω̈ + Ṫ Ω̇."""
+    x = node_strains(t, i, k, q, v, a)
+    xi1 = x[0] + t.node[k].xi1
+    xi2 = x[1] + t.node[k].xi2
+    d1 = x[2]
+    d2 = x[3]
+    Omega, stumpff = place_by_strains(t, s, i, k, xi1, xi2)
+    h = t.node[k].h
+    kappa = t.node[k].kappa
+    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
+    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa)
+    Omega_ddot += (so3.TWO * kappa) * se3.ad(d1, d2)
+    V = se3.relative_twist(Omega, Omega_dot, stumpff)
+    A = se3.relative_twist(Omega, Omega_ddot, stumpff) + se3.tangent_dot_apply(Omega, Omega_dot, stumpff)
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    return se3.Ad(R, p, V), se3.Ad(R, p, A)
+
+
+@wp.func
+def motion_block(s: Scratch, i: int, k: int):
+    """D₀ as a pair."""
+    T_w, Q = se3.tangent(s.node[i, k].Omega, s.node[i, k].stumpff)
+    A, B = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_w, Q)
+    return A, B
+
+
+@wp.func
+def strain_block(half: wp.float64, kappa: wp.float64, xi: vec6):
+    """half + κ ad(ξ) as a pair: how Ω answers to one of its two strains."""
+    w = se3.angular(xi)
+    return so3.diagonal_plus(half, kappa * w), so3.hat(kappa * se3.linear(xi))
+
+
+@wp.func
+def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
+    """S of (1); zero beside its columns."""
+    A, B = motion_block(s, i, k)
+    half = so3.HALF * t.node[k].h
+    kappa = t.node[k].kappa
+    ZA1, ZB1 = strain_block(half, -kappa, s.node[i, k].xi2)
+    ZA2, ZB2 = strain_block(half, kappa, s.node[i, k].xi1)
+    A1, B1 = se3.block_product(A, B, ZA1, ZB1)
+    A2, B2 = se3.block_product(A, B, ZA2, ZB2)
+    columns.put_columns(x, i, k, A1, B1, A2, B2, S)
+
+
+@wp.func
+def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
+    """Ṡ of (1)."""
+    A, B = motion_block(s, i, k)
+    A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
+    xi1 = s.node[i, k].xi1
+    xi2 = s.node[i, k].xi2
+    h = t.node[k].h
+    kappa = t.node[k].kappa
+    rates = node_strains(t, i, k, q, v, v)
+    Omega_dot = magnus.omega_dot(xi1, xi2, rates[2], rates[3], h, kappa)
+    T_dot, Q_dot = se3.tangent_dot(s.node[i, k].Omega, Omega_dot, s.node[i, k].stumpff)
+    A_T, B_T = se3.Ad_block(s.node[i, k].R, s.node[i, k].p, T_dot, Q_dot)
+    A_D = A_eta + A_T
+    B_D = B_eta + B_T
+    half = so3.HALF * h
+    ZA1, ZB1 = strain_block(half, -kappa, xi2)
+    ZA2, ZB2 = strain_block(half, kappa, xi1)
+    YA1, YB1 = strain_block(so3.ZERO, -kappa, rates[3])
+    YA2, YB2 = strain_block(so3.ZERO, kappa, rates[2])
+    A1, B1 = se3.block_product(A_D, B_D, ZA1, ZB1)
+    A2, B2 = se3.block_product(A_D, B_D, ZA2, ZB2)
+    C1, E1 = se3.block_product(A, B, YA1, YB1)
+    C2, E2 = se3.block_product(A, B, YA2, YB2)
+    columns.put_columns(x, i, k, A1 + C1, B1 + E1, A2 + C2, B2 + E2, S_dot)
+
+
+@wp.func
+def interval_pairs(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """S, R and Q of (1)-(3), each as two pairs: what stands before Φ₁ and before Φ₂."""
+    xi1 = s.node[i, k].xi1
+    xi2 = s.node[i, k].xi2
+    eta = s.node[i, k].eta
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    h = t.node[k].h
+    kappa = t.node[k].kappa
+    x = node_strains(t, i, k, q, v, a)
+    d1 = x[2]
+    d2 = x[3]
+    Omega = s.node[i, k].Omega
+    c = s.node[i, k].stumpff
+    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
+    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(d1, d2)
+    A0, B0 = motion_block(s, i, k)
+    T1, Q1 = se3.tangent_dot(Omega, Omega_dot, c)
+    T2, Q2 = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
+    A_T1, B_T1 = se3.Ad_block(R, p, T1, Q1)
+    A_T2, B_T2 = se3.Ad_block(R, p, T2, Q2)
+    A_e, B_e = se3.ad_block(eta, A0, B0)
+    A1 = A_e + A_T1
+    B1 = B_e + B_T1
+    A_a, B_a = se3.ad_block(s.node[i, k].acc, A0, B0)
+    A_e1, B_e1 = se3.ad_block(eta, A1 + A_T1, B1 + B_T1)
+    A2 = A_a + A_e1 + A_T2
+    B2 = B_a + B_e1 + B_T2
+    half = so3.HALF * h
+    ZA1, ZB1 = strain_block(half, -kappa, xi2)
+    ZA2, ZB2 = strain_block(half, kappa, xi1)
+    YA1, YB1 = strain_block(so3.ZERO, -kappa, d2)
+    YA2, YB2 = strain_block(so3.ZERO, kappa, d1)
+    XA1, XB1 = strain_block(so3.ZERO, -kappa, x[5])
+    XA2, XB2 = strain_block(so3.ZERO, kappa, x[4])
+    SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
+    SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
+    PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
+    PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
+    OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
+    OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
+    QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
+    QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
+    VA1, VB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
+    VA2, VB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
+    UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
+    UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
+    return (
+        SA1, SB1, SA2, SB2,
+        PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2,
+        QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2,
+    )  # fmt: skip
+
+
+@wp.func
+def derivative_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix,
+    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+):  # fmt: skip
+    """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
+    A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
+    parent = t.node[k].parent
+    columns.put_columns(x, i, k, A1, B1, A2, B2, S)
+    columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
+    columns.extend_path(x, parent, i, k, RA1, RB1, RA2, RB2, J_R)
+    columns.extend_path(x, parent, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, J_E)
+    columns.extend_path(x, parent, i, k, QA1, QB1, QA2, QB2, J_Q)
+
+
+@wp.func
+def newton_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix,
+    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+):  # fmt: skip
+    """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
+    A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
+    d1 = so3.TWO * c1
+    parent = t.node[k].parent
+    columns.put_columns(x, i, k, A1, B1, A2, B2, S)
+    columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
+    columns.extend_path(
+        x, parent, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, J_R
+    )  # fmt: skip
+    columns.extend_path(
+        x,
+        parent,
+        i,
+        k,
+        QA1 + d1 * RA1 + c0 * A1,
+        QB1 + d1 * RB1 + c0 * B1,
+        QA2 + d1 * RA2 + c0 * A2,
+        QB2 + d1 * RB2 + c0 * B2,
+        J_P,
+    )
+
+
+@wp.func
+def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
+    """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame."""
+    y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
+    y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
+    project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+
+
+@wp.func
+def congruence(E: mat6, A1: mat3, B1: mat3, A2: mat3, B2: mat3) -> mat6:
+    """Z₁ᵀ E Z₂ of pairs, for the E of tangent_transpose_derivative: [[E₁, E₂], [E₂, 0]]."""
+    E1 = top_left(E)
+    E2 = top_right(E)
+    X = E2 * A2
+    At = wp.transpose(A1)
+    return se3.block(At * (E1 * A2 + E2 * B2) + wp.transpose(B1) * X, At * X, At * X, mat3())
+
+
+@wp.func
+def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: Matrix):
+    """dq += ∂(Zᵀ Tᵀ f)/∂q at fixed f = Ad_gᵀ Fᶜ: Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁), y = Tᵀ f."""
+    kappa = t.node[k].kappa
+    half = so3.HALF * t.node[k].h
+    E = se3.tangent_transpose_derivative(s.node[i, k].Omega, f, s.node[i, k].stumpff)
+    bar = kappa * adbar_matrix(se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff))
+    A1, B1 = strain_block(half, -kappa, s.node[i, k].xi2)
+    A2, B2 = strain_block(half, kappa, s.node[i, k].xi1)
+    add_local_block(
+        x,
+        i,
+        k,
+        congruence(E, A1, B1, A1, B1),
+        congruence(E, A1, B1, A2, B2) + bar,
+        congruence(E, A2, B2, A1, B1) - bar,
+        congruence(E, A2, B2, A2, B2),
+        dq,
+    )
+
+
+@wp.func
+def pair_apply(A: mat3, B: mat3, y: vec6) -> vec6:
+    """[[A, 0], [B, A]] y."""
+    w = se3.angular(y)
+    return se3.join(A * w, B * w + A * se3.linear(y))
+
+
+@wp.func
+def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """Ad_g T δΩ, Ad_g d/dt(T δΩ) and Ad_g d²/dt²(T δΩ) along a direction."""
+    x = node_strains(t, i, k, q, v, a)
+    y = strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, 0, d.dq, d.dv, d.da)
+    xi1 = s.node[i, k].xi1
+    xi2 = s.node[i, k].xi2
+    h = t.node[k].h
+    kappa = t.node[k].kappa
+    two = so3.TWO * kappa
+    d_Omega = magnus.omega_dot(xi1, xi2, y[0], y[1], h, kappa)
+    d_dot = magnus.omega_dot(xi1, xi2, y[2], y[3], h, kappa) + kappa * (se3.ad(y[0], x[3]) + se3.ad(x[2], y[1]))
+    d_ddot = magnus.omega_dot(xi1, xi2, y[4], y[5], h, kappa) + kappa * (se3.ad(y[0], x[5]) + se3.ad(x[4], y[1]))
+    d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))
+    Omega = s.node[i, k].Omega
+    c = s.node[i, k].stumpff
+    rate = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
+    rate_2 = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + two * se3.ad(x[2], x[3])
+    A0, B0 = se3.tangent(Omega, c)
+    A1, B1 = se3.tangent_dot(Omega, rate, c)
+    A2, B2 = se3.tangent_ddot(Omega, rate, rate_2, c)
+    e1 = pair_apply(A0, B0, d_dot) + pair_apply(A1, B1, d_Omega)
+    e2 = pair_apply(A0, B0, d_ddot) + so3.TWO * pair_apply(A1, B1, d_dot) + pair_apply(A2, B2, d_Omega)
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    d.node[i, k].Omega = d_Omega
+    d.node[i, k].xi1 = y[0]
+    d.node[i, k].xi2 = y[1]
+    return se3.Ad(R, p, pair_apply(A0, B0, d_Omega)), se3.Ad(R, p, e1), se3.Ad(R, p, e2)
+
+
+@wp.func
+def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """e, e₁ + ad_η e and e₂ + 2 ad_η e₁ + (ad_a + ad_η²) e of inverse_dynamics_tangent."""
+    e, e1, e2 = own_changes(t, s, d, i, k, q, v, a)
+    eta = s.node[i, k].eta
+    turned = se3.ad(eta, e)
+    return e, e1 + turned, e2 + se3.ad(eta, so3.TWO * e1 + turned) + se3.ad(s.node[i, k].acc, e)
+
+
+@wp.func
+def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6, df: vec6, tau: Matrix):
+    """tau += what Zᵀ Tᵀ f changes by: Zᵀ δy + κ (Φ₁ᵀ adbar_y δξ₂ − Φ₂ᵀ adbar_y δξ₁), y = Tᵀ f."""
+    c = s.node[i, k].stumpff
+    Omega = s.node[i, k].Omega
+    y = se3.relative_wrench(Omega, f, c)
+    dy = se3.relative_wrench(Omega, df, c) + wrench_turn(Omega, f, d.node[i, k].Omega, c)
+    kappa = t.node[k].kappa
+    y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
+    y1 += kappa * se3.coad(d.node[i, k].xi2, y)
+    y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
+    project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+
+
+@wp.func
+def wrench_turn(Omega: vec6, f: vec6, d_Omega: vec6, c: so3.vec10) -> vec6:
+    """∂(Tᵀ f)/∂Ω δΩ at fixed f."""
+    w = se3.angular(Omega)
+    n = se3.linear(f)
+    turn = se3.angular(d_Omega)
+    K_n = so3.tangent_transpose_derivative(w, n, c)
+    K_m = so3.tangent_transpose_derivative(w, se3.angular(f), c)
+    L = so3.tangent_transpose_derivative_2(w, n, se3.linear(Omega), c)
+    return se3.join((K_m + L) * turn + K_n * se3.linear(d_Omega), K_n * turn)

@@ -1,0 +1,122 @@
+"""What a node does, by its kind, inside kernels: the only branches on the kind.
+
+`interval` is exp(Ω(q)), `group` a stored pose. Each file has these functions; what else a kernel must know of a node
+are facts in its row: `has_quaternion`.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3
+from lissom.lie.types import vec6
+from lissom.model.tables import EXP, Tables
+from lissom.sweep import group, interval
+from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.scratch import Direction, Scratch
+
+
+@wp.func
+def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of node k."""
+    if t.node[k].kind == EXP:
+        interval.place(t, s, i, k, q)
+    else:
+        group.place(t, s, i, k, q)
+
+
+@wp.func
+def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """Pose of node k; its own twist and acceleration in the frame of its parent's side, seen from the base."""
+    if t.node[k].kind == EXP:
+        V, A = interval.rate(t, s, i, k, q, v, a)
+        return V, A
+    W, B = group.rate(t, s, i, k, q, v, a)
+    return W, B
+
+
+@wp.func
+def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
+    """Columns S of node k in the base frame; zero beside them."""
+    if t.node[k].kind == EXP:
+        interval.motion_columns(t, s, x, i, k, S)
+    else:
+        group.motion_columns(s, x, i, k, S)
+
+
+@wp.func
+def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
+    """Columns Ṡ of node k in the base frame."""
+    if t.node[k].kind == EXP:
+        interval.rate_columns(t, s, x, i, k, q, v, S_dot)
+    else:
+        group.rate_columns(s, x, i, k, S_dot)
+
+
+@wp.func
+def derivative_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6,
+    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+):  # fmt: skip
+    """Columns S of node k, and its path sums with the columns S, R, Q and E = Ṡ + R."""
+    if t.node[k].kind == EXP:
+        interval.derivative_columns(t, s, x, i, k, q, v, a, S, J, J_R, J_Q, J_E)
+    else:
+        group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
+
+
+@wp.func
+def newton_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
+    c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+):  # fmt: skip
+    """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix."""
+    if t.node[k].kind == EXP:
+        interval.newton_columns(t, s, x, i, k, q, v, a, c0, c1, S, J, J_P, J_R)
+    else:
+        group.newton_columns(t, s, x, i, k, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+
+
+@wp.func
+def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
+    """tau += Sᵀ F of node k, F in the base frame."""
+    f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
+    if t.node[k].kind == EXP:
+        interval.project(t, s, i, k, f, tau)
+    else:
+        group.project(t, i, k, f, tau)
+
+
+@wp.func
+def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
+    """dq += the change of Sᵀ F with node k's own coordinates at its fixed wrench; stored poses have none."""
+    if t.node[k].kind == EXP:
+        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
+        interval.local_term(t, s, x, i, k, f, dq)
+
+
+@wp.func
+def change(
+    t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
+):  # fmt: skip
+    """What node k adds to x, w and z of inverse_dynamics_tangent along a direction."""
+    if t.node[k].kind == EXP:
+        e, e1, e2 = interval.change(t, s, d, i, k, q, v, a)
+        return e, e1, e2
+    x, w, z = group.change(t, s, d, i, k, acc_base)
+    return x, w, z
+
+
+@wp.func
+def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6, dF: vec6, tau: Matrix):
+    """tau += what Sᵀ F of node k changes by along a direction where F changes by dF."""
+    df = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, dF)
+    if t.node[k].kind == EXP:
+        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
+        interval.project_change(t, s, d, i, k, f, df, tau)
+    else:
+        group.project_change(t, i, k, df, tau)
