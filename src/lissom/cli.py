@@ -128,7 +128,8 @@ def _info(arguments: argparse.Namespace) -> int:
     ends = [*model.link_v_start[1:], model.nv]
     for k, link in enumerate(robot.links.values()):
         parent = link.parent or "world"
-        at = f" at s={link.at:g}" if link.parent and type(robot.links[link.parent].body).__name__ == "Rod" else ""
+        carrier = robot.links[link.parent].body if link.parent else None
+        at = f" at s={link.at:g}" if carrier is not None and carrier.is_slender else ""
         dof = int(ends[k] - model.link_v_start[k])
         joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
         links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.link_mass[k]:.4g}")

@@ -31,7 +31,7 @@ def test_derivatives_of_the_gallery(name, state):
     if strain is None:
         # Three turns over each rod, in its first coordinate.
         for rod in model.rods.values():
-            q[rod.v_start + rod.q_shift] = 6 * np.pi / rod.length
+            q[rod.strain.v_start + rod.strain.q_shift] = 6 * np.pi / rod.strain.length
     v, a = speed * rng.uniform(-1.0, 1.0, model.nv), speed * rng.uniform(-1.0, 1.0, model.nv)
     found = ls.inverse_dynamics_derivatives(model, q, v, a)
     numeric = (

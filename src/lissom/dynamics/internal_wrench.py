@@ -287,11 +287,11 @@ def _crossings(model: Model, link: str, places: tuple[float, ...]) -> _Crossings
         for item in (actuator.path,) if isinstance(actuator, Chamber) else items:
             if isinstance(item, PathRod) and item.link == link:
                 low, high = sorted((item.start, item.stop))
-                path = path_on_rod(actuator, item, rod.length)
+                path = path_on_rod(actuator, item, rod.strain.length)
                 for k, s in enumerate(places):
                     if low < s - _SAME < high or s == low == 0.0:
                         before = float(np.nextafter(s, 0.0))
-                        strains = rod.strain_basis(before), rod.strain_reference(before)
+                        strains = rod.strain.basis(before), rod.strain.reference(before)
                         rows.append((channel, k, *path(before), *strains))
     return _Crossings(*(np.array(column) for column in zip(*rows))) if rows else None
 
@@ -301,9 +301,10 @@ def _carried_by_actuators(model: Model, x: _States, link: str, places: tuple[flo
     at = model.cached(("crossings", link, places), lambda: _crossings(model, link, places))
     out = np.zeros((len(x.q), len(places), 6))
     if at is not None:
-        first = model.rods[link].v_start + model.rods[link].q_shift
-        strain = np.einsum("mij,nj->nmi", at.Phi, x.q[:, first : first + at.Phi.shape[2]]) + at.xi
-        tangent = strain[..., 3:] + np.cross(strain[..., :3], at.d) + at.slope
+        strain = model.rods[link].strain
+        first = strain.v_start + strain.q_shift
+        xi = np.einsum("mij,nj->nmi", at.Phi, x.q[:, first : first + at.Phi.shape[2]]) + at.xi
+        tangent = xi[..., 3:] + np.cross(xi[..., :3], at.d) + at.slope
         tangent[:, at.is_normal] = [1.0, 0.0, 0.0]
         size = -at.weight * channel_sizes(model, x.q, x.u)[:, at.channel]
         f = (size / np.linalg.norm(tangent, axis=-1))[..., None] * tangent

@@ -6,12 +6,12 @@ A tendon and a chamber have one channel, a wrench input has one for each of its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
-from lissom.model.nodes import RodTable, component_runs
-from lissom.model.quadrature import gauss_rule
+from lissom.model.bodies import PlacedBody, anchor, point
+from lissom.model.nodes import Node, Point, component_runs, distance, index_of
 from lissom.robot.actuators import (
     Chamber,
     CustomActuator,
@@ -22,67 +22,100 @@ from lissom.robot.actuators import (
     offset_function,
     offset_slope,
 )
-from lissom.robot.bodies import Rod
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 
-Point = Callable[[str | None, float, Any], tuple[int, np.ndarray]]
-Anchor = Callable[[str, float], tuple[int, np.ndarray]]
 
+@final
+class ActuationBuilder:
+    """Collects tendons, chambers and wrenches while a robot is built; `tables` freezes them once nodes have numbers."""
 
-def actuation_tables(
-    robot: Robot, rods: dict[str, RodTable], point: Point, anchor: Anchor, v_start: list[int]
-) -> dict[str, Any]:
-    """Every table of Model that concerns actuation; `point` and `anchor` place points and frames on nodes."""
-    owners = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber | WrenchInput)]
-    channels = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
-    rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
-    segments: list[tuple[int, Any, Any]] = []
-    for channel, actuator in enumerate(channels):
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
+        self.robot, self.bodies, self.v_start = robot, bodies, v_start
+        owners = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber | WrenchInput)]
+        self.channels = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
+        self.names = [actuator.name for actuator in self.channels]
+        self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
+        self.segments: list[tuple[int, Point, Point]] = []
+        for channel, actuator in enumerate(self.channels):
+            if not isinstance(actuator, WrenchInput):
+                self._add_path(channel, actuator)
+        self.wrenches: list[tuple[int, Node, np.ndarray, np.ndarray, bool]] = []
+        self.units = [_unit_of(actuator) for actuator in self.channels]
+        for channel, actuator in enumerate(self.channels):
+            if isinstance(actuator, WrenchInput):
+                self._add_wrench(channel, actuator)
+
+    def pulled(self) -> list[Node | None]:
+        """Nodes that something acts on."""
+        return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.wrenches]
+
+    def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
-        if isinstance(actuator, WrenchInput):
-            continue
         for item in actuator.path if isinstance(actuator, Tendon) else (actuator.path,):
             if isinstance(item, PathRod):
-                for s, row in _rod_rows(robot, actuator, item, channel, where):
-                    rows.setdefault((item.link, s), []).append(row)
+                for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where):
+                    self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
-            segments += [(channel, a, b) for a, b in _segments(actuator, point, where)]
-    return {
-        **_point_tables(rods, rows),
-        "segment_channel": np.array([channel for channel, _, _ in segments], dtype=np.int32),
-        "segment_node": np.array([(a[0], b[0]) for _, a, b in segments], dtype=np.int32).reshape(-1, 2),
-        "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
-        **_wrench_tables(channels, anchor),
-        "channel_names": tuple(actuator.name for actuator in channels),
-        "channel_actuator": tuple(channels),
-        "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in channels], dtype=bool),
-        **_inputs(robot, [actuator.name for actuator in channels], v_start),
-    }
+            self.segments += [(channel, a, b) for a, b in _segments(actuator, self.bodies, where)]
 
+    def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
+        """Take in a wrench input; one on what the world holds moves nothing and is left out. A wrench that turns with
+        its body is given in the axes of the node."""
+        unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
+        parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
+        self.units[channel] = parts[0] if len(parts) == 1 else "input"
+        node, G = anchor(self.bodies, actuator.link, actuator.s)
+        in_body = actuator.frame == "body"
+        turned = np.concatenate([G[:3, :3] @ unit[:3], G[:3, :3] @ unit[3:]]) if in_body else unit
+        position = G[:3, 3] + G[:3, :3] @ np.asarray(actuator.position, dtype=np.float64)
+        if node is not None:
+            self.wrenches.append((channel, node, turned, position, in_body))
 
-def elastic_tendons(tables: dict[str, Any], neutral_length: Callable[[Any], float]) -> dict[str, Any]:
-    """Channels, stiffness and slack lengths of the elastic tendons, from the other tables of actuation_tables;
-    `neutral_length` measures between two ends (node, position)."""
-    rows = [(c, a) for c, a in enumerate(tables["channel_actuator"]) if isinstance(a, Tendon) and a.is_elastic]
-    slack = [_neutral_path(tables, c, neutral_length) if a.slack_length is None else a.slack_length for c, a in rows]
-    return {
-        "spool_channel": np.array([c for c, _ in rows], dtype=np.int32),
-        "spool_stiffness": np.array([a.stiffness for _, a in rows], dtype=np.float64),
-        "spool_slack": np.array(slack, dtype=np.float64),
-    }
+    def tables(self) -> dict[str, Any]:
+        """Every table of Model that concerns actuation."""
+        segments, wrenches = self.segments, self.wrenches
+        points = _point_tables(self.bodies, self.rows)
+        return {
+            **points,
+            "segment_channel": np.array([channel for channel, _, _ in segments], dtype=np.int32),
+            "segment_node": np.array([(index_of(a), index_of(b)) for _, (a, _), (b, _) in segments],
+                                     dtype=np.int32).reshape(-1, 2),
+            "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
+            "wrench_channel": np.array([row[0] for row in wrenches], dtype=np.int32),
+            "wrench_node": np.array([row[1].index for row in wrenches], dtype=np.int32),
+            "wrench_unit": np.array([row[2] for row in wrenches], dtype=np.float64).reshape(-1, 6),
+            "wrench_position": np.array([row[3] for row in wrenches], dtype=np.float64).reshape(-1, 3),
+            "wrench_is_body": np.array([row[4] for row in wrenches], dtype=np.int32),
+            **self._spools(points),
+            "channel_names": tuple(self.names),
+            "channel_actuator": tuple(self.channels),
+            "channel_units": tuple(self.units),
+            "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in self.channels], dtype=bool),
+            **_inputs(self.robot, self.names, self.v_start),
+        }  # fmt: skip
 
+    def _spools(self, points: dict[str, Any]) -> dict[str, Any]:
+        """Channels, stiffness and slack lengths of the elastic tendons, from the tables of points."""
+        rows = [(c, a) for c, a in enumerate(self.channels) if isinstance(a, Tendon) and a.is_elastic]
+        slack = [self._neutral_path(points, c) if a.slack_length is None else a.slack_length for c, a in rows]
+        return {
+            "spool_channel": np.array([c for c, _ in rows], dtype=np.int32),
+            "spool_stiffness": np.array([a.stiffness for _, a in rows], dtype=np.float64),
+            "spool_slack": np.array(slack, dtype=np.float64),
+        }
 
-def _neutral_path(tables: dict[str, Any], channel: int, neutral_length: Callable[[Any], float]) -> float:
-    """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
-    rows = np.flatnonzero(tables["path_channel"] == channel)
-    points = np.searchsorted(tables["point_path_start"], rows, side="right") - 1
-    xi = tables["point_xi"][points]
-    tangent = xi[:, 3:] + np.cross(xi[:, :3], tables["path_offset"][rows]) + tables["path_slope"][rows]
-    total = -float(tables["path_weight"][rows] @ np.linalg.norm(tangent, axis=1))
-    for j in np.flatnonzero(tables["segment_channel"] == channel):
-        total += neutral_length(tuple(zip(tables["segment_node"][j], tables["segment_position"][j])))
-    return total
+    def _neutral_path(self, tables: dict[str, Any], channel: int) -> float:
+        """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
+        rows = np.flatnonzero(tables["path_channel"] == channel)
+        points = np.searchsorted(tables["point_path_start"], rows, side="right") - 1
+        xi = tables["point_xi"][points]
+        tangent = xi[:, 3:] + np.cross(xi[:, :3], tables["path_offset"][rows]) + tables["path_slope"][rows]
+        total = -float(tables["path_weight"][rows] @ np.linalg.norm(tangent, axis=1))
+        for owner, a, b in self.segments:
+            if owner == channel:
+                total += distance((a, b))
+        return total
 
 
 def _unit_of(actuator: Tendon | Chamber | WrenchInput) -> str:
@@ -92,54 +125,24 @@ def _unit_of(actuator: Tendon | Chamber | WrenchInput) -> str:
     return "pressure [Pa]"
 
 
-def _wrench_tables(channels: list[Tendon | Chamber | WrenchInput], anchor: Anchor) -> dict[str, Any]:
-    """Channel, node, unit wrench and point of application of the wrench inputs; those on what the world holds move
-    nothing and are left out. A wrench that turns with its body is given in the axes of the node."""
-    rows: list[tuple[int, int, np.ndarray, np.ndarray, bool]] = []
-    units = [_unit_of(actuator) for actuator in channels]
-    names = [actuator.name for actuator in channels]
-    for channel, actuator in enumerate(channels):
-        if not isinstance(actuator, WrenchInput):
-            continue
-        unit = actuator.columns("directions")[:, channel - names.index(actuator.name)]
-        parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
-        units[channel] = parts[0] if len(parts) == 1 else "input"
-        node, G = anchor(actuator.link, actuator.s)
-        in_body = actuator.frame == "body"
-        turned = np.concatenate([G[:3, :3] @ unit[:3], G[:3, :3] @ unit[3:]]) if in_body else unit
-        position = G[:3, 3] + G[:3, :3] @ np.asarray(actuator.position, dtype=np.float64)
-        if node >= 0:
-            rows.append((channel, node, turned, position, in_body))
-    return {
-        "wrench_channel": np.array([row[0] for row in rows], dtype=np.int32),
-        "wrench_node": np.array([row[1] for row in rows], dtype=np.int32),
-        "wrench_unit": np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 6),
-        "wrench_position": np.array([row[3] for row in rows], dtype=np.float64).reshape(-1, 3),
-        "wrench_is_body": np.array([row[4] for row in rows], dtype=np.int32),
-        "channel_units": tuple(units),
-    }
-
-
-def _rod_rows(
-    robot: Robot, actuator: Tendon | Chamber, item: PathRod, channel: int, where: str
+def _path_rows(
+    body: PlacedBody, actuator: Tendon | Chamber, item: PathRod, channel: int, where: str
 ) -> Iterator[tuple[float, Any]]:
-    """Quadrature points of a path along a rod: s and (channel, signed weight, offset, slope, normal).
+    """Quadrature points of a path along a body: s and (channel, signed weight, offset, slope, normal).
 
     The weight is −w for a tendon, which shortens, and +wA for a chamber. Each smooth stretch of the basis, clipped to
     the path, has the rod's number of Gauss points.
     """
-    rod = robot.links[item.link].body
-    assert isinstance(rod, Rod)  # robot.check() has seen to it
-    path = path_on_rod(actuator, item, rod.length)
+    path = path_on_rod(actuator, item, body.length)
     low, high = sorted((item.start, item.stop))
-    for start, stop, points, weights in gauss_rule(rod, where):
+    for start, stop, points, weights in body.stretches(where):
         a, b = max(start, low), min(stop, high)
         if b <= a:
             continue
         for fraction, weight in zip((points - start) / (stop - start), weights / (stop - start)):
             s = float(a + (b - a) * fraction)
             size, d, slope, normal = path(s)
-            yield s, (channel, weight * (b - a) * rod.length * size, d, slope, normal)
+            yield s, (channel, weight * (b - a) * body.length * size, d, slope, normal)
 
 
 def path_on_rod(
@@ -159,32 +162,32 @@ def path_on_rod(
     return at
 
 
-def _segments(tendon: Tendon, point: Point, where: str) -> Iterator[tuple[Any, Any]]:
+def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iterator[tuple[Point, Point]]:
     """Straight pieces between consecutive items of a path, as pairs of (node, position).
 
     Where a path goes on from a rod into another that is fixed to it, the piece has no length, direction or force.
     """
 
-    def end(item: Any, s: float) -> tuple[int, np.ndarray]:
+    def end(item: Any, s: float) -> Point:
         if isinstance(item, PathRod):
-            return point(item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
-        return point(item.link, item.s, item.position)
+            return point(bodies, item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
+        return point(bodies, item.link, item.s, item.position)
 
     for one, two in zip(tendon.path[:-1], tendon.path[1:]):
         a, b = end(one, getattr(one, "stop", 1.0)), end(two, getattr(two, "start", 0.0))
-        if a[0] != b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
+        if a[0] is not b[0] or np.linalg.norm(b[1] - a[1]) > 1e-12:
             yield a, b
 
 
-def _point_tables(rods: dict[str, RodTable], rows: dict[tuple[str, float], list[Any]]) -> dict[str, Any]:
-    """Strain points by rod and s, with the runs of the basis there and the paths through each."""
+def _point_tables(bodies: dict[str, PlacedBody], rows: dict[tuple[str, float], list[Any]]) -> dict[str, Any]:
+    """Strain points by link and s, with the runs of the basis there and the paths through each."""
     flat = [row for paths in rows.values() for row in paths]
-    on = [rods[link] for link, _ in rows]
-    bases = [rods[link].strain_basis(s)[None] for link, s in rows]
-    start, column, phi = component_runs(bases, [rod.v_start for rod in on])
+    on = [bodies[link].strain for link, _ in rows]
+    bases = [strain.basis(s)[None] for strain, (_, s) in zip(on, rows)]
+    start, column, phi = component_runs(bases, [strain.v_start for strain in on])
     return {
-        "point_q_shift": np.array([rod.q_shift for rod in on], dtype=np.int32),
-        "point_xi": np.array([rods[link].strain_reference(s) for link, s in rows]).reshape(-1, 6),
+        "point_q_shift": np.array([strain.q_shift for strain in on], dtype=np.int32),
+        "point_xi": np.array([strain.reference(s) for strain, (_, s) in zip(on, rows)]).reshape(-1, 6),
         "point_run_start": start,
         "point_run_v": column,
         "point_phi": phi[:, 0].copy(),

@@ -16,14 +16,14 @@ def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, Any]:
     A tree has a base frame of its own; trees that a tie joins share that of the one with most mass.
 
     Args:
-        nodes: parents before children.
+        nodes: by their numbers.
         ties: pairs of nodes (n, 2) that something acts between; -1 is the world.
     """
     root = np.arange(len(nodes))
     for k, node in enumerate(nodes):
-        if node.parent >= 0:
-            root[k] = root[node.parent]
-    roots = np.flatnonzero([node.parent < 0 for node in nodes])
+        if node.parent is not None:
+            root[k] = root[node.parent.index]
+    roots = np.flatnonzero([node.parent is None for node in nodes])
     mass = np.array([node.inertia[3:, 3:].trace() for node in nodes])
     weight = {int(r): float(mass[root == r].sum()) for r in roots}
     leader = _leaders(weight, {tuple(pair) for pair in root[ties[(ties >= 0).all(axis=1)]].tolist()})
@@ -51,14 +51,14 @@ def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, 
 
 def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
     """The nodes of a root's joint up to the last one that can slide, from the root on."""
-    chain, k = [], root
-    while k >= 0 and _is_joint(nodes[k]):
-        chain.append(k)
-        after = (j for j in range(k + 1, len(nodes)) if nodes[j].parent == k and nodes[j].link == nodes[root].link)
-        k = next(after, -1)
-    while chain and not _slides(nodes[chain[-1]]):
+    chain, node = [], nodes[root]
+    while node is not None and _is_joint(node):
+        chain.append(node)
+        after = (other for other in nodes[node.index + 1 :] if other.parent is node and other.link == node.link)
+        node = next(after, None)
+    while chain and not _slides(chain[-1]):
         chain.pop()
-    return chain
+    return [node.index for node in chain]
 
 
 def _is_joint(node: Node) -> bool:

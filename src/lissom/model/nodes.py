@@ -12,7 +12,7 @@ Source: Mathew 2025 §2 for two points; S. Blanes and others, The Magnus expansi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, final
@@ -22,46 +22,26 @@ import numpy as np
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.robot.joints import MotionKind
 
-
-@final
-@dataclass(frozen=True)
-class RodTable:
-    """One rod of a model: what is needed to place further points on it.
-
-    Fields:
-        length [m]; basis and reference strain as functions of s; points of (1) in an interval; start of its
-        coordinates in v and the shift from v to q; its base frame (node, placement); its nodes, their s, rising, and
-        the length each stands for [m].
-    """
-
-    length: float
-    strain_basis: Any
-    strain_reference: Any
-    interval_points: int
-    v_start: int
-    q_shift: int
-    base: tuple[int, np.ndarray]
-    node: np.ndarray
-    node_s: np.ndarray
-    weight: np.ndarray
+Frame = tuple["Node | None", np.ndarray]  # fixed to a node, or to the world where there is none: 4x4 in its axes
+Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
 
 
 @final
-@dataclass
+@dataclass(eq=False)
 class Node:
     """A node, g = g_p G exp(Ω): parent, placement G, Ω from two strain points, inertia.
 
     Fields:
-        parent: node index, -1 for the world. G: placement in the parent, 4x4.
+        parent: None for the world. G: placement in the parent, 4x4.
         Phi1, Phi2: (6, n), of (2) (equal and constant for a joint); xi1, xi2: the same of the reference strain.
         h: interval length [m], 1 for a joint; kappa: √3 h²/12, 0 for a joint.
         v_start, q_shift: first coordinate in v, and how far it stands further on in q.
         inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
         carries.
-        link, s: where it is on the robot.
+        link, s: where it is on the robot. index: its number, given once all nodes of the robot are there.
     """
 
-    parent: int
+    parent: Node | None
     G: np.ndarray
     link: int
     s: float
@@ -77,15 +57,49 @@ class Node:
     inertia: np.ndarray = field(default_factory=lambda: np.zeros((6, 6)))
     dry: np.ndarray = field(default_factory=lambda: np.zeros(4))
     heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
+    index: int = -1
 
 
-def rod_interval(rod: RodTable, link: int, parent: tuple[int, np.ndarray], s0: float, s1: float) -> Node:
-    """The node that carries a rod's frame from s0 to s1."""
-    h = (s1 - s0) * rod.length
-    Phi1, Phi2 = interval_ends(rod.strain_basis, s0, s1, rod.interval_points)
-    xi1, xi2 = interval_ends(rod.strain_reference, s0, s1, rod.interval_points)
-    return Node(parent[0], parent[1], link, s1, rod.v_start, rod.q_shift, MotionKind.EXP, Phi1, Phi2, xi1, xi2, h,
-                np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip
+@final
+@dataclass(frozen=True)
+class RodStrain:
+    """The strain of one rod: what is needed to place nodes on it.
+
+    Fields:
+        length [m]; basis and reference strain as functions of s; points of (1) in an interval; start of its
+        coordinates in v and the shift from v to q.
+    """
+
+    length: float
+    basis: Callable[[float], np.ndarray]
+    reference: Callable[[float], np.ndarray]
+    interval_points: int
+    v_start: int
+    q_shift: int
+
+    def interval(self, link: int, parent: Frame, s0: float, s1: float) -> Node:
+        """The node that carries the rod's frame from s0 to s1."""
+        h = (s1 - s0) * self.length
+        Phi1, Phi2 = interval_ends(self.basis, s0, s1, self.interval_points)
+        xi1, xi2 = interval_ends(self.reference, s0, s1, self.interval_points)
+        return Node(*parent, link, s1, self.v_start, self.q_shift, MotionKind.EXP, Phi1, Phi2, xi1, xi2, h,
+                    np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip
+
+
+@final
+@dataclass(frozen=True)
+class RodTable:
+    """One rod of a model.
+
+    Fields:
+        strain; its base frame (node, placement); its nodes, their s, rising, and the length each stands for [m].
+    """
+
+    strain: RodStrain
+    base: tuple[int, np.ndarray]
+    node: np.ndarray
+    node_s: np.ndarray
+    weight: np.ndarray
 
 
 def interval_ends(function: Callable[[float], np.ndarray], s0: float, s1: float, points: int) -> np.ndarray:
@@ -102,24 +116,49 @@ def _line_through_moments(points: int) -> tuple[np.ndarray, np.ndarray]:
     return x, w / 2 * np.stack([1 - np.sqrt(3.0) * x, 1 + np.sqrt(3.0) * x])
 
 
-def previous_point(rod: RodTable, s: float) -> tuple[tuple[int, np.ndarray], float]:
-    """The last computed frame of a rod at or before s: (node, placement) and its abscissa."""
-    k = int(np.searchsorted(rod.node_s, s + 1e-12, side="right")) - 1
-    if k < 0:
-        return rod.base, 0.0
-    return (int(rod.node[k]), np.eye(4)), float(rod.node_s[k])
+def point_before(node_s: Sequence[float] | np.ndarray, s: float) -> int:
+    """Which of the rising abscissas of a rod's nodes is the last at or before s; -1 is its base."""
+    return int(np.searchsorted(node_s, s + 1e-12, side="right")) - 1
 
 
-def distance(nodes: list[Node], ends: tuple[tuple[int, np.ndarray], ...]) -> float:
-    """Distance in the neutral configuration between two points (node, position in it), -1 being the world [m]."""
+def index_of(node: Node | None) -> int:
+    """Number of a node, -1 for the world."""
+    return -1 if node is None else node.index
+
+
+def numbered(frame: Frame) -> tuple[int, np.ndarray]:
+    """A frame with the number of its node."""
+    return index_of(frame[0]), frame[1]
+
+
+def number(nodes: list[Node], pulled: Iterable[Node | None]) -> tuple[list[Node], int]:
+    """Give the nodes of a robot their numbers, those that carry or hold up something first.
+
+    Args:
+        nodes: parents before children.
+        pulled: those that something acts on.
+    Returns:
+        the nodes in their order; how many carry.
+    """
+    carries = {node for node in pulled if node is not None} | {node for node in nodes if node.inertia.any()}
+    for node in reversed(nodes):
+        if node in carries and node.parent is not None:
+            carries.add(node.parent)
+    ordered = sorted(nodes, key=lambda node: node not in carries)
+    for k, node in enumerate(ordered):
+        node.index = k
+    return ordered, len(carries)
+
+
+def distance(ends: tuple[Point, Point]) -> float:
+    """Distance in the neutral configuration between two points (node, position in it) [m]."""
     places = []
-    for k, x in ends:
-        place, node = np.append(x, 1.0), k
-        while node >= 0:
-            here = nodes[node]
+    for node, x in ends:
+        place, here = np.append(x, 1.0), node
+        while here is not None:
             Omega = 0.5 * here.h * (here.xi1 + here.xi2) + here.kappa * (se3_ad(here.xi1) @ here.xi2)
             place = here.G @ se3_exp(Omega) @ place
-            node = here.parent
+            here = here.parent
         places.append(place[:3])
     return float(np.linalg.norm(places[1] - places[0]))
 
@@ -130,7 +169,7 @@ def node_arrays(nodes: list[Node]) -> dict[str, Any]:
     both = [np.zeros((2, 6, 0)) if s else np.stack([n.Phi1, n.Phi2]) for n, s in zip(nodes, stored)]
     start, column, phi = component_runs(both, [n.v_start for n in nodes])
     return {
-        "node_parent": np.array([n.parent for n in nodes], dtype=np.int32),
+        "node_parent": np.array([index_of(n.parent) for n in nodes], dtype=np.int32),
         "node_kind": np.array([n.kind.value for n in nodes], dtype=np.int32),
         "node_has_quaternion": np.array(stored, dtype=bool),
         "node_link": np.array([n.link for n in nodes], dtype=np.int32),

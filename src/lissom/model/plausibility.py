@@ -20,11 +20,10 @@ from typing import NamedTuple
 import numpy as np
 
 from lissom.errors import PlausibilityWarning
+from lissom.model.bodies import PlacedBody, placed
 from lissom.model.model import Model
 from lissom.robot.actuators import PathRod, Tendon, offset_function
-from lissom.robot.bodies import Rod
 from lissom.robot.robot import Robot
-from lissom.robot.sections import Section, SectionGeneral
 
 YOUNG = (1e2, 1e13)  # [Pa]; the softest gels have 1e2, diamond 1e12
 DENSITY = (5.0, 1e5)  # [kg/m³]; light foams 10, osmium 2e4
@@ -48,8 +47,7 @@ def _doubts(robot: Robot) -> Iterator[str]:
     if gravity > GRAVITY:
         yield f"robot {robot.name!r}: gravity is {gravity:g} m/s²; did you mean {gravity / 1e3:g} (given in mm/s²)?"
     for name, link in robot.links.items():
-        if isinstance(link.body, Rod):
-            yield from _doubts_of_rod(link.body, f"link {name!r} > body")
+        yield from _doubts_of_body(placed(link.body), f"link {name!r} > body")
     for name, actuator in robot.actuators.items():
         items = actuator.path if isinstance(actuator, Tendon) else [getattr(actuator, "path", None)]
         for item in items:
@@ -57,11 +55,13 @@ def _doubts(robot: Robot) -> Iterator[str]:
                 yield from _doubts_of_path(robot, item, f"actuator {name!r}")
 
 
-def _doubts_of_rod(rod: Rod, where: str) -> Iterator[str]:
-    if not LENGTH[0] <= rod.length <= LENGTH[1]:
-        yield f"{where}: length is {rod.length:g} m; did you mean {rod.length / 1e3:g} m (given in mm)?"
-    if rod.material is not None and not _gives_all(rod):
-        young, density = rod.material.young, rod.material.density
+def _doubts_of_body(body: PlacedBody, where: str) -> Iterator[str]:
+    if body.length == 0.0:
+        return
+    if not LENGTH[0] <= body.length <= LENGTH[1]:
+        yield f"{where}: length is {body.length:g} m; did you mean {body.length / 1e3:g} m (given in mm)?"
+    if body.material is not None:
+        young, density = body.material.young, body.material.density
         if not YOUNG[0] <= young <= YOUNG[1]:
             meant = "1 MPa is 1e6 and 1 GPa is 1e9" if young < YOUNG[0] else "diamond has 1e12"
             yield f"{where} > material: young is {young:g} Pa, like no material ({meant})"
@@ -70,33 +70,20 @@ def _doubts_of_rod(rod: Rod, where: str) -> Iterator[str]:
                 f"did you mean {density * 1e3:g} kg/m³ (given in g/cm³)?" if density < DENSITY[0] else "osmium has 2e4"
             )
             yield f"{where} > material: density is {density:g} kg/m³; {meant}"
-    radii = [_reach(rod, s) for s in (0.0, 0.5, 1.0)]
-    low, high = min(radii) / rod.length, max(radii) / rod.length
+    radii = [body.reach(s) for s in (0.0, 0.5, 1.0)]
+    low, high = min(radii) / body.length, max(radii) / body.length
     if low and not (THICKNESS[0] <= low and high <= THICKNESS[1]):
         what = f"reaches {max(radii):g} m" if high > THICKNESS[1] else f"reaches only {min(radii):g} m"
-        yield f"{where} > section: {what} from the centreline of a rod of {rod.length:g} m; are both in m?"
+        yield f"{where} > section: {what} from the centreline of a rod of {body.length:g} m; are both in m?"
 
 
 def _doubts_of_path(robot: Robot, item: PathRod, where: str) -> Iterator[str]:
-    rod = robot.links[item.link].body
-    if isinstance(rod, Rod):
-        offset = offset_function(item.offset, f"{where}: offset")
-        far = max(float(np.linalg.norm(offset(s))) for s in np.linspace(item.start, item.stop, 5))
-        if far > REACH * rod.length and far > 10 * max(_reach(rod, s) for s in (0.0, 0.5, 1.0)):
-            ends = f"{far:g} m from the centreline of {item.link!r}, which is {rod.length:g} m long"
-            yield f"{where}: offset runs {ends}; did you mean {far / 1e3:g} m (given in mm)?"
-
-
-def _gives_all(rod: Rod) -> bool:
-    """Whether the section itself states what the material would."""
-    section = rod.section
-    return isinstance(section, SectionGeneral) and section.stiffness is not None and section.inertia is not None
-
-
-def _reach(rod: Rod, s: float) -> float:
-    """Largest distance of the section from the centreline [m]; 0 where only matrices are given."""
-    section = rod.section
-    return 0.0 if isinstance(section, SectionGeneral) and section.shape is None else Section.radius(section, s)
+    body = placed(robot.links[item.link].body)
+    offset = offset_function(item.offset, f"{where}: offset")
+    far = max(float(np.linalg.norm(offset(s))) for s in np.linspace(item.start, item.stop, 5))
+    if far > REACH * body.length and far > 10 * max(body.reach(s) for s in (0.0, 0.5, 1.0)):
+        ends = f"{far:g} m from the centreline of {item.link!r}, which is {body.length:g} m long"
+        yield f"{where}: offset runs {ends}; did you mean {far / 1e3:g} m (given in mm)?"
 
 
 class _Strains(NamedTuple):
@@ -154,11 +141,11 @@ def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, 
 def _strains(model: Model) -> list[_Strains]:
     found = []
     for name, rod in model.rods.items():
-        body = model.link_body[model.link_names.index(name)]
+        body = placed(model.link_body[model.link_names.index(name)])
         s = rod.node_s[rod.weight > 0.0]
-        basis = np.concatenate([rod.strain_basis(float(x))[1:4] for x in s])
-        reference = np.concatenate([rod.strain_reference(float(x))[1:4] for x in s])
-        start = rod.v_start + rod.q_shift
-        reach = np.array([_reach(body, float(x)) for x in s])
+        basis = np.concatenate([rod.strain.basis(float(x))[1:4] for x in s])
+        reference = np.concatenate([rod.strain.reference(float(x))[1:4] for x in s])
+        start = rod.strain.v_start + rod.strain.q_shift
+        reach = np.array([body.reach(float(x)) for x in s])
         found.append(_Strains(name, basis, reference, slice(start, start + basis.shape[1]), s, reach))
     return found

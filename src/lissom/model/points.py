@@ -8,7 +8,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.model.model import Model
-from lissom.model.nodes import node_arrays, previous_point, rod_interval
+from lissom.model.nodes import Node, node_arrays, point_before
 
 
 def frame_nodes(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple[Model, np.ndarray, np.ndarray]:
@@ -32,11 +32,13 @@ def _with_points(model: Model, name: str, abscissae: tuple[float, ...]) -> tuple
     rod, link = model.rods[name], model.link_names.index(name)
     added, frames = [], []
     for s in abscissae:
-        before, s0 = previous_point(rod, s)
+        k = point_before(rod.node_s, s)
+        before, s0 = ((int(rod.node[k]), np.eye(4)), float(rod.node_s[k])) if k >= 0 else (rod.base, 0.0)
         if s - s0 <= 1e-12:
             frames.append(before)
             continue
-        added.append(rod_interval(rod, link, before, s0, s))
+        parent = Node(None, np.eye(4), link, s0, 0, 0, index=before[0])  # stands for one of the frozen tables
+        added.append(rod.strain.interval(link, (parent, before[1]), s0, s))
         frames.append((model.n_nodes + len(added) - 1, np.eye(4)))
     if not added:
         return model, *_split(frames)

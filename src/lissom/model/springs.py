@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
+from lissom.model.nodes import Point, distance, index_of
 from lissom.robot.forces import is_compiled
 from lissom.robot.robot import Robot
 from lissom.robot.springs import Spring
@@ -43,11 +43,8 @@ class Springs:
         return len(self.names)
 
 
-Point = Callable[[str | None, float, Any], tuple[int, np.ndarray]]
-
-
-def spring_tables(robot: Robot, ends: list[tuple[Any, Any]], neutral_length: Callable[[Any], float]) -> Springs:
-    """The tables, from both ends (node, position) of each spring; `neutral_length` measures between two such ends."""
+def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
+    """The tables, from both ends of each spring, once nodes have their numbers."""
     springs = list(robot.springs.values())
     compiled = tuple(dict.fromkeys(spring.law for spring in springs if is_compiled(spring.law)))
     law, kind, first, pieces = [], [], [], []
@@ -55,7 +52,7 @@ def spring_tables(robot: Robot, ends: list[tuple[Any, Any]], neutral_length: Cal
     for spring, pair in zip(springs, ends):
         rest = spring.rest
         if rest is None and spring.law is None:
-            rest = neutral_length(pair)
+            rest = distance(pair)
         law.append((spring.stiffness, rest or 0.0, spring.preload, spring.damping, float(spring.slack)))
         count = 0
         kind.append(LINEAR if spring.law is None else COMPILED if is_compiled(spring.law) else TABLE)
@@ -68,7 +65,7 @@ def spring_tables(robot: Robot, ends: list[tuple[Any, Any]], neutral_length: Cal
         pieces.append(count)
     return Springs(
         names=tuple(robot.springs),
-        node=np.array([[node for node, _ in pair] for pair in ends], dtype=np.int32).reshape(-1, 2),
+        node=np.array([[index_of(node) for node, _ in pair] for pair in ends], dtype=np.int32).reshape(-1, 2),
         position=np.array([[x for _, x in pair] for pair in ends]).reshape(-1, 2, 3),
         law=np.array(law).reshape(-1, 5),
         kind=np.array(kind, dtype=np.int32),

@@ -4,44 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.model.nodes import RodTable
+from lissom.model.bodies import PlacedBody, anchor
+from lissom.model.fluid import Wet
+from lissom.model.nodes import Node, index_of
 from lissom.robot import checks
-from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.contacts import Contact
-from lissom.robot.fluid import Fluid, Immersion
+from lissom.robot.fluid import Fluid
 from lissom.robot.forces import is_compiled
-from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
 _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
-Anchor = Callable[[str, float], tuple[int, np.ndarray]]
-
-
-class Wet(NamedTuple):
-    """What the fluid does at a node: added inertia and drag matrix, what of both inertias gravity does not pull, each
-    (6, 6), and first moment and mass of the fluid displaced (4,)."""
-
-    added: np.ndarray
-    drag: np.ndarray
-    lift: np.ndarray
-    carried: np.ndarray
-
-
-def displaced(immersion: Immersion, weight: float, density: float, centre: np.ndarray) -> Wet:
-    """What a body, or a length `weight` of a rod, feels of a fluid, its volume being around a centre."""
-    mass = weight * density * immersion.volume
-    x, y, z = centre
-    C = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
-    fluid = mass * np.block([[-C @ C, C], [-C, np.eye(3)]])
-    added = weight * immersion.added
-    return Wet(added, weight * immersion.drag, added + fluid, np.array([*(mass * centre), mass]))
 
 
 class Ball(NamedTuple):
@@ -49,18 +28,18 @@ class Ball(NamedTuple):
 
     link: str
     s: float
-    node: int
+    node: Node | None
     position: np.ndarray
     radius: float
 
 
 class Obstacle(NamedTuple):
-    """What balls may touch: link (None is the world) and abscissa on it, node (-1 world) and frame in that, kind and
+    """What balls may touch: link (None is the world) and abscissa on it, node and frame in that, kind and
     sizes that kernels know, and the shape; None where it is a ball."""
 
     link: str | None
     s: float
-    node: int
+    node: Node | None
     frame: np.ndarray
     kind: ShapeKind
     size: tuple[float, float, float]
@@ -158,18 +137,18 @@ class Surroundings:
 
 @final
 class SurroundingsBuilder:
-    """Collects the tables while a robot is built; nodes have the numbers they are made with until `tables`."""
+    """Collects what acts while a robot is built; `tables` freezes it once nodes have their numbers."""
 
-    def __init__(self, robot: Robot, rods: dict[str, RodTable], anchor: Anchor) -> None:
-        self.robot, self.rods, self.anchor = robot, rods, anchor
+    def __init__(self, robot: Robot, bodies: dict[str, PlacedBody]) -> None:
+        self.robot, self.bodies = robot, bodies
         self.names: list[str] = []
         self.balls: list[Ball] = []
         self.obstacles: list[Obstacle] = []
         self.pairs: list[np.ndarray] = []
         self.laws: list[tuple[float, ...]] = []
-        self.forces: list[tuple[int, int, float, float, bool]] = []
+        self.forces: list[tuple[Node | None, int, float, float, bool]] = []
         self.compiled: list[Any] = []
-        self.called: list[tuple[str, Any, int, np.ndarray, float]] = []
+        self.called: list[tuple[str, Any, Node | None, np.ndarray, float]] = []
         self.called_is_spread: list[bool] = []
         for contact in robot.contacts.values():
             self._add_contact(contact)
@@ -182,7 +161,7 @@ class SurroundingsBuilder:
         fluid = self.robot.fluid
         return bool(self.forces or self.called) or (fluid is not None and callable(fluid.current))
 
-    def pulled(self) -> list[int]:
+    def pulled(self) -> list[Node | None]:
         """Nodes that something acts on."""
         touched = [ball.node for ball in self.balls] + [obstacle.node for obstacle in self.obstacles]
         return touched + [force[0] for force in self.forces] + [call[2] for call in self.called]
@@ -196,7 +175,7 @@ class SurroundingsBuilder:
         ours = self._balls(contact.carriers(), contact, where)
         if contact.shape is not None:
             kind, size, rotation = contact.shape.surface(where)
-            node, G = (-1, np.eye(4)) if contact.on is None else self.anchor(contact.on, contact.s)
+            node, G = anchor(self.bodies, contact.on, contact.s)
             frame = np.eye(4)
             frame[:3, :3] = rotation
             g = G @ checks.pose(contact.placement, where) @ frame
@@ -222,23 +201,14 @@ class SurroundingsBuilder:
     def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> list[int]:
         first = len(self.balls)
         for link in links:
-            body = self.robot.links[link].body
-            if isinstance(body, RigidBody):
-                node, G = self.anchor(link, 1.0)
-                rows = checks.array(body.balls, (-1, 4), where, "must be rows (x, y, z, radius)")
-                self.balls += [Ball(link, 1.0, node, (G @ [*x, 1.0])[:3], float(r)) for *x, r in rows.tolist()]
-            elif isinstance(body, Rod):
-                for s in ball_places(self.rods[link].node_s, contact.per_interval):
-                    node, G = self.anchor(link, s)
-                    given = contact.radius
-                    radius = body.section.inner_radius(s) if given is None else profile(given, where)(s)
-                    self.balls.append(Ball(link, s, node, G[:3, 3], radius))
+            for at, (node, position), radius in self.bodies[link].balls(contact, where):
+                self.balls.append(Ball(link, at, node, position, radius))
         return list(range(first, len(self.balls)))
 
     def _may_meet(self, k: int, obstacle: int, other: int | None, twice: set[str]) -> bool:
         """Whether ball k and an obstacle, which may be another ball, are worth looking at."""
         ball, node = self.balls[k], self.obstacles[obstacle].node
-        if ball.node == node:
+        if ball.node is node:
             return False
         if other is None:
             return True
@@ -254,26 +224,18 @@ class SurroundingsBuilder:
         """How far apart two balls of a link, or of a link and its parent, are along these; infinite for others."""
         for one, two in ((a, b), (b, a)):
             if one.link == two.link:
-                return abs(one.s - two.s) * self._length(one.link)
+                return abs(one.s - two.s) * self.bodies[one.link].length
             link = self.robot.links[one.link]
             if link.parent == two.link:
-                return abs(two.s - link.at) * self._length(two.link) + one.s * self._length(one.link)
+                return abs(two.s - link.at) * self.bodies[two.link].length + one.s * self.bodies[one.link].length
         return np.inf
-
-    def _length(self, link: str) -> float:
-        return self.rods[link].length if link in self.rods else 0.0
 
     def _add_force(self, force: Any) -> None:
         where = f"force {force.name!r}"
-        rod = self.rods.get(force.link)
-        spread = False
-        if force.s is None and rod is not None:
-            weights, spread = rod.weight, True
-            places = [(float(s), float(w)) for s, w in zip(rod.node_s, weights) if w > 0.0]
-        else:
-            places = [(1.0 if force.s is None else float(force.s), 1.0)]
-        for s, weight in places:
-            node, G = self.anchor(force.link, s)
+        stations = self.bodies[force.link].stations() if force.s is None else []
+        spread = bool(stations)
+        for s, weight in stations or [(1.0 if force.s is None else float(force.s), 1.0)]:
+            node, G = anchor(self.bodies, force.link, s)
             if is_compiled(force.function):
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
                 self.forces.append((node, self._number(force.function), weight, s, spread))
@@ -287,55 +249,50 @@ class SurroundingsBuilder:
             self.compiled.append(function)
         return self.compiled.index(function)
 
-    def tables(self, rank: np.ndarray, wet: list[tuple[int, Any]], tails: list[tuple[int, np.ndarray]]) -> Surroundings:
-        """Freeze it with the final numbers of the nodes and what the fluid does at them."""
+    def tables(self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]) -> Surroundings:
+        """Freeze it, with what the fluid does at nodes and the wakes that begin there."""
         links, places, nodes, frames, kinds, sizes, shapes = zip(*self.obstacles) if self.obstacles else ((),) * 7
         pairs = np.vstack([np.zeros((0, 3), np.int32), *self.pairs])
         radii = np.array([ball.radius for ball in self.balls])
         return Surroundings(
             ball_link=tuple(ball.link for ball in self.balls),
             ball_s=np.array([ball.s for ball in self.balls]),
-            ball_node=np.array([rank[ball.node] for ball in self.balls], dtype=np.int32),
+            ball_node=np.array([index_of(ball.node) for ball in self.balls], dtype=np.int32),
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
             contact_names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array(places, dtype=np.float64),
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
-            obstacle_node=np.array([rank[node] for node in nodes], dtype=np.int32),
+            obstacle_node=np.array([index_of(node) for node in nodes], dtype=np.int32),
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),
             obstacle_shape=tuple(shapes),
-            obstacle_roams=np.array([o.shape is not None and o.node >= 0 for o in self.obstacles], dtype=np.int32),
+            obstacle_roams=np.array(
+                [o.shape is not None and o.node is not None for o in self.obstacles], dtype=np.int32
+            ),
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
             law=np.array(self.laws).reshape(-1, 7),
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs),
             margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
-            fluid_node=np.array([rank[node] for node, _ in wet], dtype=np.int32),
+            fluid_node=np.array([node.index for node, _ in wet], dtype=np.int32),
             fluid_added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),
             fluid_drag=np.array([x.drag for _, x in wet]).reshape(-1, 6, 6),
             fluid_lift=np.array([x.lift for _, x in wet]).reshape(-1, 6, 6),
             fluid_displaced=np.array([x.lift - x.added for _, x in wet]).reshape(-1, 6, 6),
-            tail_node=np.array([rank[node] for node, _ in tails], dtype=np.int32),
+            tail_node=np.array([node.index for node, _ in tails], dtype=np.int32),
             tail_mass=np.array([mass for _, mass in tails]).reshape(-1, 3, 3),
             current=_current(self.robot.fluid),
-            force_node=np.array([rank[row[0]] for row in self.forces], dtype=np.int32),
+            force_node=np.array([index_of(row[0]) for row in self.forces], dtype=np.int32),
             force_which=np.array([row[1] for row in self.forces], dtype=np.int32),
             force_weight=np.array([row[2] for row in self.forces]),
             force_s=np.array([row[3] for row in self.forces]),
             force_is_spread=np.array([row[4] for row in self.forces], dtype=bool),
             compiled=tuple(self.compiled),
-            called=tuple((name, f, int(rank[node]), G, weight) for name, f, node, G, weight in self.called),
+            called=tuple((name, f, index_of(node), G, weight) for name, f, node, G, weight in self.called),
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
-
-
-def ball_places(node_s: np.ndarray, per_interval: int) -> list[float]:
-    """Abscissas of a rod's balls: its ends, its Gauss points, and what stands evenly between them."""
-    ends = np.unique(np.concatenate([[0.0], node_s]))
-    inner = [np.linspace(a, b, per_interval, endpoint=False) for a, b in pairwise(ends)]
-    return [*np.concatenate(inner).tolist(), 1.0]
 
 
 def _current(fluid: Fluid | None) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import pi
-from typing import final
+from typing import NamedTuple, final
 
 import numpy as np
 
@@ -20,12 +20,38 @@ from lissom.robot.sections import Section
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 
 
+class Solid(NamedTuple):
+    """A box, cylinder (along x) or ellipsoid: half-sizes (3,) and centre (3,) in the body's frame [m]."""
+
+    form: str
+    half: np.ndarray
+    centre: np.ndarray
+
+
 class Body(ABC):
     """What hangs on the child frame of a joint."""
 
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
+
+    @property
+    def is_slender(self) -> bool:
+        """Whether it extends along s: tendons and chambers may run through it, and a wake begin at its tip."""
+        return False
+
+    @property
+    def carries_balls(self) -> bool:
+        """Whether it has balls that touch other things."""
+        return False
+
+    def cross_outline(self, s: float, count: int) -> np.ndarray:
+        """Points (count, 2) on the outline (y, z) of the cross-section at s [m] of a body that extends along s."""
+        return np.zeros((0, 2))
+
+    def solid(self) -> Solid | None:
+        """What is drawn on the frame of a body that keeps its shape."""
+        return None
 
 
 @final
@@ -64,6 +90,17 @@ class Rod(Body):
         rule = "must be a finite 6-vector or a function of s"
         constant = checks.array(self.reference_strain, (6,), f"{where}: reference_strain", rule)
         return lambda s: constant
+
+    @property
+    def is_slender(self) -> bool:
+        return True
+
+    @property
+    def carries_balls(self) -> bool:
+        return True
+
+    def cross_outline(self, s: float, count: int) -> np.ndarray:
+        return self.section.outline(s, count)
 
     def check(self, where: str) -> None:
         with checks.part(where):
@@ -150,6 +187,30 @@ class RigidBody(Body):
         return cls(m, inertia=(0.4 * m * radius**2,) * 3, outline=(radius,) * 3, form="sphere", balls=ball)
 
     @property
+    def carries_balls(self) -> bool:
+        return self.balls is not None
+
+    def solid(self) -> Solid:
+        """The cylinder or ellipsoid of its outline where that has its inertia, or the box."""
+        a, b, c = half = self._half_sizes()
+        inertia = np.asarray(self.inertia, dtype=np.float64)
+        moments = np.broadcast_to(inertia, (3,)) if inertia.ndim < 2 else np.diag(inertia)
+        form = "box"
+        if np.allclose(moments, self.mass / 5 * np.array([b * b + c * c, a * a + c * c, a * a + b * b])):
+            form = "ellipsoid"
+        elif b == c and np.allclose(moments, self.mass * np.array([b * b / 2, *2 * [b * b / 4 + a * a / 3]])):
+            form = "cylinder"
+        return Solid(form, half, np.asarray(self.com, dtype=np.float64))
+
+    def _half_sizes(self) -> np.ndarray:
+        """Of its own outline, or of the homogeneous box of equal inertia [m]."""
+        if self.outline is not None:
+            return np.asarray(self.outline, dtype=np.float64)
+        I = np.diag(checks.symmetric(self.inertia, 3, "body"))  # noqa: E741
+        squares = 1.5 / max(self.mass, 1e-300) * (I.sum() - 2 * I)
+        return np.sqrt(np.maximum(squares, 1e-6))
+
+    @property
     def volume(self) -> float | None:
         """Of the box, cylinder or sphere [m³]."""
         if self.form is None:
@@ -189,12 +250,3 @@ class RigidBody(Body):
             rule = "must be rows (x, y, z, radius)"
             balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
             checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)
-
-
-def body_outline(body: RigidBody) -> np.ndarray:
-    """Half-sizes [m] of the box drawn for a rigid body: its own, or those of the homogeneous box of equal inertia."""
-    if body.outline is not None:
-        return np.asarray(body.outline, dtype=np.float64)
-    I = np.diag(checks.symmetric(body.inertia, 3, "body"))  # noqa: E741
-    squares = 1.5 / max(body.mass, 1e-300) * (I.sum() - 2 * I)
-    return np.sqrt(np.maximum(squares, 1e-6))

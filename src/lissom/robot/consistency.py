@@ -8,7 +8,6 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.actuators import Actuator, Chamber, JointActuator, PathPoint, PathRod, Tendon, WrenchInput
-from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.robot import Link, Robot
 
 
@@ -66,8 +65,7 @@ def _check_surroundings(robot: Robot) -> None:
             for link in (*contact.carriers(), *contact.touched()):
                 body = _check_link(robot, link, f"{where}: links").body
                 rule = "must carry a Rod, or a RigidBody with balls"
-                touches = isinstance(body, Rod) or (isinstance(body, RigidBody) and body.balls is not None)
-                checks.require(touches, f"{where}: links", rule, link)
+                checks.require(body is not None and body.carries_balls, f"{where}: links", rule, link)
             if contact.on is not None:
                 _check_link(robot, contact.on, f"{where}: on")
     for name, force in robot.forces.items():
@@ -80,7 +78,8 @@ def _check_surroundings(robot: Robot) -> None:
             body = _check_link(robot, link, f"fluid > link {link!r}").body
             sheds = feels is not None and feels.tail
             rule = "needs a Rod, at whose tip the wake begins"
-            checks.require(isinstance(body, Rod) or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
+            slender = body is not None and body.is_slender
+            checks.require(slender or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
 
 
 def _check_link(robot: Robot, name: Any, where: str) -> Link:
@@ -117,7 +116,7 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
             continue
         link = _check_link(robot, item.link, here)
         if isinstance(item, PathRod):
-            checks.require(isinstance(link.body, Rod), here, "must carry a Rod", item.link)
+            checks.require(link.body is not None and link.body.is_slender, here, "must carry a Rod", item.link)
 
 
 def _check_couplings(robot: Robot) -> None:

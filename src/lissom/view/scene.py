@@ -13,7 +13,7 @@ from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.model.model import Model
 from lissom.robot import facets
 from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
-from lissom.robot.bodies import RigidBody, Rod, body_outline
+from lissom.robot.bodies import Body, Solid
 from lissom.robot.robot import Robot
 
 STATIONS = 41
@@ -23,10 +23,11 @@ AROUND = 24
 def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
     """Quadrilaterals of the body of a link, (n, m, 4, 3) [m] for configurations (n, nq); m is 0 without a body."""
     body = model.link_body[model.link_names.index(name)]
-    if isinstance(body, Rod):
-        return _rod_facets(model, q, name, body)
-    if isinstance(body, RigidBody):
-        return _on_frame(frame_pose(model, q, name), _solid_facets(body))
+    solid = None if body is None else body.solid()
+    if solid is not None:
+        return _on_frame(frame_pose(model, q, name), _solid_facets(solid))
+    if body is not None and body.is_slender:
+        return _slender_facets(model, q, name, body)
     return np.zeros((len(q), 0, 4, 3))
 
 
@@ -111,9 +112,9 @@ def facet_normals(facets: np.ndarray) -> np.ndarray:
     return normals / np.maximum(np.linalg.norm(normals, axis=-1, keepdims=True), 1e-300)
 
 
-def _rod_facets(model: Model, q: np.ndarray, name: str, rod: Rod) -> np.ndarray:
+def _slender_facets(model: Model, q: np.ndarray, name: str, body: Body) -> np.ndarray:
     s = np.linspace(0.0, 1.0, STATIONS)
-    outline = np.array([rod.section.outline(x, AROUND) for x in s])
+    outline = np.array([body.cross_outline(x, AROUND) for x in s])
     g = frame_pose(model, q, name, s=s)
     rings = g[..., None, :3, 3] + np.einsum("nsij,skj->nski", g[..., :3, 1:3], outline)
     return np.concatenate(
@@ -128,25 +129,17 @@ def _cap(ring: np.ndarray, g: np.ndarray, backwards: bool) -> np.ndarray:
     return np.stack([centre, *ends, centre], axis=2)
 
 
-def _solid_facets(body: RigidBody) -> np.ndarray:
-    """Facets of a rigid body in its frame: the cylinder or ellipsoid of its outline where that has its inertia, or the
-    box."""
-    a, b, c = half = body_outline(body)
-    inertia = np.asarray(body.inertia, dtype=np.float64)
-    moments = np.broadcast_to(inertia, (3,)) if inertia.ndim < 2 else np.diag(inertia)
+def _solid_facets(solid: Solid) -> np.ndarray:
+    """Facets of a solid in the frame of its body."""
+    if solid.form == "box":
+        return facets.box(solid.half) + solid.centre
     x = np.linspace(-1.0, 1.0, 13)
-    squares = np.array([b * b + c * c, a * a + c * c, a * a + b * b])
-    if np.allclose(moments, body.mass / 5 * squares):
-        profile = np.sqrt(np.maximum(1.0 - x**2, 0.0))
-    elif b == c and np.allclose(moments, body.mass * np.array([b * b / 2, *2 * [b * b / 4 + a * a / 3]])):
-        profile = np.ones_like(x)
-    else:
-        return facets.box(half) + body.com
+    profile = np.sqrt(np.maximum(1.0 - x**2, 0.0)) if solid.form == "ellipsoid" else np.ones_like(x)
     angle = 2 * np.pi * np.arange(AROUND) / AROUND
     circle = np.stack([np.zeros_like(angle), np.cos(angle), np.sin(angle)], axis=1)
-    rings = (x[:, None, None] * np.array([1.0, 0.0, 0.0]) + profile[:, None, None] * circle) * half
+    rings = (x[:, None, None] * np.array([1.0, 0.0, 0.0]) + profile[:, None, None] * circle) * solid.half
     ends = [_cap(rings[k][None], _at(rings[k].mean(axis=0))[None], k == 0)[0] for k in (0, -1)]
-    return np.concatenate([facets.between(rings[None])[0], *ends]) + body.com
+    return np.concatenate([facets.between(rings[None])[0], *ends]) + solid.centre
 
 
 def _at(position: np.ndarray) -> np.ndarray:

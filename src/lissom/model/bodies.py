@@ -1,0 +1,254 @@
+"""How bodies place themselves among the nodes: one class for each kind of body, and the table that names them.
+
+Nothing else asks what kind a body is. Who needs to know asks for what follows from it, such as its length.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+from typing import Any, final
+
+import numpy as np
+
+from lissom.model.fluid import felt_by
+from lissom.model.growing import GrowingTree
+from lissom.model.nodes import Frame, Node, Point, RodStrain, RodTable, numbered, point_before
+from lissom.model.quadrature import gauss_rule, interval_points, warn_inexact
+from lissom.robot import checks
+from lissom.robot.bodies import Body, RigidBody, Rod
+from lissom.robot.contacts import Contact
+from lissom.robot.functions import profile
+from lissom.robot.materials import Material
+from lissom.robot.robot import Link
+from lissom.robot.sections import Section, SectionGeneral
+
+WORLD: Frame = (None, np.eye(4))
+
+
+class PlacedBody(ABC):
+    """The body of a link: `place` adds what it is made of to the tree, from then on `anchor` gives frames on it.
+
+    What else it is asked for has an answer here that suits bodies that do not extend along s.
+
+    Fields:
+        strain: along s, of a body that paths may run along, once it is placed.
+    """
+
+    strain: RodStrain
+
+    @abstractmethod
+    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+        """Add its nodes, mass and elasticity, from the child frame of its joint on."""
+
+    @abstractmethod
+    def anchor(self, s: float) -> Frame:
+        """Its frame at s, on a node that may have to be added."""
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of its own."""
+        return 0
+
+    @property
+    def length(self) -> float:
+        """How long it is along s [m]."""
+        return 0.0
+
+    @property
+    def material(self) -> Material | None:
+        """What its stiffness and mass come from, if a material."""
+        return None
+
+    def stretches(self, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
+        """Gauss rules for integrals along it: (start, stop, points, weights on [0, 1])."""
+        return []
+
+    def stations(self) -> list[tuple[float, float]]:
+        """Abscissa and weight [m] of the points where what is spread along it acts."""
+        return []
+
+    def reach(self, s: float) -> float:
+        """Largest distance of its outline from the line of its frames [m], 0 where that is not known."""
+        return 0.0
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
+        """Abscissa, centre and radius [m] of the balls by which it touches."""
+        yield from ()
+
+    def table(self) -> RodTable | None:
+        """What a model keeps of it in order to place further points, once the nodes have their numbers."""
+        return None
+
+
+@final
+class NoBody(PlacedBody):
+    """A massless frame: the child frame of the joint."""
+
+    def __init__(self, body: None) -> None:
+        self.base = WORLD
+
+    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+        self.base = base
+
+    def anchor(self, s: float) -> Frame:
+        return self.base
+
+
+@final
+class PlacedRigidBody(PlacedBody):
+    """Its mass goes to the last node of its joint, or to one of its own where that does not move."""
+
+    def __init__(self, body: RigidBody) -> None:
+        self.body = body
+        self.frame = WORLD
+
+    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+        inertia = self.body.spatial_inertia("body")
+        node, _ = base
+        if node is None or link.joint.nv == 0:
+            block, shift = tree.body_coordinates(link.name)
+            node = Node(*base, tree.names.index(link.name), 0.0, block.start, shift)
+            base = tree.add(node)
+        tree.put_inertia(node, inertia)
+        felt = felt_by(tree.robot, link.name)
+        if felt is not None:
+            tree.put_in_fluid(node, felt.by_body(self.body))
+        self.frame = base
+
+    def anchor(self, s: float) -> Frame:
+        return self.frame
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
+        node, G = self.frame
+        rows = checks.array(self.body.balls, (-1, 4), where, "must be rows (x, y, z, radius)")
+        for *x, radius in rows.tolist():
+            yield 1.0, (node, (G @ [*x, 1.0])[:3]), float(radius)
+
+
+@final
+class PlacedRod(PlacedBody):
+    """A chain of intervals between the Gauss points of a rod, which carry its mass."""
+
+    def __init__(self, body: Rod) -> None:
+        self.body = body
+        self.base = WORLD
+        self.nodes: list[Node] = []
+        self.node_s: list[float] = []
+        self.weight: list[float] = []
+        self.leaves: dict[float, Node] = {}
+
+    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+        where, rod = f"link {link.name!r} > body", self.body
+        block, shift = tree.body_coordinates(link.name)
+        tree.dof_q[block] = np.arange(block.start, block.stop) + shift
+        self.tree, self.link, self.base = tree, tree.names.index(link.name), base
+        self.felt = felt_by(tree.robot, link.name)
+        reference, points = rod.strain_reference(where), interval_points(rod)
+        self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift)
+        K, D = self._add_intervals(where)
+        turning = np.any([self.strain.basis(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7)], axis=0)
+        tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
+        tree.K[block, block] = tree.K_linear[block, block] = (K + K.T) / 2
+        tree.D[block, block] = (D + D.T) / 2
+        warn_inexact(rod, where)
+        wake = None if self.felt is None else self.felt.wake(rod.section)
+        if wake is not None:
+            tree.tails.append((self.nodes[-1], wake))
+
+    def _add_intervals(self, where: str) -> tuple[np.ndarray, np.ndarray]:
+        """Add nodes at the Gauss points, with mass, and at the ends of smooth stretches, without; K and D."""
+        K, D = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
+        here, s0 = self.base, 0.0
+        for _, stop, points, weights in self.stretches(where):
+            for s, weight in [*zip(points, weights * self.length), (stop, 0.0)]:
+                node = self.strain.interval(self.link, here, s0, float(s))
+                here, s0 = self.tree.add(node), float(s)
+                self.nodes.append(node)
+                self.node_s.append(s0)
+                self.weight.append(float(weight))
+                if weight > 0.0:
+                    section = self.body.section.constitution(s0, self.body.material, f"{where} > section")
+                    Phi = self.body.basis.evaluate(s0)
+                    self.tree.put_inertia(node, weight * section.inertia)
+                    if self.felt is not None:
+                        self.tree.put_in_fluid(node, self.felt.by_rod(self.body.section, s0, weight))
+                    K += weight * Phi.T @ section.stiffness @ Phi
+                    D += weight * Phi.T @ section.damping @ Phi
+        return K, D
+
+    def anchor(self, s: float) -> Frame:
+        """On a leaf, hung from the last point before s where none is there."""
+        k = point_before(self.node_s, s)
+        before, s0 = ((self.nodes[k], np.eye(4)), self.node_s[k]) if k >= 0 else (self.base, 0.0)
+        if s - s0 <= 1e-12:
+            return before
+        if s not in self.leaves:
+            self.leaves[s] = self.strain.interval(self.link, before, s0, s)
+            self.tree.add(self.leaves[s])
+        return self.leaves[s], np.eye(4)
+
+    @property
+    def size(self) -> int:
+        return self.body.basis.size
+
+    @property
+    def length(self) -> float:
+        return self.body.length
+
+    @property
+    def material(self) -> Material | None:
+        section = self.body.section
+        states = isinstance(section, SectionGeneral) and section.stiffness is not None and section.inertia is not None
+        return None if states else self.body.material
+
+    def stretches(self, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
+        return gauss_rule(self.body, where)
+
+    def stations(self) -> list[tuple[float, float]]:
+        return [(s, weight) for s, weight in zip(self.node_s, self.weight) if weight > 0.0]
+
+    def reach(self, s: float) -> float:
+        section = self.body.section
+        return 0.0 if isinstance(section, SectionGeneral) and section.shape is None else Section.radius(section, s)
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
+        """At its ends, its Gauss points, and evenly between them."""
+        ends = np.unique(np.concatenate([[0.0], self.node_s]))
+        inner = [np.linspace(a, b, contact.per_interval, endpoint=False) for a, b in pairwise(ends)]
+        for s in [*np.concatenate(inner).tolist(), 1.0]:
+            node, G = self.anchor(s)
+            given = contact.radius
+            radius = self.body.section.inner_radius(s) if given is None else profile(given, where)(s)
+            yield s, (node, G[:3, 3]), radius
+
+    def table(self) -> RodTable:
+        index = np.array([node.index for node in self.nodes])
+        return RodTable(self.strain, numbered(self.base), index, np.array(self.node_s), np.array(self.weight))
+
+
+PLACED: dict[type[Body] | type[None], Any] = {Rod: PlacedRod, RigidBody: PlacedRigidBody, type(None): NoBody}
+
+
+def placed(body: Body | None) -> PlacedBody:
+    """The body of a link, yet to be placed."""
+    return PLACED[type(body)](body)
+
+
+def anchor(bodies: Mapping[str, PlacedBody], link: str | None, s: float) -> Frame:
+    """The frame of a link at s; None is the world."""
+    return WORLD if link is None else bodies[link].anchor(s)
+
+
+def point(bodies: Mapping[str, PlacedBody], link: str | None, s: float, position: Any) -> Point:
+    """A point fixed to a link at s, or to the world, at a position in the frame there."""
+    node, G = anchor(bodies, link, s)
+    return node, shifted(G, position)[:3, 3]
+
+
+def shifted(G: np.ndarray, position: Any) -> np.ndarray:
+    """The frame G moved to a position given in it."""
+    moved = G.copy()
+    moved[:3, 3] += G[:3, :3] @ np.asarray(position, dtype=np.float64)
+    return moved
