@@ -81,7 +81,7 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     def measure(new_matrix_each_step: bool) -> tuple[float, np.ndarray]:
         w.host["h"][:] = size
         if new_matrix_each_step:
-            w.host["h"][::2] *= 1.0 + 1e-4  # a changed step asks for a new matrix
+            w.host["h"][0, ::2] *= 1.0 + 1e-4  # a changed step asks for a new matrix
 
         def run() -> None:
             for name, value in kept.items():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, final
 
 
@@ -29,6 +31,18 @@ class ConvergenceError(RuntimeError):
     def __init__(self, message: str, partial: Any = None) -> None:
         super().__init__(message)
         self.partial = partial
+
+
+@contextmanager
+def of_instance(k: int, count: int) -> Iterator[None]:
+    """Let errors of one of `count` instances say which it is."""
+    try:
+        yield
+    except (ModelError, ShapeError, ConvergenceError) as error:
+        text = f"{error} (instance {k} of {count})" if count > 1 else str(error)
+        if isinstance(error, ConvergenceError):
+            raise ConvergenceError(text, error.partial) from error
+        raise type(error)(text) from error
 
 
 @final

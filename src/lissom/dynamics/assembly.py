@@ -31,6 +31,7 @@ _MOST_STEPS = 200
 _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
+_STATES = 512  # of many motions that are moved together
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
@@ -225,35 +226,47 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
 
 
 def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """States (n, nq), (n, nv) that an adaptive method left within its tolerance of the loops, moved onto them by steps
-    as in (1) without damping."""
+    """States (n, nq), (n, nv) of a motion, or (m, n, ...) of many, that a method left within its tolerance of the
+    loops, moved onto them by steps as in (1) without damping."""
     if not model.n_rows:
         return q, v
+    if q.ndim == 2:
+        q, v = onto_loops(model, q[None], v[None])
+        return q[0], v[0]
     q, v = q.copy(), v.copy()
-    for part in parts(len(q)):
-        q[part], v[part] = _moved_onto(model, q[part], v[part])
+    for part in parts(q.shape[1]):
+        size = max(1, _STATES // (part.stop - part.start))
+        for some in (slice(first, first + size) for first in range(0, len(q), size)):
+            q[some, part], v[some, part] = _moved_onto(model, q[some, part], v[some, part])
     return q, v
 
 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a few states."""
-    weights = _weights(model, np.ones(model.nv, dtype=bool))
-    w, _ = run_constraints(model, q[0])
-    kept = independent_rows(model, row_results(model, w, "A"))
+    """The same for a few states of a few motions, of each by itself."""
+    weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
+    w, lead = run_constraints(model, q[:, 0])
+    kept = [independent_rows(model, A) for A in row_results(model, w, "A", lead)]
+    q, v = q.copy(), v.copy()
 
-    def least(rows: np.ndarray, missing: np.ndarray) -> np.ndarray:
-        rows = rows[:, kept] * weights
+    def least(k: int, rows: np.ndarray, missing: np.ndarray) -> np.ndarray:
+        rows = rows[:, kept[k]] * weights
         across = np.swapaxes(rows, -1, -2)
-        return -weights * (across @ np.linalg.solve(rows @ across, missing[:, kept, None]))[..., 0]
+        return -weights * (across @ np.linalg.solve(rows @ across, missing[:, kept[k], None]))[..., 0]
 
     for _ in range(_OUTPUT_STEPS):
-        w, _ = run_constraints(model, q)
-        gap = w.host["gap"].copy()
-        if np.abs(gap).max(initial=0.0) <= _OUTPUT_CLOSED:
+        w, lead = run_constraints(model, q)
+        gap = w.host["gap"].reshape(m, n, -1).copy()
+        is_open = np.flatnonzero(np.abs(gap).max(axis=(1, 2), initial=0.0) > _OUTPUT_CLOSED)
+        if not len(is_open):
             break
-        q = integrate(model, q, least(row_results(model, w, "A_q", (len(q),)), gap))
-    w, _ = run_constraints(model, q, v)
-    rate = w.host["rate"].copy()
-    if np.abs(rate).max(initial=0.0) <= _OUTPUT_STILL:
-        return q, v
-    return q, v + least(row_results(model, w, "A", (len(q),)), rate)
+        A = row_results(model, w, "A_q", lead)
+        for k in is_open.tolist():
+            q[k] = integrate(model, q[k], least(k, A[k], gap[k]))
+    w, lead = run_constraints(model, q, v)
+    rate = w.host["rate"].reshape(m, n, -1).copy()
+    moves = np.flatnonzero(np.abs(rate).max(axis=(1, 2), initial=0.0) > _OUTPUT_STILL)
+    if len(moves):
+        A = row_results(model, w, "A", lead)
+        for k in moves.tolist():
+            v[k] += least(k, A[k], rate[k])
+    return q, v

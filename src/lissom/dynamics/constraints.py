@@ -207,12 +207,23 @@ def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
 
 
 def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """The forces λ (n, n_rows) of least norm that act as the given ones do at the configurations q (n, nq)."""
+    """The forces λ of least norm that act as the given ones do, at configurations (n, nq) that follow each other, or of
+    many such motions (m, n, nq)."""
     if not force.size:
         return force
-    w, lead = run_constraints(model, q[0])
-    if len(independent_rows(model, row_results(model, w, "A", lead))) == model.n_rows:
-        return force
+    if q.ndim == 2:
+        return minimum_norm(model, q[None], force[None])[0]
+    least = force.copy()
+    for part in parts(len(q)):
+        w, lead = run_constraints(model, q[part, 0])
+        for k, A in zip(range(part.start, part.stop), row_results(model, w, "A", lead)):
+            if len(independent_rows(model, A)) < model.n_rows:
+                least[k] = _least_norm(model, q[k], force[k])
+    return least
+
+
+def _least_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """The same of one motion whose rows depend on each other."""
     least = np.zeros_like(force)
     for part in parts(len(q)):
         w, lead = run_constraints(model, q[part])

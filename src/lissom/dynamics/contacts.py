@@ -233,7 +233,7 @@ def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:
     """Write anchors into the tables of a model that nobody else has."""
-    device_tables(model).world.anchor.assign(np.ascontiguousarray(anchors).reshape(-1, 2, 3))
+    device_tables(model).world.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
 
 
 def present_anchors(model: Model) -> np.ndarray:

@@ -51,7 +51,7 @@ def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (2,), wp.int32)
+    terms = w.buffer("terms", (2,), wp.int32, common=True)
     d = w.on_device
     w.record(inverse_dynamics_kernel, [w.tables, w.scratch, d["q"], d["v"], d["a"], gravity, load, terms, d["tau"]])
     return w

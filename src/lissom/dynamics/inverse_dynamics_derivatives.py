@@ -117,7 +117,7 @@ def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
-    w.buffer("terms", (3,), wp.int32)
+    w.buffer("terms", (3,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
     loops, rates = with_loops(w, model, batch), LoopDerivatives()

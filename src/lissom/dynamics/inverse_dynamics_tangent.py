@@ -176,7 +176,7 @@ def _make(model: Model, batch: int) -> Workspace:
     d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (2,), wp.int32)
+    terms = w.buffer("terms", (2,), wp.int32, common=True)
     own_dof = wp.array(np.arange(model.nv), dtype=wp.int32, device=model.device)
     no_rest = wp.zeros(model.nv, dtype=wp.float64, device=model.device)
     state = [w.tables, w.scratch, d, on["q"], on["v"], on["a"]]

@@ -125,6 +125,25 @@ def list_near(t: Tables, s: Scratch, i: int):
     s.near.count[i] = count
 
 
+@wp.func
+def anchor_at(t: Tables, i: int, e: int) -> vec3:
+    """Point of the obstacle where pair e of an instance holds on; NaN where it does not."""
+    return t.world.anchor[holder(t, i), 2 * e]
+
+
+@wp.func
+def holder(t: Tables, i: int) -> int:
+    """Row of the anchors of an instance: its own where there are so many, else that of all."""
+    return wp.min(i, t.world.anchor.shape[0] - 1)
+
+
+@wp.func
+def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
+    """Let pair e of an instance hold on there."""
+    t.world.anchor[holder(t, i), 2 * e] = on_obstacle
+    t.world.anchor[holder(t, i), 2 * e + 1] = on_ball
+
+
 @wp.struct
 class Touch:
     """A pair as the contact law takes it, in the base frame: law, anchor, radius, depth, centre, normal, Hessian,
@@ -172,11 +191,12 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
         x.law.slip_speed = t.world.law[row, 4]
         x.law.stick_stiffness = t.world.law[row, 5]
         x.law.stick_damping = t.world.law[row, 6]
-        if x.law.stick_stiffness > so3.ZERO and not wp.isnan(t.world.anchor[e, 0][0]):
+        anchor = anchor_at(t, i, e)
+        if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)
             x.grip.holds = 1
-            x.grip.d = x.c - x.radius * x.n - R * t.world.anchor[e, 0] - p
-            x.grip.b = R_a * t.world.anchor[e, 1]
+            x.grip.d = x.c - x.radius * x.n - R * anchor - p
+            x.grip.b = R_a * t.world.anchor[holder(t, i), 2 * e + 1]
     return x
 
 
@@ -198,16 +218,14 @@ def renew_anchors(t: Tables, s: Scratch, i: int):
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
     for e in range(t.world.pair.shape[0]):
-        if not wp.isnan(t.world.anchor[e, 0][0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
-            t.world.anchor[e, 0] = vec3(NOWHERE, NOWHERE, NOWHERE)
-            t.world.anchor[e, 1] = vec3(NOWHERE, NOWHERE, NOWHERE)
+        if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
+            put_anchor(t, i, e, vec3(NOWHERE, NOWHERE, NOWHERE), vec3(NOWHERE, NOWHERE, NOWHERE))
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
         x = touch_of(t, s, i, e)
         if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
             on_obstacle, on_ball = new_anchor(t, s, i, e, x)
-            t.world.anchor[e, 0] = on_obstacle
-            t.world.anchor[e, 1] = on_ball
+            put_anchor(t, i, e, on_obstacle, on_ball)
 
 
 @wp.func(inline=False)

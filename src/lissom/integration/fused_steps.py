@@ -38,7 +38,7 @@ from lissom.launch.workspace import Workspace, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, with_anchors
 from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
 from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import Scratch
@@ -51,6 +51,9 @@ wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
+_LEAST_RUN = 8
+_MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
+_LONG = 16  # what an instance takes, in units of a short kernel
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))
 SLOW = wp.constant(wp.float64(0.3))
@@ -221,9 +224,9 @@ def implicit_steps_kernel(
     b: NewtonBuffers,
     x: StepRows,
     numbers: wp.array(dtype=wp.float64),
-    steps: wp.array(dtype=wp.int32),
-    h: wp.array(dtype=wp.float64),
-    inputs: Rows,
+    span: wp.array2d(dtype=wp.int32),
+    h: Rows,
+    inputs: wp.array3d(dtype=wp.float64),
     gravity: wp.array(dtype=vec3),
     load: wp.array2d(dtype=vec6),
     held: Rows,
@@ -248,18 +251,19 @@ def implicit_steps_kernel(
     m = b.loops.force.shape[1]
     row = nq + 3 * t.nv + m
     going = wp.int32(1)
-    for k in range(steps[0]):
+    for k in range(span[i, 0], span[i, 1]):
         if going == 1:
             for j in range(nq):
                 x.start[i, j] = x.q[i, j]
-            for j in range(inputs.shape[1]):
-                x.u[i, j] = inputs[k, j]
+            for j in range(inputs.shape[2]):
+                x.u[i, j] = inputs[i, k, j]
             ratio = wp.float64(1.0)
-            if h[k] > so3.ZERO:
-                ratio = h[k + 1] / h[k]
+            if h[i, k] > so3.ZERO:
+                ratio = h[i, k + 1] / h[i, k]
             if wp.abs(ratio - so3.ONE) > SAME_SIZE or c.settle != so3.ZERO:
                 counts[i, 3] = 0  # (4) needs a matrix of this step
-            going = implicit_step(t, s, b, x, c, i, h[k + 1], ratio, gravity[0], load[k], held[k], counts)
+            now = k + span[i, 2]
+            going = implicit_step(t, s, b, x, c, i, h[i, k + 1], ratio, gravity[0], load[now], held[now], counts)
             if going == 1:
                 renew_surroundings(t, s, i, x.q, x.v, x.a)
                 for j in range(nq):
@@ -273,8 +277,20 @@ def implicit_steps_kernel(
                 counts[i, 0] = k + 1
 
 
+def steps_workspace(model: Model, batch: int) -> Workspace:
+    """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
+    much further on in `load` and `held` stands what acts in them."""
+    return workspace(model, "implicit_steps", batch, _make)
+
+
+def _run_length(model: Model, batch: int) -> int:
+    """Steps in one launch of a batch, so many that what they need and leave stays within _MOST_BYTES."""
+    numbers = model.nq + 3 * model.nv + model.n_rows + model.nu + 1
+    return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
+
+
 def _make(model: Model, batch: int) -> Workspace:
-    nq, nv, n = model.nq, model.nv, LONGEST_RUN
+    nq, nv, n = model.nq, model.nv, _run_length(model, batch)
     sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names),
              "force_before": model.n_rows}  # fmt: skip
     sizes |= {name: nv for name in ("v", "a", "ahead", "before", "trend", "guess", "move")}
@@ -285,20 +301,45 @@ def _make(model: Model, batch: int) -> Workspace:
         setattr(x, name, w.on_device[name])
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     shared = [
-        w.buffer("numbers", (11,)),
-        w.buffer("steps", (1,), wp.int32),
-        w.buffer("h", (n + 1,)),
-        w.buffer("inputs", (n, model.nu)),
+        w.buffer("numbers", (11,), common=True),
+        w.buffer("span", (batch, 3), wp.int32),
+        w.buffer("h", (batch, n + 1)),
+        w.buffer("inputs", (batch, n, model.nu)),
         w.buffer("gravity", (1,), vec3),
-        w.buffer("load", (n, model.n_load_rows), vec6),
-        w.buffer("held", (n, 3 * model.n_motions)),
+        w.buffer("load", (n + batch, model.n_load_rows), vec6, common=True),
+        w.buffer("held", (n + batch, 3 * model.n_motions), common=True),
     ]
     w.host["gravity"][0] = model.gravity
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
     b = newton_buffers(model, batch)
     shown(w, b.loops)
-    w.record(implicit_steps_kernel, [w.tables, w.scratch, b, x, *shared, out, counts])
+    tables = w.tables
+    if batch > 1 and model.surroundings.sticks:
+        tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
+    w.weight = _LONG
+    w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts])
     return w
+
+
+def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) -> None:
+    """Fill in, from a row on, what loads and prescribed motions are at the ends of steps."""
+    rows, host = slice(first, first + len(times)), w.host
+    if model.n_load_rows:
+        varying = model.load_varies
+        host["load"][rows] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
+    if model.n_motions:
+        host["held"][rows] = [model.motion_numbers(t) for t in times]
+
+
+def fused_numbers(c: Scheme, rtol: float, atol: float, project: bool) -> np.ndarray:
+    """What the kernel reads of a scheme, and the tolerances."""
+    settles = project and c.is_undamped
+    return np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, settles, ORDER_SHARE])
+
+
+def states_follow(model: Model, project: bool) -> bool:
+    """Whether a and λ follow from q and v alone, for robots with loops whose velocities are projected."""
+    return project and not model.surroundings.sticks
 
 
 @final
@@ -309,18 +350,19 @@ class FusedSteps:
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
         self.model, self.f = model, f
-        self.follows = project and not model.surroundings.sticks  # whether a and λ follow from q and v
+        self.follows = states_follow(model, project)
         self.last: StepState | None = None
         self.doubt = self.spared = 0
-        c = scheme
-        self.numbers = np.array(
-            [c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, project and c.is_undamped, ORDER_SHARE]
-        )
+        self.numbers = fused_numbers(scheme, rtol, atol, project)
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
         """Whether nothing but the inputs of given times comes from Python."""
         return not model.calls_python and not f.is_feedback
+
+    def forget(self) -> None:
+        """Let the next step begin with a matrix of its own."""
+        self.last = None
 
     def step_to(self, here: StepState, end: float) -> StepState | None:
         """One step to the time `end`; None where Newton's method fails."""
@@ -335,21 +377,17 @@ class FusedSteps:
             reached, and the last state; fewer rows than times mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
-        w = workspace(model, "implicit_steps", 1, _make)
+        w = steps_workspace(model, 1)
         h = np.diff(ends, prepend=here.t)
         host = w.host
-        host["numbers"][:], host["steps"][0] = self.numbers, n
-        host["h"][0], host["h"][1 : n + 1] = here.h, h
+        host["numbers"][:], host["span"][0] = self.numbers, (0, n, 0)
+        host["h"][0, 0], host["h"][0, 1 : n + 1] = here.h, h
         for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)
         times = ends.tolist()
         shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
-        host["inputs"][:n] = shown[:, : model.nu]
-        if model.n_load_rows:
-            varying = model.load_varies
-            host["load"][:n] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
-        if model.n_motions:
-            host["held"][:n] = [model.motion_numbers(t) for t in times]
+        host["inputs"][0, :n] = shown[:, : model.nu]
+        put_times(model, w, times)
         has_matrix = w.user is self and self.last is here
         host["counts"][0] = 0, 0, 0, has_matrix, self.doubt, here.is_steady, self.spared
         w.run()
@@ -358,7 +396,7 @@ class FusedSteps:
         self.f.jacobians += matrices
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
-            w.user = None
+            self.forget()
             return rows[:, : model.nq + model.nv], shown[:0], here
         nq, nv = model.nq, model.nv
         q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)

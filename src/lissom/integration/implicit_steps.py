@@ -35,6 +35,7 @@ Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import NamedTuple, final
 
@@ -45,12 +46,13 @@ from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.contacts import contact_anchors, put_anchors
-from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
+from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
@@ -67,7 +69,6 @@ _AT_REST = 1e-9  # its rate [rad/s, m/s]
 _DOUBTFUL = 0.5  # contraction of a step's own matrix above which changes as long as
 _FAR = 0.2  # this, of the whole move, may lead to another root: the step is cut
 _ROUNDING = 1e-13  # size below which it may keep a step from shrinking
-_RESOLVED = 0.25
 _LEAST = 2e-15  # rest that rounding may be the cause of
 _EPS = float(np.finfo(float).eps)
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
@@ -88,6 +89,11 @@ class StepMatrix(NamedTuple):
         push = np.zeros(model.n_rows)
         push[self.kept] = self.sigma * x[model.nv :]
         return x[: model.nv], push
+
+
+def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A function of t and of one state as one of rows, of which there is one."""
+    return lambda t, *rows: law(t, *(x[0] for x in rows))[None]
 
 
 @final
@@ -116,9 +122,10 @@ class ImplicitSteps:
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
         q, v = on_motion(self.model, 0.0, q, v)
-        a, force = self._acceleration(0.0, q, v, z)
-        s = StepState(0.0, q, v, a, a, 0.0, force, z, a, force)
-        return self._consistent(s, h) if self.model.n_rows and h is not None else s
+        inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
+        rows = starting_accelerations(self.model, self.scheme, q[None], v[None], z[None], inputs, rate, h)
+        a, ahead, force, size = (x[0] for x in rows)
+        return StepState(0.0, q, v, a, ahead, float(size), force, z, a, force)
 
     def sampled(self, s: StepState) -> StepState:
         """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
@@ -128,22 +135,8 @@ class ImplicitSteps:
 
     def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Forward dynamics of a state, and the forces of loops."""
-        w = run_forward_dynamics(self.model, q[None], v[None], self.f.inputs(t, q, v, z)[None], t)
-        raise_if_massless(self.model, w)
-        w.raise_for_status()
-        return w.host["a"][0].copy(), w.host["force"][0].copy()
-
-    def _consistent(self, s: StepState, h: float) -> StepState:
-        """The start with â ahead of a by its lead times da/dt, without which multipliers begin with an error of first
-        order; where a step of h does not resolve da/dt, â stays at a."""
-        part, later, rate = 1e-3 * h, [], self.f.law.rate(s.t, s.q, s.v, s.z)
-        for ahead in (part, 2.0 * part):
-            q = integrate(self.model, s.q, ahead * s.v + 0.5 * ahead**2 * s.a)
-            q, v = on_motion(self.model, ahead, q, s.v + ahead * s.a)
-            later.append(self._acceleration(ahead, q, v, s.z + ahead * rate)[0])
-        change = self.scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * s.a) / (2.0 * part)
-        size, most = (float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0)) for x in (change, s.a))
-        return replace(s, ahead=s.a + change, h=h) if size <= _RESOLVED * most else s
+        a, force = accelerations(self.model, t, q[None], v[None], self.f.inputs(t, q, v, z)[None])
+        return a[0], force[0]
 
     def step_to(self, s: StepState, end: float) -> StepState | None:
         """One step to the time `end`, which is not taken back; None where Newton's method fails."""

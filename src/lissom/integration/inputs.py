@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
 from typing import Any, final
@@ -13,7 +13,7 @@ import numpy as np
 from scipy.interpolate import PchipInterpolator
 
 from lissom.errors import ShapeError
-from lissom.launch.workspace import stack
+from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 
 
@@ -24,7 +24,7 @@ class Samples:
 
     Args:
         t: rising times [s], shape (n,).
-        u: inputs there, shape (n, nu).
+        u: inputs there, shape (n, nu), or (..., n, nu) for the motions of a batch.
         smooth: join the samples by cubics with a continuous slope that never overshoot (PCHIP) instead of straight
             lines, whose kinks an adaptive method must stop at.
     Raises:
@@ -40,7 +40,7 @@ class Samples:
             t, u = np.array(self.t, dtype=np.float64), np.array(self.u, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
             raise ShapeError(f"samples: expected numbers, got t={self.t!r} and u={self.u!r}") from None
-        if t.ndim != 1 or len(t) == 0 or u.ndim != 2 or len(u) != len(t):
+        if t.ndim != 1 or len(t) == 0 or u.ndim < 2 or u.shape[-2] != len(t):
             raise ShapeError(f"samples: expected t of shape (n,) and u of shape (n, nu), got {t.shape} and {u.shape}")
         if not (np.isfinite(t).all() and np.isfinite(u).all()):
             raise ShapeError("samples: must be finite, got NaN or infinity")
@@ -53,18 +53,21 @@ class Samples:
     def _pieces(self) -> tuple[list[float], np.ndarray]:
         """Times, and for each stretch between them the coefficients of a polynomial, highest power first."""
         if self.smooth and len(self.t) > 1:
-            return self.t.tolist(), np.moveaxis(PchipInterpolator(self.t, self.u).c, 1, 0)
-        slope = np.diff(self.u, axis=0) / np.diff(self.t)[:, None]
-        return self.t.tolist(), np.stack([slope, self.u[:-1]], axis=1)
+            return self.t.tolist(), np.moveaxis(PchipInterpolator(self.t, self.u, axis=-2).c, 1, 0)
+        slope = np.diff(self.u, axis=-2) / np.diff(self.t)[:, None]
+        pieces = np.stack([slope, self.u[..., :-1, :]], axis=-2)  # (..., stretches, 2, nu)
+        return self.t.tolist(), np.moveaxis(pieces, (-3, -2), (0, 1))
 
     def __call__(self, t: float) -> np.ndarray:
-        """The inputs at time t, shape (nu,)."""
+        """The inputs at time t, shape (..., nu)."""
         times, pieces = self._pieces
         if t <= times[0] or t >= times[-1]:
-            return self.u[0 if t <= times[0] else -1].copy()
+            return self.u[..., 0 if t <= times[0] else -1, :].copy()
         k = bisect_right(times, t) - 1
-        x = t - times[k]
-        return np.array((x * x * x, x * x, x, 1.0) if self.smooth else (x, 1.0)) @ pieces[k]
+        x, value = t - times[k], pieces[k, 0]
+        for coefficients in pieces[k, 1:]:
+            value = value * x + coefficients
+        return value
 
 
 def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
@@ -73,7 +76,7 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
         constant = np.zeros(model.nu)
         return lambda t: constant
     if isinstance(u, Samples):
-        if u.u.shape[1] != model.nu:
+        if u.u.ndim != 2 or u.u.shape[1] != model.nu:
             raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
         return u
     if callable(u):
@@ -83,6 +86,62 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
         raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
     constant = checked_row(row, model.nu, "u", 0.0)
     return lambda t: constant
+
+
+@final
+class InputRows:
+    """The inputs of the motions of a batch, from `u` of `simulate`: its leading axes, and what each motion has."""
+
+    def __init__(self, model: Model, u: Any) -> None:
+        self.model, self.u = model, u
+        self.lead: tuple[int, ...] = ()
+        if isinstance(u, Samples):
+            if u.u.shape[-1] != model.nu:
+                raise ShapeError(f"u: expected samples of shape (..., n, {model.nu}), got {u.u.shape}")
+            self.lead = u.u.shape[:-2]
+        elif u is not None and not callable(u):
+            self.u = stack("u", u, model.nu)
+            self.lead = self.u.shape[:-1]
+
+    @cached_property
+    def function(self) -> Callable[[float], np.ndarray]:
+        """What all motions have, as a function of time."""
+        return input_function(self.model, self.u)
+
+    def over(self, lead: tuple[int, ...]) -> InputRows:
+        """The same for the leading axes of a batch, as one axis."""
+        out, count = InputRows(self.model, self.u), batch_of(lead)
+        if self.lead and isinstance(self.u, Samples):
+            rows = np.broadcast_to(self.u.u, (*lead, *self.u.u.shape[-2:]))
+            out = InputRows(self.model, Samples(self.u.t, rows.reshape(count, *rows.shape[-2:]), self.u.smooth))
+        elif self.lead:
+            out = InputRows(self.model, np.broadcast_to(self.u, (*lead, self.model.nu)).reshape(count, self.model.nu))
+        return out
+
+    def of(self, i: int) -> Any:
+        """What motion i of `over` has."""
+        if not self.lead:
+            return self.u
+        return replace(self.u, u=self.u.u[i]) if isinstance(self.u, Samples) else self.u[i]
+
+    def one(self, i: int, t: float) -> np.ndarray:
+        """The inputs of motion i of `over` at a time, shape (nu,)."""
+        if self.lead and not isinstance(self.u, Samples):
+            return self.u[i]
+        return self.u(t)[i] if self.lead else self.function(t)
+
+    def at(self, times: list[float]) -> np.ndarray:
+        """The inputs of the motions of `over` at times, (n, n_times, nu), or (1, n_times, nu) where all have the same.
+
+        Raises:
+            ShapeError: they are not finite, or a function returns something else.
+        """
+        if self.lead and not isinstance(self.u, Samples):
+            require_finite_rows(u=self.u)
+            return np.broadcast_to(self.u[:, None], (len(self.u), len(times), self.model.nu))
+        if self.lead:
+            return np.stack([self.u(t) for t in times], axis=1)
+        return np.stack([self.function(t) for t in times])[None]
 
 
 def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:

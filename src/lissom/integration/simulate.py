@@ -11,23 +11,24 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
-from lissom.dynamics.assembly import consistent_start, on_motion, onto_loops
-from lissom.dynamics.configuration import checked_configuration, unit_quaternions
-from lissom.dynamics.constraints import minimum_norm
+from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, present_anchors
-from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
+from lissom.integration.batches import ManyMotions, MotionFailed
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
+from lissom.integration.inputs import InputRows
+from lissom.integration.motions import motion_arrays
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.trajectory import Statistics, Trajectory
-from lissom.launch.workspace import batch_of, leading, parts, stack
+from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
-from lissom.model.plausibility import warn_of_shapes
+from lissom.model.plausibility import warn_of_motions, warn_of_shapes
 
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
@@ -65,7 +66,7 @@ def simulate(
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
             Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
-        u: inputs: shape (nu,), ls.Samples, or a function of t; None is zero.
+        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
             what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
             "dop853" (explicit, order 8) of SciPy; these three have no memory for contacts that stick.
@@ -82,7 +83,8 @@ def simulate(
             keeps to the loops only as well as the scheme is accurate.
         progress: show a progress bar.
     Returns:
-        Trajectory; leading axes of q0 and v0 give a batch, for which t_eval is needed.
+        Trajectory; leading axes of q0, v0 or u give a batch, for which t_eval is needed. Steps of dt of an implicit
+        scheme run for all of it at once, on all cores, where no controller and no force of Python acts.
     Raises:
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
@@ -98,30 +100,49 @@ def simulate(
     _check_anchors(model, run, method)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
-    drives = _constant_inputs(model, u)
-    lead = leading(q0=start, v0=speed, **({} if drives is None else {"u": drives}))
+    given = InputRows(model, u)
+    lead = leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu)))
     if lead and times is None:
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
-    count = batch_of(lead)
+    count, inputs, unasked = batch_of(lead), given.over(lead), 0 if times is wanted else 1
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
-    inputs = (
-        [u] * count if drives is None else list(np.broadcast_to(drives, (*lead, model.nu)).reshape(count, model.nu))
-    )
+    with _progress_bar(progress, float(duration)) as advance:
+        if count > 1 and controller is None and dt is not None and _is_fused(model, run):
+            control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
+            begun = [np.array(x) for x in zip(*_begun(model, starts, speeds))]
+            limits = times, float(duration), dt, rtol, atols[0], project_velocity
+            many = ManyMotions(model, run.keywords["scheme"], *begun, inputs, *limits)
+            motion = _together(model, method, many, lead, unasked, advance)
+            warn_of_pushing(model, motion.u)
+            warn_of_motions(model, motion.q.reshape(count, -1, model.nq), motion.t)
+            return motion
     motions = []
-    for q, v, drive in zip(starts, speeds, inputs):
-        law = control_law(model, drive, controller, period)
-        begin = consistent_start(model, *on_motion(model, 0.0, q, v))
-        own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
-        f = StateDerivative(own, law)
-        x0 = np.concatenate([*begin, law.carried])
-        with _progress_bar(progress, float(duration)) as advance:
+    for i, begin in enumerate(_begun(model, starts, speeds)):
+        with of_instance(i, count), _progress_bar(progress, float(duration)) as advance:
+            law = control_law(model, inputs.of(i), controller, period)
+            own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
+            f = StateDerivative(own, law)
+            x0 = np.concatenate([*begin, law.carried])
             points = run(own, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
-            motions.append(_collect(own, f, points, method, advance, 0 if times is wanted else 1))
+            motions.append(_collect(own, f, points, method, advance, unasked))
     for motion in motions:
         warn_of_pushing(model, motion.u)
         warn_of_shapes(model, motion.q, motion.t)
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     return motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz)
+
+
+def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
+    """Whether steps of a given size need no Python between two of them, but for a controller's."""
+    return getattr(run, "func", None) is integrate_implicit and not model.calls_python
+
+
+def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Starts (n, nq), (n, nv) of motions, one by one on the loops and on prescribed motions."""
+    q, v = on_motion(model, 0.0, q, v)
+    for i in range(len(q)):
+        with of_instance(i, len(q)):
+            yield consistent_start(model, q[i], v[i])
 
 
 def chosen_method(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
@@ -182,20 +203,11 @@ def _collect(
 
     def so_far() -> Trajectory:
         times, states, shown = (np.concatenate(rows) for rows in (t, x, u))
-        inputs, z = shown[:, : model.nu], shown[:, model.nu :]
-        q, v, a, force = np.split(states, np.cumsum([model.nq, model.nv, model.nv]), axis=1)
-        q = unit_quaternions(model, q)
-        if a.shape[1] < model.nv:
-            if model.n_motions:
-                rows = [on_motion(model, t, *state) for t, *state in zip(times, q, v)]
-                q, v = (np.array(x) for x in zip(*rows))
-            q, v = onto_loops(model, q, v)
-            a, force = _accelerations(model, times, q, v, inputs)
-        forces = _multipliers(model, times, q, v, a, inputs, force)
+        arrays = motion_arrays(model, times, states[None], shown[None])
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        asked = (rows[unasked:] for rows in (times, q, v, a, inputs, forces, z))
-        return Trajectory(*asked, statistics=cost, anchors=present_anchors(model))
+        asked = {name: rows[0, unasked:] for name, rows in arrays.items()}
+        return Trajectory(times[unasked:], **asked, statistics=cost, anchors=present_anchors(model))
 
     try:
         with quiet_sundials():
@@ -210,36 +222,27 @@ def _collect(
     return so_far()
 
 
-def _accelerations(
-    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations and forces of loops."""
-    a, force = np.zeros((len(t), model.nv)), np.zeros((len(t), model.n_rows))
-    for part in parts(len(t)):
-        w = run_forward_dynamics(model, q[part], v[part], u[part], t[part])
-        a[part], force[part] = w.host["a"], w.host["force"]
-    return a, force
+def _together(
+    model: Model, method: str, motions: ManyMotions, lead: tuple[int, ...], unasked: int, advance: Any
+) -> Trajectory:
+    """Run the motions of a batch to their end, or to the failure of one, which then carries what there is of it."""
+    began = time.perf_counter()
 
+    def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
+        t = motions.times[:reached]
+        arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
+        cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
+        asked = {name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()}
+        anchors = motions.anchors[which].reshape(*shape, *model.surroundings.anchors.shape)
+        return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
 
-def _multipliers(
-    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray
-) -> np.ndarray:
-    """Forces of prescribed motions, which are what is left of the equation of motion in their rows, and of loops."""
-    loops = minimum_norm(model, q, force)
-    if not model.n_motions:
-        return loops
-    left = np.zeros((len(t), model.nv))
-    for part in parts(len(t)):
-        w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
-        left[part] = w.host["tau"]
-    return np.hstack([left[:, model.motion_dof], loops])
-
-
-def _constant_inputs(model: Model, u: Any) -> np.ndarray | None:
-    """u as an array (..., nu) where it is constant in time and given as numbers, else None."""
-    if u is None or callable(u):
-        return None
-    return stack("u", u, model.nu)
+    try:
+        motions.run(advance)
+    except MotionFailed as error:
+        i = error.motion
+        with of_instance(i, motions.n):
+            raise ConvergenceError(str(error), so_far(slice(i, i + 1), error.reached, ())) from error
+    return so_far(slice(None), motions.reached, lead)
 
 
 def _stacked(

@@ -23,7 +23,7 @@ from lissom.model.model import Model
 
 _STRIDE = 8  # fixed steps that are looked at together first
 _FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
-_LEAST_STEP = 1e-10  # of the duration
+LEAST_STEP = 1e-10  # of the duration
 _SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 
@@ -74,16 +74,10 @@ def _fixed_steps(
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
     f, model = stepper.f, stepper.model
-    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
-    ends = times[1:] if times is not None else np.array([duration])
-    samples = _snapped(samples, ends, _SAME_TIME * duration)
-    stops = np.union1d(samples, ends)
-    ends = _step_ends(stops, dt)
-    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
-    is_sample = np.isin(ends, samples)
+    ends, wanted, is_sample = schedule(times, duration, period, dt)
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
     k, steps, length = 0, 0, _FIRST_RUN
-    watch = _Watch(model)
+    watch = Watch(model)
     while k < len(ends):
         in_kernel = FusedSteps.can_run(model, f)
         if in_kernel:
@@ -91,7 +85,7 @@ def _fixed_steps(
             run = min(length, len(ends) - k, *(next_sample + 1).tolist())
             before = here
             rows, inputs, here = fused.run(here, ends[k : k + run])
-            watch.passed(before, ends[k : k + len(rows)], rows)
+            watch.went(before, ends[k : k + len(rows)], rows)
             at = np.flatnonzero(wanted[k : k + len(rows)])
             if len(at) > 0:
                 yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
@@ -103,8 +97,10 @@ def _fixed_steps(
         if failed:
             one = fused.step_to if in_kernel else stepper.step_to
             before = here
+            fused.forget()
             here, taken = _cut_step(stepper.scheme, one, here, float(ends[k]), duration, steps, in_kernel)
-            watch.passed(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
+            fused.forget()
+            watch.went(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
             steps += taken
             if wanted[k]:
                 yield _point(stepper, here, steps)
@@ -113,25 +109,41 @@ def _fixed_steps(
             here = stepper.sampled(here)
 
 
+def schedule(
+    times: np.ndarray | None, duration: float, period: float, dt: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where fixed steps end, which of the ends are wanted, and which are samples of a controller."""
+    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
+    ends = times[1:] if times is not None else np.array([duration])
+    samples = _snapped(samples, ends, _SAME_TIME * duration)
+    ends = _step_ends(np.union1d(samples, ends), dt)
+    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
+    return ends, wanted, np.isin(ends, samples)
+
+
 @final
-class _Watch:
+class Watch:
     """Tells once of a fixed step during which a ball went through something."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.lookout, self.told = model, Lookout(model, graze=0.5, deeper=0.5), False
 
-    def passed(self, start: StepState, ends: np.ndarray, rows: np.ndarray) -> None:
+    def went(self, start: StepState, ends: np.ndarray, rows: np.ndarray) -> None:
         """Look at the steps from a state to those (q, v, ...) of the times `ends`."""
-        if self.told or not len(self.model.surroundings.pair):
-            return
         nq, nv = self.model.nq, self.model.nv
-        q, v = np.vstack([start.q, rows[:, :nq]]), np.vstack([start.v, rows[:, nq : nq + nv]])
-        t = np.append(start.t, ends)
+        if not self.told and len(self.model.surroundings.pair):
+            q, v = np.vstack([start.q, rows[:, :nq]]), np.vstack([start.v, rows[:, nq : nq + nv]])
+            self.passed(np.append(start.t, ends), q, v)
+
+    def passed(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
+        if self.told:
+            return
         few = np.unique(np.append(np.arange(0, len(t), _STRIDE), len(t) - 1))
         met = None if self.lookout.is_clear(t[few], q[few], v[few]) else self.lookout.first_met(t, q, v)
         if met is not None:
             self.told = True
-            warnings.warn(f"a step of dt={ends[0] - start.t:.3g} s went through something at t={met[1]:.6g} s without "
+            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={met[1]:.6g} s without "
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip
 
 
@@ -151,7 +163,7 @@ def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
         whole = int(np.ceil((stop - start) / dt * (1.0 - 1e-9)))
         ends += [start + dt * np.arange(1, whole), [stop]]
         start = stop
-    return np.concatenate(ends)
+    return np.concatenate([np.zeros(0), *ends])
 
 
 def _cut_step(
@@ -174,8 +186,8 @@ def _cut_step(
         new = one(here, end if size == left else here.t + size)
         if new is None:
             h = 0.25 * size
-            if h < _LEAST_STEP * duration:
-                raise _failure(scheme, here.t, steps + taken, "Newton's method finds no step")
+            if h < LEAST_STEP * duration:
+                raise failure(scheme, here.t, steps + taken, "Newton's method finds no step")
             continue
         taken += 1
         if size == left:
@@ -201,8 +213,8 @@ def _adaptive_steps(
             error = stepper.error(here, new) if new is not None else np.inf
             if new is None or error > 1.0:
                 h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
-                if h < _LEAST_STEP * duration:
-                    raise _failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
+                if h < LEAST_STEP * duration:
+                    raise failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
                                    "no step is accurate enough")  # fmt: skip
                 continue
             met = lookout.first_met(np.array([here.t, new.t]), np.vstack([here.q, new.q]), np.vstack([here.v, new.v]))
@@ -222,6 +234,6 @@ def _adaptive_steps(
             yield _point(stepper, here, steps)
 
 
-def _failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
     return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
                             "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

@@ -30,6 +30,7 @@ from lissom.model.tables import device_tables
 from lissom.sweep.scratch import STATUS_CROWDED, Near, NodeState, Scratch
 
 _LEAST_PER_THREAD = 16
+_PIECES = 8  # for each core, of a batch whose instances take long and not all the same
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
     1: "must be finite, got NaN or infinity",
@@ -44,7 +45,14 @@ _compiling = Lock()  # reading the source of a kernel is not safe in several thr
 
 @lru_cache(maxsize=1)
 def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=os.cpu_count() or 1, thread_name_prefix="lissom")
+    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="lissom")
+
+
+def _cores() -> int:
+    """Cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _after_fork() -> None:
@@ -72,6 +80,7 @@ class Workspace:
         self.tables = device_tables(model)
         self.scratch = _scratch(model, batch)
         self.on_device: dict[str, Any] = {}
+        self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
         self.row: dict[str, np.ndarray] = {}
         self.options: tuple[bool, ...] = ()
@@ -86,13 +95,17 @@ class Workspace:
         self.user: object = None  # whose results of an earlier run may still be in the buffers
         self.nbytes = 0
         self.room = batch  # instances that fit in
+        self.weight = 1  # what an instance takes, in units of a short kernel
         self._recorded: list[tuple[Any, list[Any]]] = []
         self._whole: dict[str, np.ndarray] = {}
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64) -> Any:
-        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere."""
+    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
+        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere; its first axis
+        is that of the instances, unless it is common to all."""
         array = wp.zeros(shape, dtype=dtype, device=self.device)
         self.share(name, array)
+        if common:
+            self._common.add(name)
         return array
 
     def share(self, name: str, array: Any) -> None:
@@ -137,7 +150,8 @@ class Workspace:
             return self
         if not self._whole:
             self._whole = self.host | {"status": self.status}
-        rows = {name: array[:batch] if len(array) == self.room else array for name, array in self._whole.items()}
+        own = {name for name, array in self._whole.items() if len(array) == self.room} - self._common
+        rows = {name: array[:batch] if name in own else array for name, array in self._whole.items()}
         self.status, self.host = rows.pop("status"), rows
         self.batch, self.options, self.factor, self.user = batch, (), np.nan, None
         for kernel, inputs in self._recorded:
@@ -147,7 +161,8 @@ class Workspace:
     def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
         self.launches, self.alone, parts = [], None, 1
         if self.device == "cpu":
-            parts = max(1, min(os.cpu_count() or 1, self.batch // _LEAST_PER_THREAD))
+            most = _cores() * (_PIECES if self.weight > 1 else 1)
+            parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
@@ -198,11 +213,11 @@ def crowded(model: Model) -> ModelError:
     return ModelError(f"robot {model.name!r}: {rule} (got {room})")
 
 
-def parts(count: int) -> Iterator[slice]:
-    """Slices of at most _PART rows that cover `count` rows; the last may cover rows again, so that few sizes occur."""
-    for first in range(0, count, _PART):
-        start = max(0, min(first, count - _PART))
-        yield slice(start, min(start + _PART, count))
+def parts(count: int, size: int = _PART) -> Iterator[slice]:
+    """Slices of at most `size` rows that cover `count` rows; the last may cover rows again, so that few sizes occur."""
+    for first in range(0, count, size):
+        start = max(0, min(first, count - size))
+        yield slice(start, min(start + size, count))
 
 
 def _call(command: Callable[[], None]) -> None:

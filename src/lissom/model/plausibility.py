@@ -33,6 +33,7 @@ THICKNESS = (1e-6, 2.0)  # reach of a section over the length of its rod
 REACH = 3.0  # of a tendon from the centreline, over the length of the rod
 STRETCH = (0.1, 10.0)
 BENT = 2.0  # |κ| r / λ
+_MOTIONS = 16  # looked at together
 CAUSE = "are loads and tensions in N, young in Pa, lengths in m?"
 
 
@@ -129,6 +130,16 @@ def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> 
         when = "" if t is None else f" at t = {t[row]:.4g} s"
         text = f"rod {rod.name!r} is {what} at s = {rod.s[point]:.3f}{when}; {CAUSE}"
         warnings.warn(text, PlausibilityWarning, stacklevel=3)
+
+
+def warn_of_motions(model: Model, q: np.ndarray, t: np.ndarray) -> None:
+    """The same for each of many motions (m, n, nq) at times (n,)."""
+    for first in range(0, len(q), _MOTIONS):
+        some = q[first : first + _MOTIONS]
+        looks = _looks(model, some.reshape(-1, model.nq)) if some.size else ()
+        if any(((x < STRETCH[0]) | (x > STRETCH[1]) | (BENT * x <= bend)).any() for _, x, bend in looks):
+            for motion in some:
+                warn_of_shapes(model, motion, t)
 
 
 def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, np.ndarray]]:

@@ -174,6 +174,16 @@ def device_tables(model: Model) -> Tables:
     return model.cache["tables"]
 
 
+def with_anchors(tables: Tables, anchor: Any) -> Tables:
+    """The same tables with other anchors of contacts, by instance."""
+    world, out = World(), Tables()
+    for name in World.vars:
+        setattr(world, name, anchor if name == "anchor" else getattr(tables.world, name))
+    for name in Tables.vars:
+        setattr(out, name, world if name == "world" else getattr(tables, name))
+    return out
+
+
 def _make(model: Model) -> Tables:
     t = Tables()
     t.nv, t.n_nodes, t.n_dynamic = model.nv, model.n_nodes, model.n_dynamic
@@ -199,7 +209,7 @@ def _world(model: Model) -> World:
     world.margin, world.has_current = x.margin, x.current is not None
     world.sticks = x.sticks
     special = {"obstacle_R": x.obstacle_placement[:, :3, :3], "obstacle_p": x.obstacle_placement[:, :3, 3]}
-    special["anchor"] = x.anchors.reshape(-1, 2, 3)
+    special["anchor"] = x.anchors.reshape(1, -1, 3)
     for name, variable in World.vars.items():
         if isinstance(variable.type, wp.array):
             value = special[name] if name in special else getattr(x, name)

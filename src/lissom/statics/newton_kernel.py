@@ -240,14 +240,14 @@ def _make(model: Model, batch: int) -> Workspace:
     x = EquilibriumRows()
     for name in sizes:
         setattr(x, name, w.on_device[name])
-    x.opened = w.buffer("opened", (model.n_rows,))
+    x.opened = w.buffer("opened", (model.n_rows,), common=True)
     x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
     x.sprung = wp.array(np.diag(model.stiffness).copy(), dtype=wp.float64, device=model.device)
     rest = [
         w.buffer("tolerance", (1,)),
         w.buffer("limit", (1,), wp.int32),
         w.buffer("gravity", (1,), vec3),
-        w.buffer("load", (model.n_load_rows,), vec6),
+        w.buffer("load", (model.n_load_rows,), vec6, common=True),
         w.buffer("iterations", (batch,), wp.int32),
         w.buffer("ended", (batch,), wp.int32),
     ]

@@ -1,0 +1,261 @@
+"""Fixed steps of many motions of one robot at once, in kernels that are split over the cores.
+
+All motions have the same times. Their steps are taken in windows, one launch for a window. A step at which the
+iteration of a motion fails is cut, as for one motion, in further launches, along with what others have left to do in
+the window. Each motion is the same to the last bit as it is alone: its state does not depend on the others, and its
+matrix is kept from step to step where it is kept there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise
+from typing import final
+
+import numpy as np
+
+from lissom.dynamics.contacts import contact_anchors
+from lissom.integration.fused_steps import fused_numbers, put_times, states_follow, steps_workspace
+from lissom.integration.inputs import InputRows
+from lissom.integration.schemes import Scheme
+from lissom.integration.starts import starting_accelerations
+from lissom.integration.step_control import LEAST_STEP, Watch, failure, schedule
+from lissom.model.model import Model
+
+_NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
+_DONE, _EVALUATIONS, _MATRICES, _HAS_MATRIX = range(4)  # places in `counts` of the kernel
+
+
+@final
+class MotionFailed(Exception):
+    """The steps of one motion of a batch became too short; its place in the batch, and the times it has reached."""
+
+    def __init__(self, message: str, motion: int, reached: int) -> None:
+        super().__init__(message)
+        self.motion, self.reached = motion, reached
+
+
+@final
+class ManyMotions:
+    """The motions of a batch.
+
+    Args:
+        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
+        times: wanted ones, from 0 on. The others are as for one motion.
+    Fields:
+        rows: states x at the times, (n, n_times, ...), (q, v, a, λ of loops), or (q, v) where a and λ follow from
+        these. shown: inputs there. reached: times that all motions have reached. steps: of each motion.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        scheme: Scheme,
+        q: np.ndarray,
+        v: np.ndarray,
+        inputs: InputRows,
+        times: np.ndarray,
+        duration: float,
+        dt: float,
+        rtol: float,
+        atol: float,
+        project: bool,
+    ) -> None:
+        self.model, self.scheme, self.inputs, self.duration, self.n = model, scheme, inputs, duration, len(q)
+        self.times, (self.ends, self.wanted, _) = times, schedule(times, duration, np.inf, dt)
+        self.w = steps_workspace(model, self.n)
+        self.w.user = self
+        project = project and model.n_rows > 0
+        host = self.w.host
+        host["numbers"][:], host["counts"][:] = fused_numbers(scheme, rtol, atol, project), 0
+        self.steps = np.zeros(self.n, dtype=int)
+        self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
+        parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
+        self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
+        shown = ("q", "v") if states_follow(model, project) else ("q", "v", "a", "force")
+        self.columns = np.concatenate([np.arange(parts[-1])[self.parts[name]] for name in shown])
+        self.rows = np.zeros((self.n, len(times), len(self.columns)))
+        self.shown = np.zeros((self.n, len(times), model.nu))
+        self.reached = 1
+        self._start(q, v, dt)
+
+    def _start(self, q: np.ndarray, v: np.ndarray, dt: float) -> None:
+        """Fill in the states at t = 0."""
+        host, z = self.w.host, np.zeros((self.n, 0))
+        if "anchor" in host:
+            for i in range(self.n):
+                host["anchor"][i] = contact_anchors(self.model, q[i], v[i]).reshape(-1, 3)
+        a, ahead, force, h = starting_accelerations(
+            self.model, self.scheme, q, v, z, lambda t, *x: self._inputs([t])[:, 0], lambda t, *x: z, dt
+        )
+        for name, value in zip(_NAMES, (q, v, a, ahead, a, force, force)):
+            host[name][:] = value
+        host["h"][:, 0] = h
+        self.rows[:, 0] = np.concatenate([q, v, a, ahead, force], axis=1)[:, self.columns]
+        self.shown[:, 0] = self._inputs([0.0])[:, 0]
+
+    def _inputs(self, times: list[float]) -> np.ndarray:
+        """Inputs (n, n_times, nu) of all motions."""
+        rows = self.inputs.at(times)
+        if self.w.user is not self:
+            raise RuntimeError("a function of time has simulated a batch of the model whose input it is")
+        return np.broadcast_to(rows, (self.n, *rows.shape[1:]))
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Where contacts hold on now, (n, n_pairs, 6)."""
+        anchors = self.model.surroundings.anchors
+        own = self.w.host.get("anchor", np.broadcast_to(anchors, (self.n, *anchors.shape)))
+        return own.reshape(self.n, *anchors.shape).copy()
+
+    def run(self, advance: Callable[[float], None]) -> None:
+        """Take all the steps.
+
+        Raises:
+            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+        """
+        longest = self.w.host["inputs"].shape[1]
+        for first in range(0, len(self.ends), longest):
+            ends = self.ends[first : first + longest]
+            self._take(first, ends)
+            advance(float(ends[-1]))
+
+    def counted(self, which: slice) -> tuple[int, int, int]:
+        """Steps, evaluations and matrices of some motions, together."""
+        counts = self.w.host["counts"][which].sum(axis=0)
+        return int(self.steps[which].sum()), int(counts[_EVALUATIONS]), int(counts[_MATRICES])
+
+    def _take(self, first: int, ends: np.ndarray) -> None:
+        """The steps of one window, and what they leave at the wanted times."""
+        w, many, start = self.w, len(ends), float(self.ends[first - 1]) if first else 0.0
+        host = w.host
+        put_times(self.model, w, ends.tolist())
+        host["inputs"][:, :many] = self._inputs(ends.tolist())
+        host["h"][:, 1 : many + 1] = np.diff(ends, prepend=start)
+        host["counts"][:, _DONE], host["span"][:] = 0, (0, many, 0)
+        begun = {name: host[name].copy() for name in _NAMES}
+        cuts = _Cuts(self, first, np.append(start, ends), {name: x.copy() for name, x in begun.items()})
+        behind = np.arange(self.n)
+        while len(behind):
+            w.run()
+            host["span"][behind, 0] = many  # those that are there stay there
+            behind = cuts.after(behind)
+        self._watch(np.append(start, ends), begun)
+        host["h"][:, 0] = host["h"][:, many]
+        self.steps += many
+        self.keep(slice(None), first, many)
+
+    def left(self) -> np.ndarray:
+        """(q, v, a, â, λ) after each step of the window, (n, longest, ...)."""
+        rows = self.w.host["out"]
+        return rows.reshape(len(rows), -1, self.parts["force"].stop)
+
+    def _watch(self, t: np.ndarray, begun: dict[str, np.ndarray]) -> None:
+        """Look for what the steps of the window went through."""
+        for i, watch in enumerate(self.watches):
+            rows = self.left()[i, : len(t) - 1]
+            watch.passed(t, *(np.vstack([begun[name][i], rows[:, self.parts[name]]]) for name in ("q", "v")))
+
+    def keep(self, motions: slice, first: int, many: int) -> None:
+        """Take what `many` steps of the window have left at the wanted times."""
+        at = np.flatnonzero(self.wanted[first : first + many])
+        to = slice(self.reached, self.reached + len(at))
+        self.rows[motions, to] = self.left()[motions, at][..., self.columns]
+        self.shown[motions, to] = self.w.host["inputs"][motions, at]
+        self.reached = to.stop
+
+
+@final
+class _Cuts:
+    """The steps of one window that are taken in parts, as `_cut_step` of step_control does.
+
+    Fields, by motion:
+        state: the last one that is known to be good, but for what stands in the rows that steps since have left.
+        step: the one of the window that begins there, or that is being cut. parts: taken of it. size: of the next part,
+        0 where none is cut. t, until: where the part at hand begins and ends. is_last: whether it ends the step.
+    """
+
+    def __init__(self, motions: ManyMotions, first: int, t: np.ndarray, state: dict[str, np.ndarray]) -> None:
+        self.motions, self.host, self.first, self.times, self.state = motions, motions.w.host, first, t, state
+        self.step, self.parts = np.zeros((2, motions.n), dtype=int)
+        self.t, self.until, self.size = np.zeros((3, motions.n))
+        self.is_last = np.zeros(motions.n, dtype=bool)
+
+    def after(self, behind: np.ndarray) -> np.ndarray:
+        """Look at what a launch has left of the motions that took part in it, and prepare the next one; those that have
+        something left to do."""
+        done, is_cut = self.host["counts"][behind, _DONE], self.size[behind] > 0.0
+        is_over, has_moved = done == len(self.times) - 1, done > self.step[behind]
+        self._taken(behind[is_cut & has_moved])
+        self._missed(behind[is_cut & ~has_moved])
+        self._begin(behind[~is_cut & ~is_over])
+        behind = behind[(self.size[behind] > 0.0) | ~is_over]
+        self._prepare(behind[self.size[behind] > 0.0])
+        return behind
+
+    def _begin(self, some: np.ndarray) -> None:
+        """Begin to cut the step at which motions have stopped: find the state before it."""
+        k, left = self.host["counts"][some, _DONE], self.motions.left()
+        since = k - self.step[some]
+        for name in ("before", "force_before"):
+            source = self.motions.parts["a" if name == "before" else "force"]
+            later, next_one = some[since > 1], some[since == 1]
+            self.state[name][next_one] = self.state["a" if name == "before" else "force"][next_one]
+            self.state[name][later] = left[later, k[since > 1] - 2, source]
+        moved = some[since > 0]
+        for name, part in self.motions.parts.items():
+            self.state[name][moved] = left[moved, k[since > 0] - 1, part]
+        self.step[some], self.parts[some], self.t[some] = k, 0, self.times[k]
+        self.size[some] = 0.25 * (self.times[k + 1] - self.times[k])
+        self._restore(some)
+
+    def _restore(self, some: np.ndarray) -> None:
+        """Put the last good states back, to go on with a new matrix."""
+        for name in _NAMES:
+            self.host[name][some] = self.state[name][some]
+        self.host["counts"][some, _HAS_MATRIX] = 0
+
+    def _missed(self, some: np.ndarray) -> None:
+        """Shorten the part that has failed."""
+        self.size[some] *= 0.25
+        short = some[self.size[some] < LEAST_STEP * self.motions.duration]
+        if len(short):
+            i, motions = int(short[0]), self.motions
+            motions.steps[i] += self.step[i] + self.parts[i]
+            motions.keep(slice(i, i + 1), self.first, int(self.step[i]))
+            text = failure(motions.scheme, float(self.t[i]), int(motions.steps[i]), "Newton's method finds no step")
+            raise MotionFailed(str(text), i, motions.reached)
+        self._restore(some)
+
+    def _taken(self, some: np.ndarray) -> None:
+        """Go on behind the part that has been taken."""
+        host, k = self.host, self.step[some]
+        for name in _NAMES:
+            self.state[name][some] = host[name][some]
+        self.parts[some] += 1
+        self.t[some] = self.until[some]
+        host["h"][some, k] = host["h"][some, k + 1]
+        self.size[some] *= 2.0
+        over = some[self.is_last[some]]
+        self.motions.steps[over] += self.parts[over] - 1
+        self.step[over] += 1
+        self.size[over] = 0.0
+        host["counts"][over, _HAS_MATRIX] = 0
+        host["span"][over] = np.stack([self.step[over], np.full(len(over), len(self.times) - 1), 0 * over], axis=1)
+
+    def _prepare(self, some: np.ndarray) -> None:
+        """Say how far the next parts go, and what acts at their ends."""
+        host, motions, k = self.host, self.motions, self.step[some]
+        end = self.times[k + 1]
+        left = end - self.t[some]
+        is_last = self.size[some] >= left * (1.0 - 1e-9)
+        size = np.where(is_last, left, self.size[some])
+        self.is_last[some], self.size[some] = size == left, size
+        self.until[some] = np.where(size == left, end, self.t[some] + size)
+        host["h"][some, k + 1] = self.until[some] - self.t[some]
+        host["counts"][some, _DONE] = k
+        own = len(host["load"]) - motions.w.room + some
+        host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
+        for i, row, t in zip(some.tolist(), own.tolist(), self.until[some].tolist()):
+            put_times(motions.model, motions.w, [t], row)
+            host["inputs"][i, self.step[i]] = motions.inputs.one(i, t)
