@@ -25,7 +25,7 @@ from run import in_kernel, smallest, state
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.integration.controllers import control_law
-from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
+from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.state import StateDerivative
 from lissom.launch import workspace

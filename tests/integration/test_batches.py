@@ -11,7 +11,7 @@ import pytest
 from dynamics.small_robots import mixed, pendulum, rod
 
 import lissom as ls
-from lissom.integration import batches, fused_steps
+from lissom.integration import batches, fused_runs
 from lissom.integration.inputs import InputRows
 
 ARRAYS = ("q", "v", "a", "u", "multipliers", "z")
@@ -172,10 +172,10 @@ def test_short_windows(monkeypatch):
     model = rod()
     q, v = starts(model, 3)
     whole = ls.simulate(model, 0.2, q, v, **OPTIONS)
-    monkeypatch.setattr(fused_steps, "_MOST_BYTES", 1)
+    monkeypatch.setattr(fused_runs, "_MOST_BYTES", 1)
     model = copy.copy(model)  # with buffers of its own
     split = ls.simulate(model, 0.2, q, v, **OPTIONS)
-    assert fused_steps.steps_workspace(model, 3).host["inputs"].shape[1] == 8
+    assert fused_runs.steps_workspace(model, 3).host["inputs"].shape[1] == 8
     for name in ARRAYS:
         np.testing.assert_array_equal(getattr(split, name), getattr(whole, name))
 
@@ -184,8 +184,8 @@ def test_no_more_memory_than_asked_for():
     """A thousand robots leave a bounded part of their steps at a time."""
     model = copy.copy(rod())
     for batch in (2, 100, 1000):
-        w = fused_steps.steps_workspace(model, batch)
-        assert w.host["out"].nbytes + w.host["inputs"].nbytes <= fused_steps._MOST_BYTES
+        w = fused_runs.steps_workspace(model, batch)
+        assert w.host["out"].nbytes + w.host["inputs"].nbytes <= fused_runs._MOST_BYTES
 
 
 @pytest.mark.parametrize("smooth", [False, True])
@@ -262,8 +262,9 @@ def test_one_launch(monkeypatch):
     monkeypatch.setattr(batches.ManyMotions, "run", lambda self, advance: used.append(self.n))
     ls.simulate(model, 0.1, q, v, **(OPTIONS | {"t_eval": [0.0]}))
     assert used == [3]
-    held = lambda t, q, v: np.zeros(model.nu)
-    ls.simulate(model, 0.02, q, v, controller=held, period=0.01, **(OPTIONS | {"t_eval": [0.02]}))
+    ls.simulate(
+        model, 0.02, q, v, controller=lambda *state: np.zeros(model.nu), period=0.01, **(OPTIONS | {"t_eval": [0.02]})
+    )
     ls.simulate(model, 0.02, q, v, **(OPTIONS | {"t_eval": [0.02], "dt": None}))
     assert used == [3]
 

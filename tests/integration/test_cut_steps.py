@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.integration.fused_steps import FusedSteps
+from lissom.integration.fused_runs import FusedSteps
 
 
 def hooked_rod():

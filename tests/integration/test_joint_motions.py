@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import lissom as ls
-from lissom.integration.fused_steps import FusedSteps
+from lissom.integration.fused_runs import FusedSteps
 
 TIMES = np.linspace(0.0, 1.0, 11)
 ARM = 0.4

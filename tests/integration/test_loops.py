@@ -8,7 +8,7 @@ import pytest
 import lissom as ls
 from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.integration.fused_steps import FusedSteps
+from lissom.integration.fused_runs import FusedSteps
 
 SILICONE = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e4)
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
@@ -104,7 +104,7 @@ def test_methods_agree(model):
 @pytest.mark.parametrize(("rtol", "atol"), [(1e-4, 1e-6), (1e-6, 1e-8)])
 def test_bdf_keeps_to_the_loops_by_itself(model, rtol, atol, monkeypatch):
     """Before the last correction the residual is within ten times the tolerance, on a robot of 0.2 m."""
-    monkeypatch.setattr("lissom.integration.simulate.onto_loops", lambda model, q, v: (q, v))
+    monkeypatch.setattr("lissom.integration.motions.onto_loops", lambda model, q, v: (q, v))
     drive = {"u": lambda t: [4.0 * np.sin(9.0 * t) ** 2], "rtol": rtol, "atol": atol}
     motion = ls.simulate(model, 2.0, at_rest(model, [0.0]).q, method="bdf", **drive)
     assert 0.0 < np.abs(ls.loop_residual(model, motion.q)).max() < 10.0 * rtol
@@ -136,7 +136,7 @@ def test_the_pull_of_loops_follows_the_steps(monkeypatch):
     of the loops before the last correction."""
     model = slow_loop()
     start = ls.assemble(model, [0.9, 0.5, 0.9])
-    monkeypatch.setattr("lissom.integration.simulate.onto_loops", lambda model, q, v: (q, v))
+    monkeypatch.setattr("lissom.integration.motions.onto_loops", lambda model, q, v: (q, v))
     free = ls.simulate(model, 20.0, start, method="dop853", rtol=1e-6)
     monkeypatch.setattr("lissom.integration.state.StateDerivative.ended", lambda self, t: None)
     fixed = ls.simulate(model, 20.0, start, method="dop853")

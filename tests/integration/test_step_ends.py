@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.integration.fused_steps import FusedSteps
+from lissom.integration.fused_runs import FusedSteps
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

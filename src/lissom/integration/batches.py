@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 
 from lissom.dynamics.contacts import contact_anchors
-from lissom.integration.fused_steps import fused_numbers, put_times, states_follow, steps_workspace
+from lissom.integration.fused_runs import fused_numbers, put_times, states_follow, steps_workspace
 from lissom.integration.inputs import InputRows
 from lissom.integration.schemes import Scheme
 from lissom.integration.starts import starting_accelerations

@@ -97,7 +97,8 @@ class InputRows:
         self.lead: tuple[int, ...] = ()
         if isinstance(u, Samples):
             if u.u.shape[-1] != model.nu:
-                raise ShapeError(f"u: expected samples of shape (..., n, {model.nu}), got {u.u.shape}")
+                lead = "..., " if u.u.ndim > 2 else ""
+                raise ShapeError(f"u: expected samples of shape ({lead}n, {model.nu}), got {u.u.shape}")
             self.lead = u.u.shape[:-2]
         elif u is not None and not callable(u):
             self.u = stack("u", u, model.nu)

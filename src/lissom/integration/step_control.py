@@ -15,7 +15,7 @@ import numpy as np
 
 from lissom.errors import ConvergenceError, StepWarning
 from lissom.integration.encounters import Lookout
-from lissom.integration.fused_steps import LONGEST_RUN, FusedSteps
+from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
@@ -235,5 +235,6 @@ def _adaptive_steps(
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+    """What to raise where the steps of a scheme end for want of a shorter one."""
     return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
                             "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

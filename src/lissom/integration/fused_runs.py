@@ -1,0 +1,162 @@
+"""Runs of implicit steps in the kernel of fused_steps: its buffers, and what stands in them before a launch.
+
+A run that goes on where the last one ended keeps its matrix. A step whose iteration fails ends the run; the caller cuts
+it, and the next one begins with a matrix of its own.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.loads import load_rows
+from lissom.integration.fused_steps import implicit_steps_kernel
+from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
+from lissom.integration.state import StateDerivative
+from lissom.integration.step_rows import StepRows
+from lissom.launch.loop_buffers import shown
+from lissom.launch.workspace import Workspace, workspace
+from lissom.lie.types import vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import with_anchors
+from lissom.systems.newton_matrix import newton_buffers
+
+LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
+_LEAST_RUN = 8
+_MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
+_LONG = 16  # what an instance takes, in units of a short kernel
+
+
+def steps_workspace(model: Model, batch: int) -> Workspace:
+    """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
+    much further on in `load` and `held` stands what acts in them."""
+    return workspace(model, "implicit_steps", batch, _make)
+
+
+def _run_length(model: Model, batch: int) -> int:
+    """Steps in one launch of a batch, so many that what they need and leave stays within _MOST_BYTES."""
+    numbers = model.nq + 3 * model.nv + model.n_rows + model.nu + 1
+    return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
+
+
+def _make(model: Model, batch: int) -> Workspace:
+    nq, nv, n = model.nq, model.nv, _run_length(model, batch)
+    sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names),
+             "force_before": model.n_rows}  # fmt: skip
+    sizes |= {name: nv for name in ("v", "a", "ahead", "before", "trend", "guess", "move")}
+    row = nq + 3 * nv + model.n_rows
+    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * row,)})
+    x = StepRows()
+    for name in sizes:
+        setattr(x, name, w.on_device[name])
+    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    shared = [
+        w.buffer("numbers", (11,), common=True),
+        w.buffer("span", (batch, 3), wp.int32),
+        w.buffer("h", (batch, n + 1)),
+        w.buffer("inputs", (batch, n, model.nu)),
+        w.buffer("gravity", (1,), vec3),
+        w.buffer("load", (n + batch, model.n_load_rows), vec6, common=True),
+        w.buffer("held", (n + batch, 3 * model.n_motions), common=True),
+    ]
+    w.host["gravity"][0] = model.gravity
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
+    b = newton_buffers(model, batch)
+    shown(w, b.loops)
+    tables = w.tables
+    if batch > 1 and model.surroundings.sticks:
+        tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
+    w.weight = _LONG
+    w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts])
+    return w
+
+
+def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) -> None:
+    """Fill in, from a row on, what loads and prescribed motions are at the ends of steps."""
+    rows, host = slice(first, first + len(times)), w.host
+    if model.n_load_rows:
+        varying = model.load_varies
+        host["load"][rows] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
+    if model.n_motions:
+        host["held"][rows] = [model.motion_numbers(t) for t in times]
+
+
+def fused_numbers(c: Scheme, rtol: float, atol: float, project: bool) -> np.ndarray:
+    """What the kernel reads of a scheme, and the tolerances."""
+    settles = project and c.is_undamped
+    return np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, settles, ORDER_SHARE])
+
+
+def states_follow(model: Model, project: bool) -> bool:
+    """Whether a and λ follow from q and v alone, for robots with loops whose velocities are projected."""
+    return project and not model.surroundings.sticks
+
+
+@final
+class FusedSteps:
+    """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
+
+    def __init__(
+        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
+    ) -> None:
+        self.model, self.f = model, f
+        self.follows = states_follow(model, project)
+        self.last: StepState | None = None
+        self.doubt = self.spared = 0
+        self.numbers = fused_numbers(scheme, rtol, atol, project)
+
+    @staticmethod
+    def can_run(model: Model, f: StateDerivative) -> bool:
+        """Whether nothing but the inputs of given times comes from Python."""
+        return not model.calls_python and not f.is_feedback
+
+    def forget(self) -> None:
+        """Let the next step begin with a matrix of its own."""
+        self.last = None
+
+    def step_to(self, here: StepState, end: float) -> StepState | None:
+        """One step to the time `end`; None where Newton's method fails."""
+        rows, _, new = self.run(here, np.array([end]))
+        return new if len(rows) else None
+
+    def run(self, here: StepState, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepState]:
+        """Steps to the times `ends`, at most LONGEST_RUN of them.
+
+        Returns:
+            rows (q, v, a, λ), or (q, v) where a and λ follow from these, and (u, z) at those of the times that were
+            reached, and the last state; fewer rows than times mean that the step after the last of them failed.
+        """
+        model, n = self.model, len(ends)
+        w = steps_workspace(model, 1)
+        h = np.diff(ends, prepend=here.t)
+        host = w.host
+        host["numbers"][:], host["span"][0] = self.numbers, (0, n, 0)
+        host["h"][0, 0], host["h"][0, 1 : n + 1] = here.h, h
+        for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
+            host[name][0] = getattr(here, name)
+        times = ends.tolist()
+        shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
+        host["inputs"][0, :n] = shown[:, : model.nu]
+        put_times(model, w, times)
+        has_matrix = w.user is self and self.last is here
+        host["counts"][0] = 0, 0, 0, has_matrix, self.doubt, here.is_steady, self.spared
+        w.run()
+        done, evaluations, matrices, _, self.doubt, is_steady, self.spared = host["counts"][0].tolist()
+        self.f.evaluations += evaluations
+        self.f.jacobians += matrices
+        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
+        if done == 0:
+            self.forget()
+            return rows[:, : model.nq + model.nv], shown[:0], here
+        nq, nv = model.nq, model.nv
+        q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
+        end = (x[-1].copy() for x in (q, v, a, ahead))
+        before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
+        state = times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z
+        w.user, self.last = self, StepState(*state, *before, bool(is_steady))
+        return np.hstack([q, v] if self.follows else [q, v, a, force]), shown[:done], self.last
