@@ -11,14 +11,21 @@ from house.sources import package_files, tree
 MOST_KERNELS = 31  # the last looks for what balls met within a step, with the distances that contact has
 
 COLD = """
-import importlib, json, sys, tempfile, time
+import importlib, inspect, json, sys, tempfile, time
+import lissom as ls
 import warp as wp
+from lissom.launch.composed import kernel_for
 wp.config.kernel_cache_dir, names = tempfile.mkdtemp(), sys.argv[1:]
-modules = [importlib.import_module(name) and wp.get_module(name) for name in names]
-times = {}
-for name, module in zip(names, modules):
+robot = ls.Robot("plain")
+robot.add_link("body", body=ls.RigidBody.sphere(0.1, density=1e3), joint=ls.JointRevolute())
+plain, times = robot.build(), {}
+for name in names:
+    file = importlib.import_module(name)
+    made = [x for x in vars(file).values() if inspect.isfunction(x) and x.__name__.endswith("_kernel")]
+    modules = [wp.get_module(name), *(kernel_for(x, plain).module for x in made if x.__module__ == name)]
     began = time.perf_counter()
-    module.load("cpu")
+    for module in modules:
+        module.load("cpu")
     times[name] = time.perf_counter() - began
 print(json.dumps(times))
 """
@@ -64,7 +71,12 @@ def test_cold_compile_time_of_everything(capsys):
 
 
 def test_kernels_keep_no_backward_pass():
-    """Every module with kernels sets the shared options: no adjoints, strict floating point."""
+    """Every kernel has the shared options, those of its module or its own: no adjoints, strict floating point."""
+    own = "wp.kernel(module='unique', module_options=kernel_options())"
     for name in kernels():
         path = package_files()[name.removeprefix("lissom.").replace(".", "/") + ".py"]
-        assert any(ast.unparse(node) == "wp.set_module_options(kernel_options())" for node in tree(path).body), name
+        shared = any(ast.unparse(node) == "wp.set_module_options(kernel_options())" for node in tree(path).body)
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef):
+                made = [text for d in node.decorator_list if (text := ast.unparse(d)).startswith("wp.kernel")]
+                assert not made or made == [own] or (made == ["wp.kernel"] and shared), (name, node.name)

@@ -10,7 +10,7 @@ from house.sources import package_files, tree
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLES, WIDTH, changed, device, random
 
 from lissom.forces.elastic_tendons import add_outer_product
-from lissom.forces.elasticity import add_weighted_elastic_rows, elastic_rows
+from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.lie.types import kernel_options, vec6
 from lissom.sweep import linear_solve
 from lissom.sweep.column_tables import Matrix
@@ -65,13 +65,19 @@ def k_elastic(tau: Matrix, q: Matrix, v: Matrix, start: wp.array(dtype=wp.int32)
 
 
 @wp.kernel
+def k_changed_elastic(tau: Matrix, dq: Matrix, dv: Matrix, start: wp.array(dtype=wp.int32),
+                      column: wp.array(dtype=wp.int32), K: Row, D: Row, nv: int, i: int):  # fmt: skip
+    changed_elastic_rows(nv, start, column, K, D, i, dq, dv, tau)
+
+
+@wp.kernel
 def k_weighted_elastic(out: Matrix, start: wp.array(dtype=wp.int32), column: wp.array(dtype=wp.int32),
                        K: Row, D: Row, nv: int, width: int, by_k: wp.float64, by_d: wp.float64, i: int):  # fmt: skip
     add_weighted_elastic_rows(nv, width, start, column, K, D, i, by_k, by_d, out)
 
 
 def test_elastic_rows():
-    """elastic_rows and add_weighted_elastic_rows against K and D themselves."""
+    """elastic_rows, changed_elastic_rows and add_weighted_elastic_rows against K and D themselves."""
     q, v, tau = random(COUNT, MODEL.nq), random(COUNT, NV), random(COUNT, NV)
     names = ("elastic_start", "elastic_column", "elastic_stiffness", "elastic_damping")
     tables = [getattr(TABLES, name) for name in names]
@@ -79,6 +85,10 @@ def test_elastic_rows():
     x = np.where(MODEL.dof_q >= 0, q[HERE][MODEL.dof_q] - MODEL.dof_rest, 0.0)
     want = tau[HERE] + MODEL.stiffness @ x + MODEL.damping @ v[HERE]
     assert np.allclose(out, want, rtol=1e-13, atol=1e-13)
+    dq = random(COUNT, NV)
+    (out,) = changed(k_changed_elastic, [tau], device(dq), device(v), *tables, NV)
+    spring = np.where(MODEL.dof_q >= 0, dq[HERE], 0.0)  # those of spherical and free joints are no rows
+    assert np.allclose(out, tau[HERE] + MODEL.stiffness @ spring + MODEL.damping @ v[HERE], rtol=1e-13, atol=1e-13)
     M = random(COUNT, NV * WIDTH)
     (out,) = changed(k_weighted_elastic, [M], *tables, NV, WIDTH, wp.float64(0.3), wp.float64(1.7))
     want = M[HERE].reshape(NV, WIDTH).copy()

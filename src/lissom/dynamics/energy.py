@@ -19,7 +19,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.spring_lengths import spring_energy
-from lissom.forces.elasticity import elastic_energy
+from lissom.forces.acting import Acting
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -28,8 +28,6 @@ from lissom.model.tables import Tables
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import origin_of, place_bases
 from lissom.sweep.scratch import Scratch
-
-wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -54,38 +52,44 @@ class Energy:
         return self.kinetic + self.gravitational + self.elastic
 
 
-@wp.kernel
-def energy_kernel(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, v)
-    place_bases(t, s, i, q)
-    kinetic = wp.float64(0.0)
-    angular = vec3()
-    linear = vec3()
-    gravitational = wp.float64(0.0)
-    first_moment = vec3()
-    for k in range(t.n_dynamic):
-        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        if t.node[k].has_inertia != 0:
-            R = s.node[i, k].R
-            p = s.node[i, k].p
-            eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-            h_B = traversal.inertia_apply(t, k, eta_B)
-            kinetic += so3.HALF * wp.dot(eta_B, h_B)
-            h = se3.Ad_dual(R, p, h_B)
-            o = origin_of(t, s, i, k)
-            angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
-            linear += se3.linear(h)
-            first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + o)  # (2)
-            gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + o))
-    out[i, 0] = kinetic
-    out[i, 1] = gravitational
-    out[i, 2] = elastic_energy(t, i, q)
-    for c in range(3):
-        out[i, 3 + c] = angular[c]
-        out[i, 6 + c] = linear[c]
-        out[i, 9 + c] = first_moment[c]
-    traversal.inspect_result(s, i, out)
+def energy_kernel(act: Acting) -> Any:
+    """Kernel of the energies and of the sums over masses."""
+    held = act.energy
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def energies(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        kinetic = wp.float64(0.0)
+        angular = vec3()
+        linear = vec3()
+        gravitational = wp.float64(0.0)
+        first_moment = vec3()
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+            if t.node[k].has_inertia != 0:
+                R = s.node[i, k].R
+                p = s.node[i, k].p
+                eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
+                h_B = traversal.inertia_apply(t, k, eta_B)
+                kinetic += so3.HALF * wp.dot(eta_B, h_B)
+                h = se3.Ad_dual(R, p, h_B)
+                o = origin_of(t, s, i, k)
+                angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
+                linear += se3.linear(h)
+                first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + o)  # (2)
+                gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + o))
+        out[i, 0] = kinetic
+        out[i, 1] = gravitational
+        out[i, 2] = held(t, i, q)
+        for c in range(3):
+            out[i, 3 + c] = angular[c]
+            out[i, 6 + c] = linear[c]
+            out[i, 9 + c] = first_moment[c]
+        traversal.inspect_result(s, i, out)
+
+    return energies
 
 
 def mass_sums(model: Model, batch: int) -> Workspace:

@@ -23,6 +23,7 @@ import warp as wp
 from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
+from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.workspace import Workspace, batch_of, leading, stack, workspace
 from lissom.lie import se3, so3
@@ -38,75 +39,85 @@ from lissom.systems.bordered import LoopRows, own_rows
 from lissom.systems.constrained import hold_prescribed, solve_constrained
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffers, mass_buffers, mass_matrix_sweep
-from lissom.systems.residual import residual_force
-
-wp.set_module_options(kernel_options())
+from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
 
-@wp.kernel
-def residual_kernel(
-    t: Tables,
-    s: Scratch,
-    q: Rows,
-    v: Rows,
-    a: Rows,
-    u: Rows,
-    extra: Rows,
-    channel: Rows,
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    loops: LoopRows,
-    tau: Rows,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    residual_force(t, s, i, q, v, a, u, extra, channel, gravity[0], load[i], loops, tau)
+def residual_kernel(act: Acting) -> Any:
+    """Kernel of the residual."""
+    residual = residual_of(act)
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def residual_alone(
+        t: Tables,
+        s: Scratch,
+        q: Rows,
+        v: Rows,
+        a: Rows,
+        u: Rows,
+        extra: Rows,
+        channel: Rows,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        loops: LoopRows,
+        tau: Rows,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        residual(t, s, i, q, v, a, u, extra, channel, gravity[0], load[i], loops, tau)
+
+    return residual_alone
 
 
-@wp.kernel
-def forward_dynamics_kernel(
-    t: Tables,
-    s: Scratch,
-    x: Columns,
-    b: MassBuffers,
-    q: Rows,
-    v: Rows,
-    still: Rows,
-    u: Rows,
-    extra: Rows,
-    channel: Rows,
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    loops: LoopRows,
-    pull: wp.array(dtype=wp.float64),
-    M: Rows,
-    q_dot: Rows,
-    a: Rows,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, still)
-    put_configuration_rate(t, i, q, v, q_dot)
-    for row in range(loops.force.shape[1]):
-        loops.force[i, row] = so3.ZERO
-    residual_force(t, s, i, q, v, still, u, extra, channel, gravity[0], load[i], loops, a)
-    for j in range(t.nv):
-        a[i, j] = -a[i, j]
-    mass_matrix_sweep(t, s, x, b, i, M)
-    pivot = wp.int32(0)
-    if t.loop_node.shape[0] == 0:
-        hold_prescribed(t, t.nv, x.width, i, still, M, a)
-        pivot = ldl_solve(t.nv, x.width, i, M, a)
-    else:
-        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.turn)
-        own_rows(t, s, x, i, b.S, 0, loops.A)
-        pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
-    if pivot > 0 and s.status[i] == 0:
-        s.status[i] = scratch.STATUS_SINGULAR + pivot
-    traversal.inspect_result(s, i, a)
+def forward_dynamics_kernel(act: Acting) -> Any:
+    """Kernel of forward dynamics."""
+    residual = residual_of(act)
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def accelerations(
+        t: Tables,
+        s: Scratch,
+        x: Columns,
+        b: MassBuffers,
+        q: Rows,
+        v: Rows,
+        still: Rows,
+        u: Rows,
+        extra: Rows,
+        channel: Rows,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        loops: LoopRows,
+        pull: wp.array(dtype=wp.float64),
+        M: Rows,
+        q_dot: Rows,
+        a: Rows,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, still)
+        put_configuration_rate(t, i, q, v, q_dot)
+        for row in range(loops.force.shape[1]):
+            loops.force[i, row] = so3.ZERO
+        residual(t, s, i, q, v, still, u, extra, channel, gravity[0], load[i], loops, a)
+        for j in range(t.nv):
+            a[i, j] = -a[i, j]
+        mass_matrix_sweep(t, s, x, b, i, M)
+        pivot = wp.int32(0)
+        if t.loop_node.shape[0] == 0:
+            hold_prescribed(t, t.nv, x.width, i, still, M, a)
+            pivot = ldl_solve(t.nv, x.width, i, M, a)
+        else:
+            loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.turn)
+            own_rows(t, s, x, i, b.S, 0, loops.A)
+            pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
+        if pivot > 0 and s.status[i] == 0:
+            s.status[i] = scratch.STATUS_SINGULAR + pivot
+        traversal.inspect_result(s, i, a)
+
+    return accelerations
 
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:

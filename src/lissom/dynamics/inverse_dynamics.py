@@ -12,46 +12,49 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
-from lissom.forces.elasticity import elastic_force
+from lissom.forces.acting import Acting
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import traversal
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import Scratch, acting_flags
 from lissom.sweep.traversal import project
 from lissom.systems.newton_euler import recursive_newton_euler
 
-wp.set_module_options(kernel_options())
 
+def inverse_dynamics_kernel(act: Acting) -> Any:
+    """Kernel of inverse dynamics."""
+    add, force = act.add, act.force
 
-@wp.kernel
-def inverse_dynamics_kernel(
-    t: Tables,
-    s: Scratch,
-    q: wp.array2d(dtype=wp.float64),
-    v: wp.array2d(dtype=wp.float64),
-    a: wp.array2d(dtype=wp.float64),
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    terms: wp.array(dtype=wp.int32),
-    tau: wp.array2d(dtype=wp.float64),
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
-    project(t, s, i, tau)
-    if terms[0] != 0:
-        elastic_force(t, i, q, v, tau)
-    traversal.inspect_result(s, i, tau)
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def newton_euler(
+        t: Tables,
+        s: Scratch,
+        q: wp.array2d(dtype=wp.float64),
+        v: wp.array2d(dtype=wp.float64),
+        a: wp.array2d(dtype=wp.float64),
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        terms: wp.array(dtype=wp.int32),
+        tau: wp.array2d(dtype=wp.float64),
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
+        project(t, s, i, tau)
+        force(t, i, q, v, terms[0], tau)
+        traversal.inspect_result(s, i, tau)
+
+    return newton_euler
 
 
 def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (2,), wp.int32, common=True)
+    terms = w.buffer("terms", (1,), wp.int32, common=True)
     d = w.on_device
     w.record(inverse_dynamics_kernel, [w.tables, w.scratch, d["q"], d["v"], d["a"], gravity, load, terms, d["tau"]])
     return w
@@ -65,7 +68,7 @@ def run_inverse_dynamics(
     if w.options != (gravity, elastic, loads):
         w.options = (gravity, elastic, loads)
         w.host["gravity"][0] = model.gravity if gravity else 0.0
-        w.host["terms"][:] = elastic, loads + 2 * elastic
+        w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)
     w.run()

@@ -33,8 +33,8 @@ import warp as wp
 from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.loads import called_response, put_loads
+from lissom.forces.acting import Acting
 from lissom.forces.elastic_tendons import add_tendon_stretch, pull_elastic_tendons
-from lissom.forces.elasticity import add_elastic_derivatives
 from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.forces.tendons import add_channel_wrenches, channel_forces
 from lissom.launch.loop_buffers import with_loops
@@ -45,7 +45,7 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import columns, traversal
 from lissom.sweep.column_tables import Matrix, column_width
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import Scratch, acting_flags
 from lissom.sweep.traversal import project
 from lissom.systems.bordered import LoopRows
 from lissom.systems.derivative_sweeps import (
@@ -58,56 +58,60 @@ from lissom.systems.loop_derivatives import LoopDerivatives, add_loop_derivative
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.systems.newton_euler import recursive_newton_euler
 
-wp.set_module_options(kernel_options())
-
 _DIFFERENCE_STEP = 6e-6
 
 
-@wp.kernel
-def residual_derivatives_kernel(
-    t: Tables,
-    s: Scratch,
-    b: DerivativeBuffers,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    u: Matrix,
-    channel: Matrix,
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    terms: wp.array(dtype=wp.int32),
-    loops: LoopRows,
-    rates: LoopDerivatives,
-    tau: Matrix,
-    dq: Matrix,
-    dv: Matrix,
-    da: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    G = gravity[0]
-    channel_forces(t, i, u, channel)
-    recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[1])
-    if terms[2] != 0:
-        pull_elastic_tendons(t, s, i, q, channel)
-    add_channel_wrenches(t, s, i, channel, so3.ONE)
-    add_loop_wrenches(t, s, i, loops.force, loops.gap)
-    columns.clear_rows(t.nv, b.x.width, i, dq)
-    columns.clear_rows(t.nv, b.x.width, i, dv)
-    columns.clear_rows(t.nv, b.x.width, i, da)
-    derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load[i], terms[1])
-    add_channel_stiffness(t, s, i, channel, b.H)
-    add_loop_stiffness(t, s, i, loops.force, b.H)
-    acc_base = se3.join(vec3(), -G)
-    loop_rates(t, s, i, acc_base, loops.rate, loops.turn)
-    add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
-    project(t, s, i, tau)
-    derivative_inward(t, s, b, i, channel, loops.force, dq, dv, da)
-    if terms[0] != 0:
-        add_elastic_derivatives(t, i, b.x.width, q, dq, dv)
-    add_path_derivatives(t, b.x, i, q, channel, dq)
-    add_tendon_stretch(t, s, i, b.x.width, q, channel, tau, dq)
+def residual_derivatives_kernel(act: Acting) -> Any:
+    """Kernel of the derivatives of the residual."""
+    add, respond, stiffen = act.add, act.respond, act.stiffen
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def derivatives(
+        t: Tables,
+        s: Scratch,
+        b: DerivativeBuffers,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        u: Matrix,
+        channel: Matrix,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        terms: wp.array(dtype=wp.int32),
+        loops: LoopRows,
+        rates: LoopDerivatives,
+        tau: Matrix,
+        dq: Matrix,
+        dv: Matrix,
+        da: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        G = gravity[0]
+        channel_forces(t, i, u, channel)
+        recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[0], add)
+        if terms[1] != 0:
+            pull_elastic_tendons(t, s, i, q, channel)
+        add_channel_wrenches(t, s, i, channel, so3.ONE)
+        add_loop_wrenches(t, s, i, loops.force, loops.gap)
+        columns.clear_rows(t.nv, b.x.width, i, dq)
+        columns.clear_rows(t.nv, b.x.width, i, dv)
+        columns.clear_rows(t.nv, b.x.width, i, da)
+        derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load[i], terms[0], respond)
+        add_channel_stiffness(t, s, i, channel, b.H)
+        add_loop_stiffness(t, s, i, loops.force, b.H)
+        acc_base = se3.join(vec3(), -G)
+        loop_rates(t, s, i, acc_base, loops.rate, loops.turn)
+        add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
+        project(t, s, i, tau)
+        derivative_inward(t, s, b, i, channel, loops.force, dq, dv, da)
+        stiffen(t, i, b.x.width, q, v, b.still, so3.ONE, so3.ZERO, terms[0], dq)
+        stiffen(t, i, b.x.width, q, v, b.still, so3.ZERO, so3.ONE, terms[0], dv)
+        add_path_derivatives(t, b.x, i, q, channel, dq)
+        add_tendon_stretch(t, s, i, b.x.width, q, channel, tau, dq)
+
+    return derivatives
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -117,7 +121,7 @@ def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
-    w.buffer("terms", (3,), wp.int32, common=True)
+    w.buffer("terms", (2,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
     loops, rates = with_loops(w, model, batch), LoopDerivatives()
@@ -145,7 +149,7 @@ def run_residual_derivatives(
     if `tendons`."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
-    w.host["terms"][:] = elastic, loads + 2 * elastic, tendons
+    w.host["terms"][:] = acting_flags(elastic, loads), tendons
     if loads:
         put_loads(model, w, t, factor)
     w.run()

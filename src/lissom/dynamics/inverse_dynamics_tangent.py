@@ -36,19 +36,17 @@ import warp as wp
 
 from lissom.dynamics.loads import called_response, put_loads
 from lissom.errors import ShapeError
-from lissom.forces.elasticity import elastic_rows, group_spring_stiffness
-from lissom.forces.hooks import change_by_surroundings
+from lissom.forces.acting import Acting
+from lissom.forces.answers import change_by_answers
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
-from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import group, kinds, traversal
+from lissom.sweep import kinds, traversal
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import LOADS, Direction, NodeChange, Scratch
+from lissom.sweep.scratch import Direction, NodeChange, Scratch, acting_flags
 from lissom.systems.newton_euler import recursive_newton_euler
-
-wp.set_module_options(kernel_options())
 
 
 @wp.func
@@ -89,19 +87,6 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int):
 
 
 @wp.func
-def change_loads(t: Tables, s: Scratch, d: Direction, i: int, wrench: wp.array(dtype=vec6)):
-    """Add H x of (4), for the loads fixed in the world: a load that turns with its body has none."""
-    for j in range(t.load_node.shape[0]):
-        if t.load_is_body[j] == 0:
-            k = t.load_node[j]
-            turn = se3.angular(d.node[i, k].x)
-            r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
-            f = wp.cross(se3.linear(wrench[j]), turn)
-            m = wp.cross(se3.angular(wrench[j]), turn)
-            d.node[i, k].F = d.node[i, k].F - se3.join(wp.cross(r, f) + m, f)
-
-
-@wp.func
 def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matrix):
     """Hand the wrench of node k and its change (5) to its parent, and project the change by (6)."""
     F = s.node[i, k].F
@@ -113,58 +98,48 @@ def inward_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, tau: Matr
     kinds.project_change(t, s, d, i, k, F, dF, tau)
 
 
-@wp.func
-def change_springs(t: Tables, i: int, q: Matrix, dq: Matrix, tau: Matrix):
-    """Add what the springs of spherical and free joints answer."""
-    for j in range(t.group_node.shape[0]):
-        k = t.group_node[j]
-        start = t.node[k].v_start
-        y = group_spring_stiffness(t, j, i, q) * group.twist(t, dq, i, k)
-        for r in range(6):
-            if start + r < t.node[k].v_stop:
-                tau[i, start + r] = tau[i, start + r] + y[r]
+def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
+    """Kernel of the tangent."""
+    add, respond, change = act.add, act.respond, act.change
 
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def tangent(
+        t: Tables,
+        s: Scratch,
+        d: Direction,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        terms: wp.array(dtype=wp.int32),
+        H: wp.array2d(dtype=mat6),
+        tau: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, d.dq, d.dv, d.da)
+        refused = s.status[i]
+        traversal.inspect(t, s, i, q, v, a)
+        if s.status[i] == 0:
+            s.status[i] = refused
+        recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
+        for k in range(t.n_dynamic):
+            outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
+            newton_euler_change(t, s, d, i, k)
+        if s.near.N.shape[0] > 0 or t.load_node.shape[0] > 0:
+            for k in range(t.n_dynamic):
+                H[i, k] = mat6()
+            respond(t, s, i, gravity[0], load[i], terms[0], H)
+            change_by_answers(t, s, i, H, d.node)
+        for j in range(t.nv):
+            tau[i, j] = so3.ZERO
+        for step in range(t.n_dynamic):
+            inward_change(t, s, d, i, t.n_dynamic - 1 - step, tau)
+        change(t, i, q, v, d.dq, d.dv, terms[0], tau)
+        traversal.inspect_result(s, i, tau)
 
-@wp.kernel
-def inverse_dynamics_tangent_kernel(
-    t: Tables,
-    s: Scratch,
-    d: Direction,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    terms: wp.array(dtype=wp.int32),
-    own_dof: wp.array(dtype=wp.int32),
-    no_rest: wp.array(dtype=wp.float64),
-    tau: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, d.dq, d.dv, d.da)
-    refused = s.status[i]
-    traversal.inspect(t, s, i, q, v, a)
-    if s.status[i] == 0:
-        s.status[i] = refused
-    recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[1])
-    for k in range(t.n_dynamic):
-        outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
-        newton_euler_change(t, s, d, i, k)
-    if terms[1] & LOADS != 0:
-        change_loads(t, s, d, i, load[i])
-    change_by_surroundings(t, s, d.node, i, gravity[0], load[i], terms[1])
-    for j in range(t.nv):
-        tau[i, j] = so3.ZERO
-    for step in range(t.n_dynamic):
-        inward_change(t, s, d, i, t.n_dynamic - 1 - step, tau)
-    if terms[0] != 0:
-        elastic_rows(
-            t.nv, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping,
-            own_dof, no_rest, i, d.dq, d.dv, tau,
-        )  # fmt: skip
-        change_springs(t, i, q, d.dq, tau)
-    traversal.inspect_result(s, i, tau)
+    return tangent
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -176,11 +151,10 @@ def _make(model: Model, batch: int) -> Workspace:
     d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
-    terms = w.buffer("terms", (2,), wp.int32, common=True)
-    own_dof = wp.array(np.arange(model.nv), dtype=wp.int32, device=model.device)
-    no_rest = wp.zeros(model.nv, dtype=wp.float64, device=model.device)
+    terms = w.buffer("terms", (1,), wp.int32, common=True)
+    H = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
     state = [w.tables, w.scratch, d, on["q"], on["v"], on["a"]]
-    w.record(inverse_dynamics_tangent_kernel, [*state, gravity, load, terms, own_dof, no_rest, on["tau"]])
+    w.record(inverse_dynamics_tangent_kernel, [*state, gravity, load, terms, H, on["tau"]])
     return w
 
 
@@ -221,7 +195,7 @@ def inverse_dynamics_tangent(
     given = {name: still if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
     w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
     w.host["gravity"][0] = model.gravity if gravity else 0.0
-    w.host["terms"][:] = elastic, loads + 2 * elastic
+    w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)
     w.run()

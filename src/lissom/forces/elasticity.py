@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.group import quaternion_rotation, stored_position
+from lissom.sweep.group import move_tangent, quaternion_rotation, stored_position, twist
+from lissom.sweep.scratch import SPRINGS
 
 
 @wp.func
@@ -138,19 +140,78 @@ def weighted_elastic_matrix(
 
 
 @wp.func
-def add_elastic_derivatives(
+def elastic_stiffness(
     t: Tables,
     i: int,
     width: int,
     q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    move: wp.array2d(dtype=wp.float64),
+    by_q: wp.float64,
+    by_v: wp.float64,
+    out: wp.array2d(dtype=wp.float64),
+):
+    """Add by_q and by_v times the derivatives of (1): K and D, and what the springs of spherical and free joints add to
+    K, along T(move)."""
+    weighted_elastic_matrix(t, i, width, by_q, by_v, out)
+    if by_q != so3.ZERO:
+        for j in range(t.group_node.shape[0]):
+            k = t.group_node[j]
+            A, B = move_tangent(t, i, k, move)
+            K = by_q * group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A)
+            add_own_block(t, i, k, width, K, out)
+
+
+CHANGED_ROWS = """
+    double* out = row(tau, i);
+    const double* x = row(dq, i);
+    const double* y = row(dv, i);
+    for (int row = 0; row < nv; ++row) {
+        double total = out[row];
+        for (int e = start.data[row]; e < start.data[row + 1]; ++e)
+            total += stiffness.data[e] * x[column.data[e]] + damping.data[e] * y[column.data[e]];
+        out[row] = total;
+    }
+"""
+
+
+@wp.func_native(CHANGED_ROWS)
+def changed_elastic_rows(
+    nv: int,
+    start: wp.array(dtype=wp.int32),
+    column: wp.array(dtype=wp.int32),
+    stiffness: wp.array(dtype=wp.float64),
+    damping: wp.array(dtype=wp.float64),
+    i: int,
     dq: wp.array2d(dtype=wp.float64),
     dv: wp.array2d(dtype=wp.float64),
+    tau: wp.array2d(dtype=wp.float64),
 ):
-    """Add the derivatives of (1): K and D, and what the springs of spherical and free joints add to K."""
-    weighted_elastic_matrix(t, i, width, so3.ONE, so3.ZERO, dq)
-    weighted_elastic_matrix(t, i, width, so3.ZERO, so3.ONE, dv)
+    """tau += K dq + D dv by compressed rows."""
+    ...
+
+
+@wp.func
+def elastic_change(
+    t: Tables,
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    dq: wp.array2d(dtype=wp.float64),
+    dv: wp.array2d(dtype=wp.float64),
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """Add what (1) changes by along (dq, dv)."""
+    changed_elastic_rows(
+        t.nv, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, dq, dv, tau
+    )
     for j in range(t.group_node.shape[0]):
-        add_own_block(t, i, t.group_node[j], width, group_spring_stiffness(t, j, i, q), dq)
+        k = t.group_node[j]
+        start = t.node[k].v_start
+        y = group_spring_stiffness(t, j, i, q) * twist(t, dq, i, k)
+        for r in range(6):
+            if start + r < t.node[k].v_stop:
+                tau[i, start + r] = tau[i, start + r] + y[r]
 
 
 @wp.func
@@ -191,3 +252,13 @@ def elastic_energy(t: Tables, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.flo
         x = spring_logarithm(t, j, i, q)
         total += so3.HALF * wp.dot(x, t.group_stiffness[j] * x)
     return total
+
+
+TERM = Term(
+    "rods and springs of joints",
+    int(SPRINGS),
+    force=elastic_force,
+    stiffen=elastic_stiffness,
+    change=elastic_change,
+    energy=elastic_energy,
+)

@@ -10,30 +10,33 @@ displaced. Drag, wake and what a current does are those of fluid_force. Source: 
 
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
 from lissom.forces.contact_force import wrench_at_origin
 from lissom.forces.fluid_force import drag, drag_response, felt_current, momentum_response, wake, wake_response
-from lissom.forces.hooks import current_of_user
+from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+from lissom.robot.forces import is_compiled
 from lissom.sweep.base_frames import origin_of
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import LOADS, Scratch
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
 
 
 @wp.func
-def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3):
+def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Function):
     """Twist C and rate Ċ of the fluid at a point of the world."""
-    row = load[t.load_node.shape[0]] + current_of_user(x, load[t.load_node.shape[0] + 1][0])
+    row = load[t.load_node.shape[0]] + current(x, load[t.load_node.shape[0] + 1][0])
     return se3.join(vec3(), se3.angular(row)), se3.join(vec3(), se3.linear(row))
 
 
 @wp.func(inline=False)
-def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6):
+def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6, current: wp.Function):
     """ad_C + K and ad_Ċ + K̇: how the current at a node, at p in the base frame and x in the world, changes with its
     pose, seen from it."""
     slope = mat3()
@@ -41,8 +44,8 @@ def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: ve
     for c in range(3):
         step = vec3()
         step[c] = STEP
-        ahead, ahead_rate = current_at(t, load, x + step)
-        behind, behind_rate = current_at(t, load, x - step)
+        ahead, ahead_rate = current_at(t, load, x + step, current)
+        behind, behind_rate = current_at(t, load, x - step, current)
         for r in range(3):
             slope[r, c] = (ahead[3 + r] - behind[3 + r]) / (so3.TWO * STEP)
             slope_rate[r, c] = (ahead_rate[3 + r] - behind_rate[3 + r]) / (so3.TWO * STEP)
@@ -51,7 +54,9 @@ def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: ve
 
 
 @wp.func(inline=False)
-def add_fluid(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int):
+def add_fluid(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
+):
     """F of what gravity does not pull, and with loads of drag, current and wake."""
     for j in range(t.world.fluid_node.shape[0]):
         k = t.world.fluid_node[j]
@@ -61,7 +66,7 @@ def add_fluid(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype
         if has_loads != 0:
             y = s.node[i, k].eta
             if t.world.has_current != 0:
-                C, C_rate = current_at(t, load, p + origin_of(t, s, i, k))
+                C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
                 M_A = in_base(R, p, t.world.fluid_added[j])
                 M_D = in_base(R, p, t.world.fluid_displaced[j])
                 s.node[i, k].F = s.node[i, k].F + felt_current(M_A, M_D, y, C, C_rate)
@@ -73,7 +78,7 @@ def add_fluid(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype
             k = t.world.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
-            C, _C_rate = current_at(t, load, p + origin_of(t, s, i, k))
+            C, _C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
             Phi = R * wake(t.world.tail_mass[j], V)
             s.node[i, k].F = s.node[i, k].F - wrench_at_origin(p, vec3(), Phi)
@@ -88,6 +93,7 @@ def respond_to_fluid(
     load: wp.array(dtype=vec6),
     has_loads: int,
     H: wp.array2d(dtype=mat6),
+    current: wp.Function,
 ):
     """H and N of the fluid's wrenches."""
     for j in range(t.world.fluid_node.shape[0]):
@@ -97,10 +103,10 @@ def respond_to_fluid(
         H[i, k] = H[i, k] + in_base(R, p, t.world.fluid_lift[j]) * ad_matrix(se3.join(vec3(), gravity))
         if has_loads != 0:
             eta = s.node[i, k].eta
-            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k))
+            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             N = in_base(R, p, drag_response(t.world.fluid_drag[j], se3.Ad_inverse(R, p, eta - C)))
             if t.world.has_current != 0:
-                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate)
+                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 M_A = in_base(R, p, t.world.fluid_added[j])
                 M_D = in_base(R, p, t.world.fluid_displaced[j])
                 L = momentum_response(M_A, eta - C)
@@ -112,10 +118,39 @@ def respond_to_fluid(
             k = t.world.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
-            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k))
+            C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
             N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.world.tail_mass[j], V)))
             if t.world.has_current != 0:
-                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate)
+                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 H[i, k] = H[i, k] - N * turn
             s.near.N[i, k] = s.near.N[i, k] + N
+
+
+@wp.func
+def no_current_of_user(x: vec3, time: wp.float64) -> vec6:
+    """What stands for the user's current where there is none."""
+    return vec6()
+
+
+def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        add_fluid(t, s, i, gravity, load, acting & LOADS, current)
+
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        respond_to_fluid(t, s, i, gravity, load, acting & LOADS, H, current)
+
+    return {"add": add, "respond": respond}
+
+
+TERM = Term(
+    "fluid",
+    0,  # what it carries of the weight acts without loads
+    lambda model: model.meets_anything,
+    users=lambda model: (model.surroundings.current,) if is_compiled(model.surroundings.current) else (),
+    bind=_bound,
+)

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.term import Term
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import LOADS, Scratch
 
 
 @wp.func
-def apply_loads(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6)):
+def apply_loads(t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int):
     """Subtract the point loads from the wrenches of their nodes."""
     for j in range(t.load_node.shape[0]):
         k = t.load_node[j]
@@ -31,7 +32,9 @@ def apply_loads(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6)):
 
 
 @wp.func
-def load_stiffness(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
+def load_stiffness(
+    t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
     """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
     for j in range(t.load_node.shape[0]):
         if t.load_is_body[j] == 0:
@@ -40,3 +43,6 @@ def load_stiffness(t: Tables, s: Scratch, i: int, wrench: wp.array(dtype=vec6), 
             f = so3.hat(se3.linear(wrench[j]))
             top = so3.hat(r) * f + so3.hat(se3.angular(wrench[j]))
             H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())
+
+
+TERM = Term("point loads", int(LOADS), add=apply_loads, respond=load_stiffness)

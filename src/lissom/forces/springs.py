@@ -14,18 +14,20 @@ which is a contact of a ball of no radius; what both nodes feel follows as in `t
 
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
 from lissom.forces.contact_force import contact_response, wrench_at_origin
 from lissom.forces.distances import projector
-from lissom.forces.hooks import law_of_user
+from lissom.forces.term import Term, chosen
 from lissom.forces.touching import pose_of, put_response, twist_of
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec3
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.springs import COMPILED, TABLE
 from lissom.model.tables import Tables
 from lissom.sweep.base_frames import origin_between
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import SPRINGS, Scratch
 
 IS_TABLE = wp.constant(wp.int32(TABLE))
 IS_COMPILED = wp.constant(wp.int32(COMPILED))
@@ -75,32 +77,32 @@ def slope_of_four(far_behind: wp.float64, behind: wp.float64, ahead: wp.float64,
 
 
 @wp.func
-def compiled_tension(which: int, length: wp.float64, rate: wp.float64):
+def compiled_tension(which: int, length: wp.float64, rate: wp.float64, law: wp.Function):
     """Tension of a user's law and its derivatives by differences."""
     h = STEP * length + LEAST_STEP
     g = STEP * wp.abs(rate) + LEAST_STEP
     by_length = slope_of_four(
-        law_of_user(which, length - so3.TWO * h, rate),
-        law_of_user(which, length - h, rate),
-        law_of_user(which, length + h, rate),
-        law_of_user(which, length + so3.TWO * h, rate),
+        law(which, length - so3.TWO * h, rate),
+        law(which, length - h, rate),
+        law(which, length + h, rate),
+        law(which, length + so3.TWO * h, rate),
         h,
     )
     by_rate = slope_of_four(
-        law_of_user(which, length, rate - so3.TWO * g),
-        law_of_user(which, length, rate - g),
-        law_of_user(which, length, rate + g),
-        law_of_user(which, length, rate + so3.TWO * g),
+        law(which, length, rate - so3.TWO * g),
+        law(which, length, rate - g),
+        law(which, length, rate + g),
+        law(which, length, rate + so3.TWO * g),
         g,
     )
-    return law_of_user(which, length, rate), by_length, by_rate
+    return law(which, length, rate), by_length, by_rate
 
 
 @wp.func
-def tension_of(t: Tables, j: int, length: wp.float64, rate: wp.float64):
+def tension_of(t: Tables, j: int, length: wp.float64, rate: wp.float64, law: wp.Function):
     """T of spring j and its derivatives by the length and its rate."""
     if t.springs.kind[j] == IS_COMPILED:
-        T, T_L, T_rate = compiled_tension(t.springs.first[j], length, rate)
+        T, T_L, T_rate = compiled_tension(t.springs.first[j], length, rate, law)
         return T, T_L, T_rate
     k = t.springs.law[j, 0]
     value = t.springs.law[j, 2] + k * (length - t.springs.law[j, 1])
@@ -116,7 +118,7 @@ def tension_of(t: Tables, j: int, length: wp.float64, rate: wp.float64):
 
 
 @wp.func(inline=False)
-def pull_of(t: Tables, s: Scratch, i: int, j: int) -> Pull:
+def pull_of(t: Tables, s: Scratch, i: int, j: int, law: wp.Function) -> Pull:
     """Spring j in the base frame."""
     x = Pull()
     x.a = t.springs.node[j, 0]
@@ -130,7 +132,7 @@ def pull_of(t: Tables, s: Scratch, i: int, j: int) -> Pull:
     x.n = across / wp.max(x.length, SHORT)
     rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
     x.u = se3.linear(rho) + wp.cross(se3.angular(rho), x.x)
-    T, T_L, T_rate = tension_of(t, j, x.length, -wp.dot(x.n, x.u))
+    T, T_L, T_rate = tension_of(t, j, x.length, -wp.dot(x.n, x.u), law)
     x.tension = T
     x.by_length = T_L
     x.by_rate = T_rate
@@ -138,10 +140,10 @@ def pull_of(t: Tables, s: Scratch, i: int, j: int) -> Pull:
 
 
 @wp.func(inline=False)
-def add_springs(t: Tables, s: Scratch, i: int):
+def add_springs(t: Tables, s: Scratch, i: int, law: wp.Function):
     """F of both nodes of each spring."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, i, j)
+        x = pull_of(t, s, i, j, law)
         W = wrench_at_origin(x.x, vec3(), x.tension * x.n)
         if x.a >= 0:
             s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -150,10 +152,10 @@ def add_springs(t: Tables, s: Scratch, i: int):
 
 
 @wp.func(inline=False)
-def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6), law: wp.Function):
     """How both nodes of each spring answer to its motion; what ties them is listed in s.near after the contacts."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, i, j)
+        x = pull_of(t, s, i, j, law)
         P = projector(x.n)
         along = wp.outer(x.n, x.n)
         per_length = x.by_length
@@ -166,3 +168,46 @@ def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6))
         D_u = -x.by_rate * along
         H_c, N_c = contact_response(so3.ZERO, x.n, mat3(), x.u, vec3(), f, vec3(), D_c, D_u, mat3(), mat3())
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
+
+
+@wp.func
+def no_law_of_user(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
+    """What stands for the users' laws where there are none."""
+    return so3.ZERO
+
+
+def _either(one: Any, other: Any, number: int) -> Any:
+    here = wp.constant(wp.int32(number))
+
+    @wp.func(module="unique")
+    def either(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
+        if which == here:
+            return one(length, rate)
+        return other(which, length, rate)
+
+    return either
+
+
+def _bound(*functions: Any) -> dict[str, Any]:
+    law = chosen(functions, _either, no_law_of_user)
+
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        add_springs(t, s, i, law)
+
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        respond_to_springs(t, s, i, H, law)
+
+    return {"add": add, "respond": respond}
+
+
+TERM = Term(
+    "springs between points",
+    int(SPRINGS),
+    lambda model: model.meets_anything,
+    users=lambda model: model.springs.compiled,
+    bind=_bound,
+)

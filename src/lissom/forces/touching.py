@@ -30,14 +30,15 @@ from lissom.forces.contact_force import (
 )
 from lissom.forces.distances import signed_distance
 from lissom.forces.friction import ContactLaw, Grip, held_slip
+from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.base_frames import origin_between, origin_of
-from lissom.sweep.column_products import add_cross_product
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import STATUS_CROWDED, Scratch
+from lissom.sweep import traversal
+from lissom.sweep.base_frames import origin_between, origin_of, place_bases
+from lissom.sweep.column_tables import Matrix
+from lissom.sweep.scratch import LOADS, STATUS_CROWDED, Scratch
 
 NOWHERE = wp.constant(wp.float64(wp.nan))
 
@@ -282,17 +283,30 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
             put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
 
 
-@wp.func(inline=False)
-def couple_touching(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
-    """The parts of (1) and (2) that tie node k to another one."""
-    for j in range(s.near.touching[i]):
-        if s.near.a[i, j] == k:
-            if of_twist == 1:
-                add_cross_product(x, i, k, s.near.b[i, j], -s.near.D[i, j], J, W)
-            else:
-                add_cross_product(x, i, k, s.near.b[i, j], -s.near.K[i, j], J, W)
-        if s.near.b[i, j] == k:
-            if of_twist == 1:
-                add_cross_product(x, i, k, s.near.a[i, j], -s.near.D[i, j], J, W)
-            else:
-                add_cross_product(x, i, k, s.near.a[i, j], s.near.bar[i, j] - s.near.K[i, j], J, W)
+@wp.func
+def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """See term."""
+    if t.world.pair.shape[0] > 0:
+        add_contacts(t, s, i)
+
+
+@wp.func
+def respond(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """See term."""
+    if t.world.pair.shape[0] > 0:
+        respond_to_contacts(t, s, i, H)
+
+
+@wp.func
+def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+    """See term; for one instance alone, since anchors belong to the model."""
+    if t.world.sticks != 0:
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+        renew_anchors(t, s, i)
+
+
+TERM = Term("contacts", int(LOADS), lambda model: model.meets_anything, add=add, respond=respond, renew=renew)

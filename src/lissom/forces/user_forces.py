@@ -6,39 +6,43 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
-from lissom.forces.hooks import force_of_user
+from lissom.forces.term import Term, chosen
 from lissom.lie import se3, so3
 from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.base_frames import origin_of
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import LOADS, Scratch
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences
 
 
 @wp.func(inline=False)
-def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6)):
+def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), force: wp.Function):
     """F of the users' compiled forces."""
     for j in range(t.world.force_node.shape[0]):
         k = t.world.force_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load)
+        W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load, force)
         s.node[i, k].F = s.node[i, k].F - se3.Ad_dual(R, p, W)
 
 
 @wp.func
-def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6)) -> vec6:
+def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6), force: wp.Function) -> vec6:
     """The wrench of row j of the forces, in the body's axes."""
     time = load[t.load_node.shape[0] + 1][0]
-    return t.world.force_weight[j] * force_of_user(t.world.force_which[j], R, x, eta, t.world.force_s[j], time)
+    return t.world.force_weight[j] * force(t.world.force_which[j], R, x, eta, t.world.force_s[j], time)
 
 
 @wp.func(inline=False)
-def respond_to_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6)):
+def respond_to_user(
+    t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6), force: wp.Function
+):
     """H and N of the users' compiled forces, by central differences along the body's axes."""
     for j in range(t.world.force_node.shape[0]):
         k = t.world.force_node[j]
@@ -55,12 +59,55 @@ def respond_to_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H
             move = so3.exp(w)
             back = wp.transpose(move)
             along = R * se3.linear(step)
-            ahead = user_wrench(t, j, R * move, x + along, eta, load)
-            behind = user_wrench(t, j, R * back, x - along, eta, load)
-            faster = user_wrench(t, j, R, x, eta + step, load)
-            slower = user_wrench(t, j, R, x, eta - step, load)
+            ahead = user_wrench(t, j, R * move, x + along, eta, load, force)
+            behind = user_wrench(t, j, R * back, x - along, eta, load, force)
+            faster = user_wrench(t, j, R, x, eta + step, load, force)
+            slower = user_wrench(t, j, R, x, eta - step, load, force)
             for r in range(6):
                 by_pose[r, c] = (behind[r] - ahead[r]) / (so3.TWO * STEP)
                 by_twist[r, c] = (slower[r] - faster[r]) / (so3.TWO * STEP)
         H[i, k] = H[i, k] + in_base(R, p, by_pose)
         s.near.N[i, k] = s.near.N[i, k] + in_base(R, p, by_twist)
+
+
+@wp.func
+def no_force_of_user(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time: wp.float64) -> vec6:
+    """What stands for the users' forces where there are none."""
+    return vec6()
+
+
+def _either(one: Any, other: Any, number: int) -> Any:
+    here = wp.constant(wp.int32(number))
+
+    @wp.func(module="unique")
+    def either(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time: wp.float64) -> vec6:
+        if which == here:
+            return one(R, p, eta, at, time)
+        return other(which, R, p, eta, at, time)
+
+    return either
+
+
+def _bound(*functions: Any) -> dict[str, Any]:
+    force = chosen(functions, _either, no_force_of_user)
+
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        add_forces_of_user(t, s, i, load, force)
+
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        respond_to_user(t, s, i, load, H, force)
+
+    return {"add": add, "respond": respond}
+
+
+TERM = Term(
+    "compiled forces of the user's own",
+    int(LOADS),
+    lambda model: len(model.surroundings.compiled) > 0,
+    users=lambda model: model.surroundings.compiled,
+    bind=_bound,
+)

@@ -10,10 +10,12 @@ pass (newton_matrix) and factored in the kernel; fused_runs launches them.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import warp as wp
 
-from lissom.forces.hooks import renew_surroundings
+from lissom.forces.acting import Acting
 from lissom.integration.step_rows import (
     SchemeNumbers,
     StepRows,
@@ -35,10 +37,8 @@ from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import Scratch
 from lissom.systems.bordered import take_forces
 from lissom.systems.constrained import hold_prescribed
-from lissom.systems.newton_matrix import NewtonBuffers, make_newton_matrix
-from lissom.systems.residual import residual_force
-
-wp.set_module_options(kernel_options())
+from lissom.systems.newton_matrix import NewtonBuffers, newton_matrix_of
+from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -67,9 +67,10 @@ def factored(
     gravity: vec3,
     load: wp.array(dtype=vec6),
     counts: wp.array2d(dtype=wp.int32),
+    matrix: wp.Function,
 ) -> int:
     """Make and factor the matrix (2), bordered by loops; its size, or −1 where it is singular."""
-    n = make_newton_matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
+    n = matrix(t, s, b, i, x.q, x.v, x.a, x.move, c0, c1, x.channel, gravity, load)
     counts[i, 2] = counts[i, 2] + 1
     counts[i, 3] = 1
     hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
@@ -142,6 +143,8 @@ def implicit_step(
     load: wp.array(dtype=vec6),
     held: wp.array(dtype=wp.float64),
     counts: wp.array2d(dtype=wp.int32),
+    residual: wp.Function,
+    matrix: wp.Function,
 ) -> int:
     """One step of size h, by `ratio` longer than the one before; 1 where Newton's method converged."""
     c0 = (so3.ONE - c.alpha_m) / ((so3.ONE - c.alpha_f) * c.b1 * h * h)
@@ -159,7 +162,7 @@ def implicit_step(
     while iteration < MOST_ITERATIONS:
         move_configuration(t, i, x.start, x.move, x.q)
         s.status[i] = 0
-        residual_force(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, b.loops, b.loops.unknown)
+        residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, b.loops, b.loops.unknown)
         counts[i, 1] = counts[i, 1] + 1
         if s.status[i] != 0:
             return 0
@@ -168,7 +171,7 @@ def implicit_step(
         fresh = counts[i, 3] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)
         fresh = fresh or iteration == 5 or iteration == 9
         if fresh:
-            n = factored(t, s, b, x, i, c0, c1, gravity, load, counts)
+            n = factored(t, s, b, x, i, c0, c1, gravity, load, counts, matrix)
             if n < 0:
                 return 0
             if on_trial == 1:
@@ -204,24 +207,9 @@ def implicit_step(
     return 0
 
 
-@wp.kernel
-def implicit_steps_kernel(
-    t: Tables,
-    s: Scratch,
-    b: NewtonBuffers,
-    x: StepRows,
-    numbers: wp.array(dtype=wp.float64),
-    span: wp.array2d(dtype=wp.int32),
-    h: Rows,
-    inputs: wp.array3d(dtype=wp.float64),
-    gravity: wp.array(dtype=vec3),
-    load: wp.array2d(dtype=vec6),
-    held: Rows,
-    out: Rows,
-    counts: wp.array2d(dtype=wp.int32),
-    first: int,
-):
-    i = first + wp.tid()
+@wp.func
+def scheme_numbers(numbers: wp.array(dtype=wp.float64)) -> SchemeNumbers:
+    """What a kernel is told of a scheme."""
     c = SchemeNumbers()
     c.alpha_m = numbers[0]
     c.alpha_f = numbers[1]
@@ -234,31 +222,61 @@ def implicit_steps_kernel(
     c.project = numbers[8]
     c.settle = numbers[9]
     c.share = numbers[10]
-    nq = x.q.shape[1]
-    m = b.loops.force.shape[1]
-    row = nq + 3 * t.nv + m
-    going = wp.int32(1)
-    for k in range(span[i, 0], span[i, 1]):
-        if going == 1:
-            for j in range(nq):
-                x.start[i, j] = x.q[i, j]
-            for j in range(inputs.shape[2]):
-                x.u[i, j] = inputs[i, k, j]
-            ratio = wp.float64(1.0)
-            if h[i, k] > so3.ZERO:
-                ratio = h[i, k + 1] / h[i, k]
-            if wp.abs(ratio - so3.ONE) > SAME_SIZE or c.settle != so3.ZERO:
-                counts[i, 3] = 0  # (4) needs a matrix of this step
-            now = k + span[i, 2]
-            going = implicit_step(t, s, b, x, c, i, h[i, k + 1], ratio, gravity[0], load[now], held[now], counts)
+    return c
+
+
+def implicit_steps_kernel(act: Acting) -> Any:
+    """Kernel of many steps."""
+    residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def implicit_steps(
+        t: Tables,
+        s: Scratch,
+        b: NewtonBuffers,
+        x: StepRows,
+        numbers: wp.array(dtype=wp.float64),
+        span: wp.array2d(dtype=wp.int32),
+        h: Rows,
+        inputs: wp.array3d(dtype=wp.float64),
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        held: Rows,
+        out: Rows,
+        counts: wp.array2d(dtype=wp.int32),
+        first: int,
+    ):
+        i = first + wp.tid()
+        c = scheme_numbers(numbers)
+        nq = x.q.shape[1]
+        m = b.loops.force.shape[1]
+        row = nq + 3 * t.nv + m
+        going = wp.int32(1)
+        for k in range(span[i, 0], span[i, 1]):
             if going == 1:
-                renew_surroundings(t, s, i, x.q, x.v, x.a)
                 for j in range(nq):
-                    out[i, k * row + j] = x.q[i, j]
-                for j in range(t.nv):
-                    out[i, k * row + nq + j] = x.v[i, j]
-                    out[i, k * row + nq + t.nv + j] = x.a[i, j]
-                    out[i, k * row + nq + 2 * t.nv + j] = x.ahead[i, j]
-                for j in range(m):
-                    out[i, k * row + nq + 3 * t.nv + j] = b.loops.force[i, j]
-                counts[i, 0] = k + 1
+                    x.start[i, j] = x.q[i, j]
+                for j in range(inputs.shape[2]):
+                    x.u[i, j] = inputs[i, k, j]
+                ratio = wp.float64(1.0)
+                if h[i, k] > so3.ZERO:
+                    ratio = h[i, k + 1] / h[i, k]
+                if wp.abs(ratio - so3.ONE) > SAME_SIZE or c.settle != so3.ZERO:
+                    counts[i, 3] = 0  # (4) needs a matrix of this step
+                now = k + span[i, 2]
+                going = implicit_step(
+                    t, s, b, x, c, i, h[i, k + 1], ratio, gravity[0], load[now], held[now], counts, residual, matrix
+                )
+                if going == 1:
+                    renew(t, s, i, x.q, x.v, x.a)
+                    for j in range(nq):
+                        out[i, k * row + j] = x.q[i, j]
+                    for j in range(t.nv):
+                        out[i, k * row + nq + j] = x.v[i, j]
+                        out[i, k * row + nq + t.nv + j] = x.a[i, j]
+                        out[i, k * row + nq + 2 * t.nv + j] = x.ahead[i, j]
+                    for j in range(m):
+                        out[i, k * row + nq + 3 * t.nv + j] = b.loops.force[i, j]
+                    counts[i, 0] = k + 1
+
+    return implicit_steps

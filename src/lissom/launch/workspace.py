@@ -22,7 +22,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ModelError, ShapeError
-from lissom.launch.variants import variant
+from lissom.launch.composed import kernel_for
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
@@ -167,8 +167,8 @@ class Workspace:
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             with _compiling:
-                kernel = variant(kernel, self.model)
-                self.launches.append(direct(wp.launch(kernel, **span, record_cmd=True)))
+                made = kernel_for(kernel, self.model)
+                self.launches.append(direct(wp.launch(made, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
             self.alone = self.launches[0]
 

@@ -17,6 +17,7 @@ import warp as wp
 
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
+from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import Workspace, crowded, workspace
 from lissom.lie import so3
@@ -29,10 +30,8 @@ from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import STATUS_CROWDED, Scratch
 from lissom.systems.bordered import LoopRows, ask_closed
 from lissom.systems.constrained import hold_prescribed
-from lissom.systems.newton_matrix import NewtonBuffers, make_newton_matrix, newton_buffers
-from lissom.systems.residual import residual_force
-
-wp.set_module_options(kernel_options())
+from lissom.systems.newton_matrix import NewtonBuffers, newton_buffers, newton_matrix_of
+from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -75,12 +74,19 @@ class EquilibriumRows:
 
 @wp.func
 def force_at_trial(
-    t: Tables, s: Scratch, x: EquilibriumRows, loops: LoopRows, i: int, gravity: vec3, load: wp.array(dtype=vec6)
+    t: Tables,
+    s: Scratch,
+    x: EquilibriumRows,
+    loops: LoopRows,
+    i: int,
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    residual: wp.Function,
 ) -> wp.float64:
     """Residual at the trial point into loops.unknown, what it leaves in s being that of the trial point; not zero where
     that fails."""
     s.status[i] = 0
-    residual_force(t, s, i, x.trial, x.v, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
+    residual(t, s, i, x.trial, x.v, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
     for e in range(t.motion_dof.shape[0]):
         loops.unknown[i, t.motion_dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
@@ -133,6 +139,8 @@ def iterate_equilibrium(
     gravity: vec3,
     load: wp.array(dtype=vec6),
     iterations: wp.array(dtype=wp.int32),
+    residual: wp.Function,
+    matrix: wp.Function,
 ) -> int:
     """Damped Newton iteration from x.q; why it ended. Where a tendon or a cable that begins to pull lets no step come
     nearer, the shortest one goes behind that once, where K knows of its pull."""
@@ -140,12 +148,12 @@ def iterate_equilibrium(
     may_pull = t.spool_channel.shape[0] + t.springs.node.shape[0] > 0
     crossed = wp.int32(0)
     keep(nq, i, x.q, x.trial)
-    if force_at_trial(t, s, x, b.loops, i, gravity, load) != so3.ZERO:
+    if force_at_trial(t, s, x, b.loops, i, gravity, load, residual) != so3.ZERO:
         return _WOUND_UP
     last = wp.float64(1e300)
     for iteration in range(limit):
         iterations[i] = iteration + 1
-        n = make_newton_matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
+        n = matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
         keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
         hold_prescribed(t, n, b.loops.width, i, x.still, b.loops.matrix, b.loops.unknown)
         keep(t.nv, i, b.loops.unknown, x.met)
@@ -166,7 +174,7 @@ def iterate_equilibrium(
                 x.move[i, j] = fraction * x.step[i, j]
             move_configuration(t, i, x.q, x.move, x.trial)
             add_forces(t.nv, i, fraction, x.step, b.loops)
-            bad = force_at_trial(t, s, x, b.loops, i, gravity, load)
+            bad = force_at_trial(t, s, x, b.loops, i, gravity, load, residual)
             next_length = wp.float64(1e300)
             if bad == so3.ZERO:
                 for j in range(t.nv):
@@ -213,23 +221,31 @@ def add_forces(nv: int, i: int, fraction: wp.float64, step: Rows, loops: LoopRow
             loops.force[i, row] = loops.force[i, row] + fraction * loops.sigma[i] * step[i, nv + at]
 
 
-@wp.kernel
-def equilibrium_kernel(
-    t: Tables,
-    s: Scratch,
-    b: NewtonBuffers,
-    x: EquilibriumRows,
-    tolerance: wp.array(dtype=wp.float64),
-    limit: wp.array(dtype=wp.int32),
-    gravity: wp.array(dtype=vec3),
-    load: wp.array(dtype=vec6),
-    iterations: wp.array(dtype=wp.int32),
-    ended: wp.array(dtype=wp.int32),
-    first: int,
-):
-    i = first + wp.tid()
-    iterations[i] = 0
-    ended[i] = iterate_equilibrium(t, s, b, x, i, tolerance[0], limit[0], gravity[0], load, iterations)
+def equilibrium_kernel(act: Acting) -> Any:
+    """Kernel of Newton's method for equilibria."""
+    residual, matrix = residual_of(act), newton_matrix_of(act)
+
+    @wp.kernel(module="unique", module_options=kernel_options())
+    def equilibria(
+        t: Tables,
+        s: Scratch,
+        b: NewtonBuffers,
+        x: EquilibriumRows,
+        tolerance: wp.array(dtype=wp.float64),
+        limit: wp.array(dtype=wp.int32),
+        gravity: wp.array(dtype=vec3),
+        load: wp.array(dtype=vec6),
+        iterations: wp.array(dtype=wp.int32),
+        ended: wp.array(dtype=wp.int32),
+        first: int,
+    ):
+        i = first + wp.tid()
+        iterations[i] = 0
+        ended[i] = iterate_equilibrium(
+            t, s, b, x, i, tolerance[0], limit[0], gravity[0], load, iterations, residual, matrix
+        )
+
+    return equilibria
 
 
 def _make(model: Model, batch: int) -> Workspace:

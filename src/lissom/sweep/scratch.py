@@ -17,8 +17,13 @@ STATUS_CROWDED = wp.constant(5)
 STATUS_SINGULAR = wp.constant(100)
 
 LOADS = wp.constant(1)  # what acts: loads and all else that the world does,
-SPRINGS = wp.constant(2)  # and springs between points
+SPRINGS = wp.constant(2)  # and elasticity: rods, joints and springs between points
 EVERYTHING = wp.constant(3)
+
+
+def acting_flags(elastic: bool, loads: bool) -> int:
+    """What acts where only some of it counts, as a sum of the above."""
+    return int(LOADS) * loads + int(SPRINGS) * elastic
 
 
 @wp.struct

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.hooks import couple_touching, respond_to_surroundings, with_response
-from lissom.forces.loads import load_stiffness
+from lissom.forces.answers import couple_touching, with_response
 from lissom.forces.tendon_derivatives import segment_coupling
 from lissom.lie import se3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
@@ -26,7 +25,7 @@ from lissom.sweep.column_products import (
     add_weighted_products,
 )
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
-from lissom.sweep.scratch import LOADS, Scratch
+from lissom.sweep.scratch import Scratch
 from lissom.systems.loops import loop_coupling
 
 Blocks = wp.array2d(dtype=mat6)
@@ -35,7 +34,7 @@ Blocks = wp.array2d(dtype=mat6)
 @wp.struct
 class DerivativeBuffers:
     """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of (3)-(5) (W_*),
-    and 6x6 matrices of the nodes in the base frame."""
+    6x6 matrices of the nodes in the base frame, and a zero move."""
 
     x: Columns
     S: Matrix
@@ -48,6 +47,7 @@ class DerivativeBuffers:
     W_q: Matrix
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
+    still: Matrix
 
 
 def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffers:
@@ -61,6 +61,7 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
         setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
+    b.still = wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device)
     return b
 
 
@@ -84,15 +85,14 @@ def derivative_outward(
     acc_base: vec6,
     load: wp.array(dtype=vec6),
     acting: int,
+    respond: wp.Function,
 ):
     """Columns, path sums and 6x6 matrices of all nodes, from the motion left in s."""
     for k in range(t.n_dynamic):
         own_columns(t, s, b, i, k, q, v, a, acc_base)
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
-    if acting & LOADS != 0:
-        load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, -se3.linear(acc_base), load, acting, b.H)
+    respond(t, s, i, -se3.linear(acc_base), load, acting, b.H)
 
 
 @wp.func

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.hooks import add_surroundings
-from lissom.forces.loads import apply_loads
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import place_bases
-from lissom.sweep.scratch import LOADS, Scratch
+from lissom.sweep.scratch import Scratch
 
 
 @wp.func
@@ -29,13 +27,13 @@ def recursive_newton_euler(
     gravity: vec3,
     load: wp.array(dtype=vec6),
     acting: int,
+    add: wp.Function,
 ):
-    """Outward half-passes: motion of the nodes and the wrench each of them needs; gravity as a₀ = −G."""
+    """Outward half-passes: motion of the nodes and the wrench each of them needs, that of inertia and of what `add`
+    takes from it; gravity as a₀ = −G."""
     place_bases(t, s, i, q)
     acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, acc_base)
         traversal.newton_euler(t, s, i, k)
-    if acting & LOADS != 0:
-        apply_loads(t, s, i, load)
-    add_surroundings(t, s, i, gravity, load, acting)
+    add(t, s, i, gravity, load, acting)

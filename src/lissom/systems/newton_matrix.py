@@ -19,15 +19,16 @@ Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import warp as wp
 
+from lissom.forces.acting import Acting
 from lissom.forces.elastic_tendons import add_outer_product, tendon_row
-from lissom.forces.elasticity import add_own_block, group_spring_stiffness, weighted_elastic_matrix
-from lissom.forces.hooks import respond_to_surroundings
-from lissom.forces.loads import load_stiffness
 from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import columns, group, kinds, traversal
@@ -114,6 +115,8 @@ def make_newton_matrix(
     channel: Matrix,
     gravity: vec3,
     load: wp.array(dtype=vec6),
+    respond: wp.Function,
+    stiffen: wp.Function,
 ) -> int:
     """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and border it by the rows
     of loops; the size of the system."""
@@ -126,8 +129,7 @@ def make_newton_matrix(
         )  # fmt: skip
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
-    load_stiffness(t, s, i, load, b.H)
-    respond_to_surroundings(t, s, i, gravity, load, EVERYTHING, b.H)
+    respond(t, s, i, gravity, load, EVERYTHING, b.H)
     add_channel_stiffness(t, s, i, channel, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
@@ -135,11 +137,7 @@ def make_newton_matrix(
         inward_node(
             t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, channel, b.loops.force, b.W, b.matrix
         )
-    weighted_elastic_matrix(t, i, b.x.width, so3.ONE, c1, b.matrix)
-    for j in range(t.group_node.shape[0]):
-        k = t.group_node[j]
-        A, B = group.move_tangent(t, i, k, move)
-        add_own_block(t, i, k, b.x.width, group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A), b.matrix)
+    stiffen(t, i, b.x.width, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     add_tendon_derivatives(t, s, b, i, q, move, channel)
     if t.loop_node.shape[0] == 0:
         return t.nv
@@ -147,3 +145,18 @@ def make_newton_matrix(
     if q.shape[1] != t.nv:
         untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
     return border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+
+
+@cache
+def newton_matrix_of(act: Acting) -> Any:
+    """make_newton_matrix with what acts."""
+    respond, stiffen = act.respond, act.stiffen
+
+    @wp.func(module="unique")
+    def newton_matrix(
+        t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
+        c0: wp.float64, c1: wp.float64, channel: Matrix, gravity: vec3, load: wp.array(dtype=vec6),
+    ) -> int:  # fmt: skip
+        return make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, channel, gravity, load, respond, stiffen)
+
+    return newton_matrix

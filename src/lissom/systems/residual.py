@@ -6,10 +6,13 @@
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any
+
 import warp as wp
 
+from lissom.forces.acting import Acting
 from lissom.forces.elastic_tendons import pull_elastic_tendons
-from lissom.forces.elasticity import elastic_force
 from lissom.forces.tendons import add_channel_wrenches, add_path_forces, channel_forces
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
@@ -56,14 +59,31 @@ def residual_force(
     load: wp.array(dtype=vec6),
     loops: LoopRows,
     tau: Rows,
+    add: wp.Function,
+    force: wp.Function,
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
     channel_forces(t, i, u, channel)
-    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING)
+    recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING, add)
     pull_elastic_tendons(t, s, i, q, channel)
     add_channel_wrenches(t, s, i, channel, so3.ONE)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
-    elastic_force(t, i, q, v, tau)
+    force(t, i, q, v, EVERYTHING, tau)
     add_path_forces(t, i, q, channel, -so3.ONE, tau)
     subtract_inputs(t.nv, u.shape[1], i, t.joint_gain, u, extra, tau)
+
+
+@cache
+def residual_of(act: Acting) -> Any:
+    """residual_force with what acts."""
+    add, force = act.add, act.force
+
+    @wp.func(module="unique")
+    def residual(
+        t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, u: Rows, extra: Rows, channel: Rows, gravity: vec3,
+        load: wp.array(dtype=vec6), loops: LoopRows, tau: Rows,
+    ):  # fmt: skip
+        residual_force(t, s, i, q, v, a, u, extra, channel, gravity, load, loops, tau, add, force)
+
+    return residual

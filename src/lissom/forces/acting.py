@@ -1,0 +1,176 @@
+"""What acts on a model: the functions of its terms, composed into one of each kind for its kernels."""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportArgumentType=false
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any, NamedTuple
+
+import warp as wp
+
+from lissom.forces.answers import clear_answers
+from lissom.forces.terms import TERMS
+from lissom.lie.types import mat6, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables
+from lissom.sweep.column_tables import Matrix
+from lissom.sweep.scratch import Scratch
+
+
+class Acting(NamedTuple):
+    """The functions of `term`, each of all terms together; force, stiffen and change take `acting` before their
+    output."""
+
+    add: Any
+    respond: Any
+    force: Any
+    stiffen: Any
+    change: Any
+    energy: Any
+    renew: Any
+
+
+def acting_on(model: Model) -> Acting:
+    """What acts on a model; models that have the same terms share it, and with it their kernels."""
+    return _composed(tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)))
+
+
+@cache
+def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...]) -> Acting:
+    together = {
+        "add": (no_wrench, _add_both),
+        "respond": (no_response, _respond_both),
+        "force": (no_force, _force_of_both),
+        "stiffen": (no_stiffness, _stiffen_by_both),
+        "change": (no_change, _change_both),
+        "energy": (no_energy, _energy_of_both),
+        "renew": (no_memory, _renew_both),
+    }
+    found = {name: nothing for name, (nothing, _) in together.items()}
+    for k, users in present:
+        term = TERMS[k] if TERMS[k].bind is None else TERMS[k]._replace(**TERMS[k].bind(*users))
+        for name, (_, both) in together.items():
+            if getattr(term, name) is not None:
+                found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
+    return Acting(**found)
+
+
+@wp.func
+def no_wrench(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """No wrench."""
+    ...
+
+
+def _add_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        first(t, s, i, gravity, load, acting)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, gravity, load, acting)
+
+    return add
+
+
+@wp.func
+def no_response(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """No answer, and what was left for another state forgotten."""
+    clear_answers(t, s, i)
+
+
+def _respond_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        first(t, s, i, gravity, load, acting, H)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, gravity, load, acting, H)
+
+    return respond
+
+
+@wp.func
+def no_force(t: Tables, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+    """No force."""
+    ...
+
+
+def _force_of_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def force(t: Tables, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+        first(t, i, q, v, acting, tau)
+        if flag == 0 or acting & flag != 0:
+            second(t, i, q, v, tau)
+
+    return force
+
+
+@wp.func
+def no_stiffness(
+    t: Tables, i: int, width: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64, acting: int,
+    out: Matrix,
+):  # fmt: skip
+    """No stiffness."""
+    ...
+
+
+def _stiffen_by_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def stiffen(
+        t: Tables, i: int, width: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
+        acting: int, out: Matrix,
+    ):  # fmt: skip
+        first(t, i, width, q, v, move, by_q, by_v, acting, out)
+        if flag == 0 or acting & flag != 0:
+            second(t, i, width, q, v, move, by_q, by_v, out)
+
+    return stiffen
+
+
+@wp.func
+def no_change(t: Tables, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix):
+    """No change of a force."""
+    ...
+
+
+def _change_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def change(t: Tables, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix):
+        first(t, i, q, v, dq, dv, acting, tau)
+        if flag == 0 or acting & flag != 0:
+            second(t, i, q, v, dq, dv, tau)
+
+    return change
+
+
+@wp.func
+def no_energy(t: Tables, i: int, q: Matrix) -> wp.float64:
+    """No energy."""
+    return wp.float64(0.0)
+
+
+def _energy_of_both(first: Any, second: Any, _flag: Any) -> Any:
+    @wp.func(module="unique")
+    def energy(t: Tables, i: int, q: Matrix) -> wp.float64:
+        return first(t, i, q) + second(t, i, q)
+
+    return energy
+
+
+@wp.func
+def no_memory(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+    """Nothing to remember."""
+    ...
+
+
+def _renew_both(first: Any, second: Any, _flag: Any) -> Any:
+    @wp.func(module="unique")
+    def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+        first(t, s, i, q, v, a)
+        second(t, s, i, q, v, a)
+
+    return renew

@@ -1,0 +1,7 @@
+"""All that acts on robots, in the order in which it is added up."""
+
+from __future__ import annotations
+
+from lissom.forces import elasticity, immersion, loads, springs, touching, user_forces
+
+TERMS = (elasticity.TERM, loads.TERM, immersion.TERM, touching.TERM, user_forces.TERM, springs.TERM)
