@@ -27,13 +27,14 @@ import numpy as np
 from lissom.dynamics.constraints import minimum_norm
 from lissom.dynamics.forward_dynamics import input_rows, raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
-from lissom.dynamics.kinematics import forward_kinematics, frames_of
+from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
 from lissom.dynamics.tensions import channel_sizes
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.workspace import Workspace, batch_of, leading, parts, require_finite_rows, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
+from lissom.model.points import Places, on_node, places_of
 from lissom.robot.actuators import Chamber, PathRod, Tendon
 
 _SAME = 1e-12  # abscissae that differ by less are one
@@ -102,13 +103,13 @@ def internal_wrench(
     """
     if link not in model.rods:
         raise ModelError(f"link: must be one whose body is a rod, of {sorted(model.rods)} (got {link!r})")
-    frames = frames_of(model, link, s)
+    frames = places_of(model, link, s)
     places = tuple(np.atleast_1d(np.asarray(s, dtype=np.float64)).tolist())
     states = _stacked(model, q, v, a, u, t, multipliers)
     beyond, partial = model.cached(("beyond", link, places), lambda: _beyond(model, link, np.array(places)))
-    total = _carried(model, states, frames[:3], beyond, partial)
+    total = _carried(model, states, frames, beyond, partial)
     inside = _carried_by_actuators(model, states, link, places)
-    shape = (*states.lead, 6) if frames[3] else (*states.lead, len(places), 6)
+    shape = (*states.lead, 6) if frames.single else (*states.lead, len(places), 6)
     return InternalWrench(total.reshape(shape), inside.reshape(shape))
 
 
@@ -142,8 +143,7 @@ def joint_wrench(
     for _ in model.link_names:  # as often as links can hang on one another
         carried |= (model.link_parent >= 0) & carried[model.link_parent]
     beyond = carried[model.node_link[: model.n_dynamic]].astype(np.float64)[None]
-    frames = model, np.array([node]), G[None]
-    return _carried(model, states, frames, beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
+    return _carried(model, states, on_node(node, G), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
 
 
 def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
@@ -176,16 +176,12 @@ def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: 
     return replace(states, force=minimum_norm(model, q, states.force))
 
 
-def _carried(
-    model: Model, x: _States, frames: tuple[Model, np.ndarray, np.ndarray], beyond: np.ndarray, partial: np.ndarray
-) -> np.ndarray:
+def _carried(model: Model, x: _States, frames: Places, beyond: np.ndarray, partial: np.ndarray) -> np.ndarray:
     """(1) at frames fixed to nodes, shape (n, n_frames, 6): of all nodes (n_frames, n_dynamic) those beyond count, and
     what is spread at them as much more as `partial` says."""
-    wide, nodes, placements = frames
-    out = np.zeros((len(x.q), len(nodes), 6))
+    out = np.zeros((len(x.q), len(frames.node), 6))
     for part in parts(len(x.q)) if model.n_dynamic else ():
-        poses = forward_kinematics(wide, x.q[part])
-        where = poses[:, : model.n_dynamic, :3, 3]
+        where = forward_kinematics(model, x.q[part])[:, : model.n_dynamic, :3, 3]
         w = run_residual(model, x.q[part], x.v[part], x.a[part], x.u[part], x.time(part), 1.0, x.force[part])
         W = -beyond @ _own_wrenches(w, model, where)
         if partial.any():
@@ -193,8 +189,7 @@ def _carried(
             t = x.time(part)
             alone, _ = run_inverse_dynamics(spread, x.q[part], x.v[part], x.a[part], True, False, True, t)
             W -= partial @ _own_wrenches(alone, model, where)
-        world = np.broadcast_to(np.eye(4), (len(poses), 1, 4, 4))
-        g = np.concatenate([poses, world], axis=1)[:, nodes] @ placements
+        g = poses_at(model, x.q[part], frames)
         moment = W[..., :3] - np.cross(g[..., :3, 3] - where[:, :1], W[..., 3:])
         turned = np.stack([moment, W[..., 3:]], axis=-2) @ g[..., :3, :3]
         out[part] = turned.reshape(*W.shape)

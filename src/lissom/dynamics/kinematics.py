@@ -10,26 +10,26 @@ J_B = Ad_g⁻¹ J,   J̇_B = Ad_g⁻¹ (J̇ − ad_η J)         in the body fra
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from lissom.errors import ModelError
+from lissom.launch.points import FrameRows, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
-from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
-from lissom.model.points import frame_nodes
+from lissom.model.points import Places, places_of
 from lissom.model.tables import Tables
 from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.column_tables import Columns, Matrix, column_width
+from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch
 
 wp.set_module_options(kernel_options())
-
-_WORLD, _STILL = np.eye(4), np.zeros(6)
 
 
 @wp.kernel
@@ -58,6 +58,56 @@ def motion_kernel(
     traversal.inspect_result(s, i, acc)
 
 
+@wp.func
+def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
+    """Rotation and position of frame f in the base frame; of one that is fixed to the world, in the world."""
+    k = frames.node[f]
+    if k < 0:
+        return frames.R[f], frames.p[f]
+    return s.node[i, k].R * frames.R[f], s.node[i, k].R * frames.p[f] + s.node[i, k].p
+
+
+@wp.kernel
+def frames_kernel(
+    t: Tables,
+    s: Scratch,
+    frames: FrameRows,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    pose: Matrix,
+    twist: Matrix,
+    acc: Matrix,
+    first: int,
+):
+    i = first + wp.tid()
+    traversal.inspect(t, s, i, q, v, a)
+    place_bases(t, s, i, q)
+    for k in range(t.n_nodes + frames.count[1]):
+        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+    bad = wp.float64(0.0)
+    for f in range(frames.count[0]):
+        k = frames.node[f]
+        R, p = frame_of(s, i, frames, f)
+        x = p + origin_of(t, s, i, k)
+        eta = vec6()
+        rate = vec6()
+        if k >= 0:
+            eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
+            rate = se3.Ad_inverse(R, p, s.node[i, k].acc)
+        for r in range(3):
+            for c in range(3):
+                pose[i, 16 * f + 4 * r + c] = R[r, c]
+            pose[i, 16 * f + 4 * r + 3] = x[r]
+        for r in range(6):
+            twist[i, 6 * f + r] = eta[r]
+            acc[i, 6 * f + r] = rate[r]
+            bad += so3.ZERO * (eta[r] + rate[r])
+        bad += so3.ZERO * (x[0] + x[1] + x[2])
+    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+        s.status[i] = STATUS_OVERFLOW
+
+
 @wp.kernel
 def jacobian_kernel(
     t: Tables,
@@ -65,9 +115,7 @@ def jacobian_kernel(
     x: Columns,
     S: Matrix,
     S_dot: Matrix,
-    nodes: wp.array(dtype=wp.int32),
-    R_F: wp.array(dtype=wp.mat33d),
-    p_F: wp.array(dtype=vec3),
+    frames: FrameRows,
     q: Matrix,
     v: Matrix,
     J: Matrix,
@@ -77,25 +125,20 @@ def jacobian_kernel(
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)
-    for k in range(t.n_nodes):
+    for k in range(t.n_nodes + frames.count[1]):
         traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         kinds.motion_columns(t, s, x, i, k, S)
         kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
     n = t.nv
-    for f in range(nodes.shape[0]):
+    for f in range(frames.count[0]):
         for j in range(6 * n):
             J[i, 6 * n * f + j] = so3.ZERO
             J_dot[i, 6 * n * f + j] = so3.ZERO
-        k = nodes[f]
-        R = mat_identity()
-        p = vec3()  # the world's frame has no columns
+        k = frames.node[f]  # the world's frame has no columns
+        R, p = frame_of(s, i, frames, f)
         eta = vec6()
         if k >= 0:
-            R = s.node[i, k].R
-            p = s.node[i, k].p
             eta = s.node[i, k].eta
-        p = R * p_F[f] + p
-        R = R * R_F[f]
         while k >= 0:
             for j in range(t.node[k].v_start, t.node[k].v_stop):
                 column = columns.column(x, S, i, k, j)
@@ -107,12 +150,6 @@ def jacobian_kernel(
                     J[i, at] = J[i, at] + column_B[r]
                     J_dot[i, at] = J_dot[i, at] + rate_B[r]
             k = t.node[k].parent
-
-
-@wp.func
-def mat_identity() -> wp.mat33d:
-    """The 3x3 identity."""
-    return so3.diagonal_plus(so3.ONE, vec3())
 
 
 def _make_motion(model: Model, batch: int) -> Workspace:
@@ -174,9 +211,8 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
     Raises:
         ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
     """
-    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
-    out = _on_nodes(_node_poses(wide, q), nodes, _WORLD) @ placements
-    return out[..., 0, :, :] if single else out
+    w, lead, places = _run_frames(model, q, None, None, link_or_frame, s)
+    return of_frames(w, lead, places, "pose", 4, 4)
 
 
 def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
@@ -189,9 +225,8 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
         ModelError, ShapeError: as frame_pose.
     Source: SoRoSim 2022 eq. (16).
     """
-    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
-    lead, w = _run_motion(wide, q, v)
-    return _in_frames(w.result("twist", lead, wide.n_nodes, 6), nodes, placements, single)
+    w, lead, places = _run_frames(model, q, v, None, link_or_frame, s)
+    return of_frames(w, lead, places, "twist", 6)
 
 
 def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
@@ -204,73 +239,68 @@ def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str,
         ModelError, ShapeError: as frame_pose.
     Source: SoRoSim 2022 eq. (17).
     """
-    wide, nodes, placements, single = frames_of(model, link_or_frame, s)
-    lead, w = _run_motion(wide, q, v, a)
-    return _in_frames(w.result("acc", lead, wide.n_nodes, 6), nodes, placements, single)
+    w, lead, places = _run_frames(model, q, v, a, link_or_frame, s)
+    return of_frames(w, lead, places, "acc", 6)
 
 
-def _on_nodes(rows: np.ndarray, nodes: np.ndarray, world: np.ndarray) -> np.ndarray:
-    """Rows (..., n_nodes, *shape of world) of some nodes; -1 is the world."""
-    axis = rows.ndim - world.ndim - 1
-    if nodes.min(initial=0) >= 0:
-        return rows.take(nodes, axis)
-    last = np.broadcast_to(world, (*rows.shape[:axis], 1, *world.shape))
-    return np.concatenate([rows, last], axis).take(nodes, axis)
+def _make_frames(model: Model, batch: int, room: int) -> Workspace:
+    shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
+    w = Workspace(model, batch, shapes | sizes, room)
+    t, frames = roomy_tables(w, model, room)
+    w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
+    w.record(frames_kernel, [t, w.scratch, frames, *(w.on_device[name] for name in (*shapes, *sizes))])
+    return w
 
 
-def _in_frames(rows: np.ndarray, nodes: np.ndarray, placements: np.ndarray, single: bool) -> np.ndarray:
-    """Twists of nodes seen in frames fixed to them; the world stands still."""
-    on_node = _on_nodes(rows, nodes, _STILL)
-    R, p = placements[:, :3, :3], placements[:, :3, 3]
-    w, v = on_node[..., :3], on_node[..., 3:]
-    carried = np.empty_like(w)  # v + w × p
-    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        carried[..., i] = v[..., i] + w[..., j] * p[:, k] - w[..., k] * p[:, j]
-    out = np.concatenate([(part[..., None, :] @ R)[..., 0, :] for part in (w, carried)], axis=-1)
-    return out[..., 0, :] if single else out
+def _run_frames(model: Model, q: Any, v: Any, a: Any, name: str, s: Any) -> tuple[Workspace, tuple[int, ...], Places]:
+    """Motion of frames, left in `pose`, `twist` and `acc`; the leading axes."""
+    places = places_of(model, name, s)
+    return *_run_at(model, q, v, a, places), places
 
 
-def frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
-    """The model with nodes for the named frames, those nodes, the frames in them, and whether there is just one."""
-    if type(s) is float and s == 1.0 and isinstance(name, str):  # what controllers ask for at every evaluation
-        return model.cached(("frame", name), lambda: _frames_of(model, name, s))
-    return _frames_of(model, name, s)
+def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
+    room, still = room_for(places), np.zeros(model.nv)
+    make = partial(_make_frames, room=room)
+    w, lead = filled(model, f"frames {room}", make, q=q, v=still if v is None else v, a=still if a is None else a)
+    put_places(w, model, places)
+    w.run()
+    w.raise_for_status()
+    return w, lead
 
 
-def _frames_of(model: Model, name: str, s: Any) -> tuple[Model, np.ndarray, np.ndarray, bool]:
-    try:
-        abscissae = np.asarray(s, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})") from None
-    if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
-        raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
-    wide, nodes, placements = frame_nodes(model, name, tuple(np.atleast_1d(abscissae).tolist()))
-    return wide, nodes, placements, abscissae.ndim == 0
+def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
+    """Poses (..., n_places, 4, 4) of frames."""
+    w, lead = _run_at(model, q, None, None, places)
+    return of_frames(w, lead, replace(places, single=False), "pose", 4, 4)
+
+
+def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *shape: int) -> np.ndarray:
+    """What a run has left of each of the frames, as a fresh array."""
+    n, size = len(places.node), int(np.prod(shape))
+    rows = w.host[name][:, : n * size].reshape((*lead, *(() if places.single else (n,)), *shape))
+    return rows.copy()
+
+
+def _make_jacobian(model: Model, batch: int, room: int) -> Workspace:
+    size = 6 * model.nv * room
+    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "J": (size,), "J_dot": (size,)}, room)
+    (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room)
+    columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
+    S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))
+    w.record(jacobian_kernel, [t, w.scratch, x, S, S_dot, frames, *(w.on_device[n] for n in ("q", "v", "J", "J_dot"))])
+    return w
 
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
-    wide, nodes, placements, single = frames_of(model, name, s)
-
-    def make(robot: Model, batch: int) -> Workspace:
-        size = 6 * robot.nv * len(nodes)
-        shapes = {"q": (robot.nq,), "v": (robot.nv,), "J": (size,), "J_dot": (size,)}
-        w = Workspace(robot, batch, shapes)
-        columns_shape = (batch, 6 * robot.n_nodes * column_width(robot))
-        S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=robot.device) for _ in range(2))
-        index = wp.array(nodes, dtype=wp.int32, device=robot.device)
-        R = wp.array(placements[:, :3, :3], dtype=wp.mat33d, device=robot.device)
-        p = wp.array(placements[:, :3, 3], dtype=vec3, device=robot.device)
-        d = w.on_device
-        tables = [w.tables, w.scratch, column_tables(robot), S, S_dot, index, R, p]
-        w.record(jacobian_kernel, [*tables, d["q"], d["v"], d["J"], d["J_dot"]])
-        return w
-
-    family = f"jacobian {name} {tuple(np.atleast_1d(s).tolist())}"
-    w, lead = filled(wide, family, make, q=q, v=np.zeros(model.nv) if v is None else v)
+    places = places_of(model, name, s)
+    room = room_for(places)
+    make = partial(_make_jacobian, room=room)
+    w, lead = filled(model, f"jacobian {room}", make, q=q, v=np.zeros(model.nv) if v is None else v)
+    put_places(w, model, places)
     w.run()
     w.raise_for_status()
-    out = w.result(which, lead, len(nodes), 6, model.nv)
-    return out[..., 0, :, :] if single else out
+    return of_frames(w, lead, places, which, 6, model.nv)
 
 
 def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:

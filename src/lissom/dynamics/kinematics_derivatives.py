@@ -14,21 +14,24 @@ The derivative of a pose is the body Jacobian: g⁻¹ δg = (J_B δq)^. Source: 
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.kinematics import frames_of
+from lissom.dynamics.kinematics import frame_of, of_frames
+from lissom.launch.points import FrameRows, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
+from lissom.model.points import places_of
 from lissom.model.tables import Tables
 from lissom.sweep import columns, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch
 from lissom.systems.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
 
 wp.set_module_options(kernel_options())
@@ -48,10 +51,7 @@ def put_in_frame(
     first: int,
     out: Matrix,
 ):
-    """Columns X̄ − ad_η Ȳ of node k, seen from a frame at (R, p), as 6 rows of nv numbers from `first` on; zero off the
-    path."""
-    for n in range(6 * t.nv):
-        out[i, first + n] = so3.ZERO
+    """Columns X̄ − ad_η Ȳ on the path of node k, seen from a frame at (R, p), as 6 rows of nv numbers from `first`."""
     for e in range(b.x.path_start[k] / 2, b.x.path_start[k + 1] / 2):
         for j in range(b.x.path_range[2 * e], wp.min(b.x.path_range[2 * e + 1], t.nv)):
             x = columns.column(b.x, X, i, k, j) - se3.ad(eta, columns.column(b.x, Y, i, k, j))
@@ -65,9 +65,7 @@ def kinematics_derivatives_kernel(
     t: Tables,
     s: Scratch,
     b: DerivativeBuffers,
-    nodes: wp.array(dtype=wp.int32),
-    R_F: wp.array(dtype=mat3),
-    p_F: wp.array(dtype=vec3),
+    frames: FrameRows,
     q: Matrix,
     v: Matrix,
     a: Matrix,
@@ -80,45 +78,52 @@ def kinematics_derivatives_kernel(
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, v, a)
     place_bases(t, s, i, q)
-    for k in range(t.n_nodes):
+    for k in range(t.n_nodes + frames.count[1]):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
         own_columns(t, s, b, i, k, q, v, a, vec6())
-    for f in range(nodes.shape[0]):
-        k = nodes[f]
-        if k >= 0:  # the world stands still, and the buffers start at zero
-            R = s.node[i, k].R
-            p = R * p_F[f] + s.node[i, k].p
-            R = R * R_F[f]
+    for f in range(frames.count[0]):
+        k = frames.node[f]
+        for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # the world stands still
+            twist_q[i, j] = so3.ZERO
+            acc_q[i, j] = so3.ZERO
+            acc_v[i, j] = so3.ZERO
+            by_rate[i, j] = so3.ZERO
+        if k >= 0:
+            R, p = frame_of(s, i, frames, f)
             at = 6 * t.nv * f
             eta = s.node[i, k].eta
             put_in_frame(t, b, i, k, R, p, b.J_R, vec6(), b.J, at, twist_q)
             put_in_frame(t, b, i, k, R, p, b.J_Q, eta, b.J_R, at, acc_q)
             put_in_frame(t, b, i, k, R, p, b.J_E, eta, b.J, at, acc_v)
             put_in_frame(t, b, i, k, R, p, b.J, vec6(), b.J, at, by_rate)
-    traversal.inspect_result(s, i, acc_q)
+    bad = wp.float64(0.0)
+    for j in range(6 * t.nv * frames.count[0]):
+        bad += so3.ZERO * acc_q[i, j]
+    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+        s.status[i] = STATUS_OVERFLOW
+
+
+_RESULTS = ("twist_q", "acc_q", "acc_v", "by_rate")
+
+
+def _make(model: Model, batch: int, room: int) -> Workspace:
+    given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    w = Workspace(model, batch, given | dict.fromkeys(_RESULTS, (6 * model.nv * room,)), room)
+    t, frames = roomy_tables(w, model, room)
+    b = derivative_buffers(model, batch, model.n_nodes + room)
+    b.x = roomy_columns(w, model, room)
+    w.record(kinematics_derivatives_kernel, [t, w.scratch, b, frames, *(w.on_device[n] for n in (*given, *_RESULTS))])
+    return w
 
 
 def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple[str, ...]) -> tuple[np.ndarray, ...]:
-    wide, nodes, placements, single = frames_of(model, name, s)
-
-    def make(robot: Model, batch: int) -> Workspace:
-        size = (6 * robot.nv * len(nodes),)
-        names = ("twist_q", "acc_q", "acc_v", "by_rate")
-        shapes = {"q": (robot.nq,), "v": (robot.nv,), "a": (robot.nv,)} | dict.fromkeys(names, size)
-        w = Workspace(robot, batch, shapes)
-        index = wp.array(nodes, dtype=wp.int32, device=robot.device)
-        R = wp.array(placements[:, :3, :3], dtype=mat3, device=robot.device)
-        p = wp.array(placements[:, :3, 3], dtype=vec3, device=robot.device)
-        tables = [w.tables, w.scratch, derivative_buffers(robot, batch, robot.n_nodes), index, R, p]
-        w.record(kinematics_derivatives_kernel, [*tables, *(w.on_device[n] for n in ("q", "v", "a", *names))])
-        return w
-
-    family = f"kinematics derivatives {name} {tuple(np.atleast_1d(s).tolist())}"
-    w, lead = filled(wide, family, make, q=q, v=v, a=a)
+    places = places_of(model, name, s)
+    room = room_for(places)
+    w, lead = filled(model, f"kinematics derivatives {room}", partial(_make, room=room), q=q, v=v, a=a)
+    put_places(w, model, places)
     w.run()
     w.raise_for_status()
-    out = (w.result(which, lead, len(nodes), 6, model.nv) for which in results)
-    return tuple(x[..., 0, :, :] if single else x for x in out)
+    return tuple(of_frames(w, lead, places, name, 6, model.nv) for name in results)
 
 
 def frame_twist_derivatives(

@@ -73,12 +73,13 @@ class Workspace:
     Args:
         model: the robot. batch: number of instances.
         arrays: name -> core shape of each float64 input and output; kept as attributes of the same name.
+        more_nodes: beyond those of the model.
     """
 
-    def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]]) -> None:
+    def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]], more_nodes: int = 0) -> None:
         self.model, self.batch, self.device = model, batch, model.device
         self.tables = device_tables(model)
-        self.scratch = _scratch(model, batch)
+        self.scratch = _scratch(model, batch, more_nodes)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
@@ -224,9 +225,9 @@ def _call(command: Callable[[], None]) -> None:
     command()
 
 
-def _scratch(model: Model, batch: int) -> Scratch:
+def _scratch(model: Model, batch: int, more_nodes: int = 0) -> Scratch:
     s = Scratch()
-    s.node = wp.zeros((batch, model.n_nodes), dtype=NodeState, device=model.device)
+    s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.base_position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
     world, count = model.surroundings, batch if model.meets_anything else 0

@@ -104,13 +104,13 @@ class RodTable:
 
 def interval_ends(function: Callable[[float], np.ndarray], s0: float, s1: float, points: int) -> np.ndarray:
     """ξ₁ and ξ₂ of (2) for a function of s on [s0, s1], with a Gauss rule of `points` in (1)."""
-    x, line = _line_through_moments(points)
+    x, line = line_through_moments(points)
     values = np.array([function(float(s)) for s in s0 + (s1 - s0) * (x + 1) / 2])
     return np.tensordot(line, values, axes=1)
 
 
 @lru_cache(maxsize=32)
-def _line_through_moments(points: int) -> tuple[np.ndarray, np.ndarray]:
+def line_through_moments(points: int) -> tuple[np.ndarray, np.ndarray]:
     """Gauss points on [−1, 1], and the weights (2, points) that turn values there into ξ₁ and ξ₂."""
     x, w = np.polynomial.legendre.leggauss(points)
     return x, w / 2 * np.stack([1 - np.sqrt(3.0) * x, 1 + np.sqrt(3.0) * x])

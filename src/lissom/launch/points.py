@@ -1,0 +1,154 @@
+"""Tables of a model with room behind its nodes for the further points that frames stand on.
+
+A workspace has such tables of its own; another set of places is written into them before a launch.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.launch.workspace import Workspace
+from lissom.lie.types import mat3, vec3
+from lissom.model.model import Model
+from lissom.model.points import Places
+from lissom.model.tables import NodeRow, Tables, device_tables
+from lissom.robot.joints import MotionKind
+from lissom.sweep.column_tables import Columns, column_tables, column_width, stretches
+
+_ONE, _SEVEN = np.eye(4), np.arange(7)
+
+
+@wp.struct
+class FrameRows:
+    """How many frames there are, and further points; the node of each frame, and where it stands in that."""
+
+    count: wp.array(dtype=wp.int32)
+    node: wp.array(dtype=wp.int32)
+    R: wp.array(dtype=mat3)
+    p: wp.array(dtype=vec3)
+
+
+def room_for(places: Places) -> int:
+    """Frames that a workspace should have room for: a power of two."""
+    return 1 << max(len(places.node) - 1, 0).bit_length()
+
+
+def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[Tables, FrameRows]:
+    """The tables of a model with room for so many further points, and the rows of as many frames."""
+    t, base, frames = Tables(), device_tables(model), FrameRows()
+    for name in Tables.vars:
+        setattr(t, name, getattr(base, name))
+    t.node = _longer(w, "rows of nodes", base.node.numpy(), room, NodeRow)
+    for name in ("run_phi1", "run_phi2"):
+        setattr(t, name, _longer(w, name, getattr(base, name).numpy(), 6 * model.nv * room, wp.float64))
+    frames.count = w.buffer("frames and points", (2,), wp.int32, common=True)
+    frames.node = w.buffer("nodes of frames", (room,), wp.int32, common=True)
+    frames.R = w.buffer("R of frames", (room,), mat3, common=True)
+    frames.p = w.buffer("p of frames", (room,), vec3, common=True)
+    return t, frames
+
+
+def roomy_columns(w: Workspace, model: Model, room: int) -> Columns:
+    """The column tables of the nodes alone, with room for so many further points."""
+    x, base, blocks = Columns(), column_tables(model), column_width(model) // 8
+    for name in Columns.vars:
+        setattr(x, name, getattr(base, name))
+    entries = int(base.entry_start.numpy()[model.n_nodes])
+    for name, size in (("entry_block", 1), ("entry_component", 1), ("entry_phi1", 8), ("entry_phi2", 8)):
+        kept, dtype = getattr(base, name).numpy()[: entries * size], Columns.vars[name].type.dtype
+        setattr(x, name, _longer(w, name, kept, 6 * blocks * size * room, dtype))
+    x.entry_start = _longer(w, "entry_start", base.entry_start.numpy()[: model.n_nodes + 1], room, wp.int32)
+    x.path_start = _longer(w, "path_start", base.path_start.numpy(), room, wp.int32)
+    x.path_range = _longer(w, "path_range", base.path_range.numpy(), (blocks + 1) * room, wp.int32)
+    return x
+
+
+def _longer(w: Workspace, name: str, array: np.ndarray, more: int, dtype: Any) -> Any:
+    """A buffer common to all instances that begins as an array and goes on with zeros."""
+    out = w.buffer(name, (len(array) + more,), dtype, common=True)
+    w.host[name][: len(array)] = array
+    return out
+
+
+def put_places(w: Workspace, model: Model, places: Places) -> None:
+    """Write places into the tables of a workspace, unless they stand there."""
+    if w.user is places:
+        return
+    host, n, m, first = w.host, len(places.node), len(places.h), model.n_nodes
+    host["frames and points"][:] = n, m
+    host["nodes of frames"][:n] = places.node
+    host["R of frames"][:n], host["p of frames"][:n] = places.placement[:, :3, :3], places.placement[:, :3, 3]
+    if m:
+        _put_points(w, model, places, slice(first, first + m))
+        if "entry_start" in host:
+            _put_columns(w, model, places)
+    w.user = places
+
+
+def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
+    """Write the nodes of further points, all modes of their rod in each run."""
+    rows, (m, _, modes) = w.host["rows of nodes"][at], places.Phi1.shape
+    start = len(model.run_phi1)
+    for name, Phi in (("run_phi1", places.Phi1), ("run_phi2", places.Phi2)):
+        w.host[name][start : start + Phi.size] = Phi.ravel()
+    rows[:] = model.cached(("row of a point", places.v_start, modes), lambda: _row(places, modes))
+    rows["run_start"] = (start + 6 * modes * np.arange(m))[:, None] + modes * _SEVEN
+    rows["parent"], rows["h"], rows["kappa"] = places.parent, places.h, places.kappa
+    rows["xi1"], rows["xi2"] = places.xi1, places.xi2
+    is_placed = (places.G != _ONE).any(axis=(1, 2))
+    if is_placed.any():
+        rows["R"], rows["p"], rows["is_placed"] = places.G[:, :3, :3], places.G[:, :3, 3], is_placed
+
+
+def _row(places: Places, modes: int) -> np.ndarray:
+    """What all points of a rod have in common."""
+    row: Any = np.zeros(1, dtype=NodeRow.numpy_dtype())
+    row["R"], row["kind"], row["base"] = np.eye(3), MotionKind.EXP.value, places.base
+    row["v_start"], row["v_stop"], row["run_v"] = places.v_start, places.v_start + modes, places.v_start
+    row["q_shift"] = places.q_shift
+    return row
+
+
+def _put_columns(w: Workspace, model: Model, places: Places) -> None:
+    """Write which columns further points have and find on their path, as column_tables does for nodes."""
+    host, nodes, m = w.host, model.n_nodes, len(places.h)
+    modes, width = places.Phi1.shape[2], column_width(model)
+    Phi = np.zeros((2, m, 6, width))
+    Phi[0, :, :, places.v_start : places.v_start + modes] = places.Phi1
+    Phi[1, :, :, places.v_start : places.v_start + modes] = places.Phi2
+    values = np.moveaxis(Phi.reshape(2, m, 6, width // 8, 8), 2, 3)  # by point, block, component
+    is_there = (values != 0.0).any(axis=(0, 4))
+    is_there[:, _own_blocks(model, places), 0] = True  # so that of the point here before nothing is left
+    point, block, component = np.nonzero(is_there)
+    first = int(host["entry_start"][nodes])
+    at = slice(first, first + len(point))
+    host["entry_block"][at], host["entry_component"][at] = 8 * block, component
+    for name, value in zip(("entry_phi1", "entry_phi2"), values):
+        host[name][8 * at.start : 8 * at.stop] = value[point, block, component].ravel()
+    host["entry_start"][nodes + 1 : nodes + m + 1] = first + np.searchsorted(point, np.arange(1, m + 1))
+    start, ranges = stretches(_paths(model, places, host["path_start"], host["path_range"]))
+    first = int(host["path_start"][nodes])
+    host["path_start"][nodes + 1 : nodes + m + 1] = first + start[1:]
+    host["path_range"][first : first + len(ranges)] = ranges
+
+
+def _own_blocks(model: Model, places: Places) -> np.ndarray:
+    """Whether each block of eight columns holds a mode of the rod."""
+    blocks, stop = np.arange(column_width(model) // 8), places.v_start + places.Phi1.shape[2]
+    return (blocks >= places.v_start // 8) & (blocks < (stop + 7) // 8)
+
+
+def _paths(model: Model, places: Places, start: np.ndarray, ranges: np.ndarray) -> np.ndarray:
+    """Whether each block of eight columns holds a column of the path to each further point."""
+    blocks, paths = np.arange(column_width(model) // 8), np.tile(_own_blocks(model, places), (len(places.h), 1))
+    for row, parent in zip(paths, places.parent.tolist()):
+        for a, b in ranges[start[parent] : start[parent + 1]].reshape(-1, 2).tolist() if parent >= 0 else ():
+            row |= (blocks >= a // 8) & (blocks < b // 8)
+    return paths
