@@ -285,7 +285,7 @@ def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *s
 def _make_jacobian(model: Model, batch: int, room: int) -> Workspace:
     size = 6 * model.nv * room
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "J": (size,), "J_dot": (size,)}, room)
-    (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room)
+    (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
     S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))
     w.record(jacobian_kernel, [t, w.scratch, x, S, S_dot, frames, *(w.on_device[n] for n in ("q", "v", "J", "J_dot"))])

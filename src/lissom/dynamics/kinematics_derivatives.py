@@ -111,7 +111,7 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
     w = Workspace(model, batch, given | dict.fromkeys(_RESULTS, (6 * model.nv * room,)), room)
     t, frames = roomy_tables(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
-    b.x = roomy_columns(w, model, room)
+    b.x = roomy_columns(w, model, room, paths=True)
     w.record(kinematics_derivatives_kernel, [t, w.scratch, b, frames, *(w.on_device[n] for n in (*given, *_RESULTS))])
     return w
 

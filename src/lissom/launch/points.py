@@ -55,8 +55,8 @@ def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[Tables, FrameRo
     return t, frames
 
 
-def roomy_columns(w: Workspace, model: Model, room: int) -> Columns:
-    """The column tables of the nodes alone, with room for so many further points."""
+def roomy_columns(w: Workspace, model: Model, room: int, *, paths: bool) -> Columns:
+    """The column tables of the nodes alone, with room for so many further points, and for their paths if wanted."""
     x, base, blocks = Columns(), column_tables(model), column_width(model) // 8
     for name in Columns.vars:
         setattr(x, name, getattr(base, name))
@@ -65,6 +65,8 @@ def roomy_columns(w: Workspace, model: Model, room: int) -> Columns:
         kept, dtype = getattr(base, name).numpy()[: entries * size], Columns.vars[name].type.dtype
         setattr(x, name, _longer(w, name, kept, 6 * blocks * size * room, dtype))
     x.entry_start = _longer(w, "entry_start", base.entry_start.numpy()[: model.n_nodes + 1], room, wp.int32)
+    if not paths:
+        return x
     x.path_start = _longer(w, "path_start", base.path_start.numpy(), room, wp.int32)
     x.path_range = _longer(w, "path_range", base.path_range.numpy(), (blocks + 1) * room, wp.int32)
     return x
@@ -89,6 +91,8 @@ def put_places(w: Workspace, model: Model, places: Places) -> None:
         _put_points(w, model, places, slice(first, first + m))
         if "entry_start" in host:
             _put_columns(w, model, places)
+        if "path_start" in host:
+            _put_paths(w, model, places)
     w.user = places
 
 
@@ -117,37 +121,40 @@ def _row(places: Places, modes: int) -> np.ndarray:
 
 
 def _put_columns(w: Workspace, model: Model, places: Places) -> None:
-    """Write which columns further points have and find on their path, as column_tables does for nodes."""
+    """Write which columns further points have, as column_tables does for nodes: all of their rod, so that of a point
+    that stood here before nothing is left."""
+    host, m, own = w.host, len(places.h), _own_blocks(places)
+    at, modes = places.v_start - 8 * int(own[0]), places.Phi1.shape[2]
+    Phi = np.zeros((2, m, 6, 8 * len(own)))
+    Phi[0, :, :, at : at + modes], Phi[1, :, :, at : at + modes] = places.Phi1, places.Phi2
+    by_block = np.moveaxis(Phi.reshape(2, m, 6, len(own), 8), 2, 3).reshape(2, -1)
+    first, each = int(host["entry_start"][model.n_nodes]), 6 * len(own)
+    rows = slice(first, first + each * m)
+    host["entry_block"][rows] = np.tile(np.repeat(8 * own, 6), m)
+    host["entry_component"][rows] = np.tile(np.arange(6), m * len(own))
+    for name, values in zip(("entry_phi1", "entry_phi2"), by_block):
+        host[name][8 * rows.start : 8 * rows.stop] = values
+    host["entry_start"][model.n_nodes + 1 : model.n_nodes + m + 1] = first + each * np.arange(1, m + 1)
+
+
+def _put_paths(w: Workspace, model: Model, places: Places) -> None:
+    """Write which columns further points find on their path."""
     host, nodes, m = w.host, model.n_nodes, len(places.h)
-    modes, width = places.Phi1.shape[2], column_width(model)
-    Phi = np.zeros((2, m, 6, width))
-    Phi[0, :, :, places.v_start : places.v_start + modes] = places.Phi1
-    Phi[1, :, :, places.v_start : places.v_start + modes] = places.Phi2
-    values = np.moveaxis(Phi.reshape(2, m, 6, width // 8, 8), 2, 3)  # by point, block, component
-    is_there = (values != 0.0).any(axis=(0, 4))
-    is_there[:, _own_blocks(model, places), 0] = True  # so that of the point here before nothing is left
-    point, block, component = np.nonzero(is_there)
-    first = int(host["entry_start"][nodes])
-    at = slice(first, first + len(point))
-    host["entry_block"][at], host["entry_component"][at] = 8 * block, component
-    for name, value in zip(("entry_phi1", "entry_phi2"), values):
-        host[name][8 * at.start : 8 * at.stop] = value[point, block, component].ravel()
-    host["entry_start"][nodes + 1 : nodes + m + 1] = first + np.searchsorted(point, np.arange(1, m + 1))
     start, ranges = stretches(_paths(model, places, host["path_start"], host["path_range"]))
     first = int(host["path_start"][nodes])
     host["path_start"][nodes + 1 : nodes + m + 1] = first + start[1:]
     host["path_range"][first : first + len(ranges)] = ranges
 
 
-def _own_blocks(model: Model, places: Places) -> np.ndarray:
-    """Whether each block of eight columns holds a mode of the rod."""
-    blocks, stop = np.arange(column_width(model) // 8), places.v_start + places.Phi1.shape[2]
-    return (blocks >= places.v_start // 8) & (blocks < (stop + 7) // 8)
+def _own_blocks(places: Places) -> np.ndarray:
+    """The blocks of eight columns that hold a mode of the rod."""
+    return np.arange(places.v_start // 8, (places.v_start + places.Phi1.shape[2] + 7) // 8)
 
 
 def _paths(model: Model, places: Places, start: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Whether each block of eight columns holds a column of the path to each further point."""
-    blocks, paths = np.arange(column_width(model) // 8), np.tile(_own_blocks(model, places), (len(places.h), 1))
+    blocks = np.arange(column_width(model) // 8)
+    paths = np.tile(np.isin(blocks, _own_blocks(places)), (len(places.h), 1))
     for row, parent in zip(paths, places.parent.tolist()):
         for a, b in ranges[start[parent] : start[parent + 1]].reshape(-1, 2).tolist() if parent >= 0 else ():
             row |= (blocks >= a // 8) & (blocks < b // 8)
