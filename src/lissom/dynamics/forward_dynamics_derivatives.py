@@ -11,6 +11,8 @@ p pulls back onto the loops (forward_dynamics (2)). Source: Mathew 2025 (50), (5
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -19,8 +21,15 @@ from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_f
 from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
-from lissom.launch.workspace import batch_of, leading, stack
+from lissom.launch.workspace import batch_of, leading, parts, stack
 from lissom.model.model import Model
+
+_ROWS = ("A", "A_q", "rate_q", "turn_q", "turn_v")
+
+
+def _parts(model: Model, n: int) -> Iterator[slice]:
+    """States whose derivatives are found in one launch: one where Python functions must be asked about each."""
+    return parts(n, 1) if model.calls_python else parts(n)
 
 
 def forward_dynamics_derivatives(
@@ -46,8 +55,11 @@ def forward_dynamics_derivatives(
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
     flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
-    found = [residual_derivatives(model, *x, t)[:3] for x in zip(flat["q"], flat["v"], flat["a"], flat["u"])]
-    dq, dv, M = (np.array(x).reshape(*lead, model.nv, model.nv) for x in (zip(*found) if n else ([], [], [])))
+    dq, dv, M = np.zeros((3, n, model.nv, model.nv))
+    for part in _parts(model, n):
+        rows_of = (flat[name][part] for name in ("q", "v", "a", "u"))
+        dq[part], dv[part], M[part], _ = residual_derivatives(model, *rows_of, t)
+    dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
     B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
     held = model.motion_dof
     if len(held):
@@ -60,16 +72,19 @@ def forward_dynamics_derivatives(
 def _with_loops(
     model: Model, q: Any, v: Any, u: Any, a: np.ndarray, t: float
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The same with loops, one state after another."""
+    """The same with loops."""
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
     flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
     nv, nu, found = model.nv, model.nu, []
-    for q_k, v_k, u_k, a_k in zip(flat["q"], flat["v"], flat["u"], flat["a"]):
-        force = run_forward_dynamics(model, q_k[None], v_k[None], u_k[None], t).host["force"][0].copy()
-        B = input_response(model, q_k, u_k)
-        B[model.motion_dof] = 0.0
-        found.append(-constrained_response(model, q_k, v_k, a_k, u_k, t, force, 0.0, -B))
+    for part in _parts(model, n):
+        q, v, u, a = (flat[name][part] for name in ("q", "v", "u", "a"))
+        force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
+        B = np.broadcast_to(input_response(model, q, u), (len(q), nv, nu)).copy()
+        B[:, model.motion_dof] = 0.0
+        dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
+        asked = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))
+        found += [-_response(model, *x) for x in zip(dq, dv, M, asked, repeat(0.0), -B)]
     answer = np.array(found).reshape(*lead, nv, 2 * nv + nu)
     answer[..., : 2 * nv][..., model.motion_dof, :] = 0.0
     answer[..., model.motion_dof] = answer[..., nv + model.motion_dof] = 0.0
@@ -89,8 +104,16 @@ def constrained_response(
 ) -> np.ndarray:
     """−∂a/∂(q, v) by (2), shape (nv, 2 nv); or with more columns of the force that is left."""
     dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
-    A, A_q, rate_q, turn_q, turn_v = (row_results(model, w, x) for x in ("A", "A_q", "rate_q", "turn_q", "turn_v"))
-    more = np.zeros((model.nv, 0)) if more is None else more
+    asked = tuple(row_results(model, w, name) for name in _ROWS)
+    return _response(model, dq, dv, M, asked, pull, np.zeros((model.nv, 0)) if more is None else more)
+
+
+def _response(
+    model: Model, dq: np.ndarray, dv: np.ndarray, M: np.ndarray, asked: tuple[np.ndarray, ...], pull: float,
+    more: np.ndarray,
+) -> np.ndarray:  # fmt: skip
+    """The solution of (2), given the derivatives on the right and what loops ask."""
+    A, A_q, rate_q, turn_q, turn_v = asked
     kept = independent_rows(model, A)
     rows = A[kept]
     rows[:, model.motion_dof] = 0.0

@@ -165,8 +165,8 @@ def residual_derivatives(
     factor: float = 1.0,
     force: Any = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
-    """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of one state, and the workspace
-    that holds what loops ask.
+    """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
+    workspace that holds what loops ask; of one state where Python functions act.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
@@ -174,13 +174,13 @@ def residual_derivatives(
     run_residual_derivatives(model, w, t, tendons=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
     if model.custom_actuators:
-        dq -= custom_actuation_derivative(model, q, factor * u)
+        dq -= custom_actuation_derivative(model, q.reshape(-1), factor * u.reshape(-1))
     if model.surroundings.called:
-        by_q, by_v = called_response(model, q, v, t)
+        by_q, by_v = called_response(model, q.reshape(-1), v.reshape(-1), t)
         dq, dv = dq + factor * by_q, dv + factor * by_v
     for k in model.motion_dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
-            matrix[k], matrix[:, k], matrix[k, k] = 0.0, 0.0, diagonal
+            matrix[..., k, :], matrix[..., k], matrix[..., k, k] = 0.0, 0.0, diagonal
     return dq, dv, da, w
 
 

@@ -32,7 +32,8 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     if not model.n_load_rows:
         return
     times = np.atleast_1d(t).tolist() if model.load_varies else [0.0]
-    w.host["load"][:] = [load_rows(model, x, factor) for x in times]
+    rows = {x: load_rows(model, x, factor) for x in dict.fromkeys(times)}
+    w.host["load"][:] = [rows[x] for x in times]
     if model.surroundings.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
         first, wrenches = len(model.load_wrench), called_wrenches(model, w.host["q"], v, t)

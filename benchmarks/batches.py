@@ -1,0 +1,114 @@
+"""A thousand different motions of a robot: in one call, on one core and on all, beside as many calls, in one run.
+
+    python benchmarks/batches.py [how many]
+
+Each motion has inputs and a start of its own and lasts 1 s, in steps of 10 ms by generalised-α. The calls take turns in
+rounds, and the best round of each counts. On a machine that others use, wall times say little. Beside them stand the
+ratio in time of the processor, how many cores the call on all of them got, and how much faster it would be on two whole
+ones: all but what its first thread does is shared by them.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import copy
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lissom as ls
+from lissom.launch import workspace
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+ROUNDS = 3
+WARM = 100  # motions, up to which the single calls are warmed up whole
+ONE_CORE = 10**9  # instances for each thread, so that there is one
+OPTIONS: dict[str, Any] = {"method": "generalized_alpha", "dt": 0.01, "t_eval": np.arange(101) * 0.01}
+
+
+def robots(count: int) -> dict[str, tuple[ls.Model, np.ndarray, np.ndarray]]:
+    """The robots with their starts (count, nq) and inputs (count, nu)."""
+    import cdm_contact
+    import parallel_robot
+
+    rng = np.random.default_rng(0)
+    cdm = ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build()
+    arm, platform = cdm_contact.robot().build(), parallel_robot.build()
+    held = ls.solve_statics(platform).q
+    moved = ls.integrate(platform, held, 0.02 * rng.normal(size=(count, platform.nv)) * platform.dof_scale)
+    return {
+        "CDM": (cdm, ls.solve_statics(cdm, rng.uniform(0.0, 8.0, (count, cdm.nu))).q,
+                rng.uniform(0.0, 8.0, (count, cdm.nu))),
+        "parallel robot (loops)": (platform, np.array([ls.assemble(platform, q) for q in moved]),
+                                   np.zeros((count, platform.nu))),
+        "arm in a pipe (contact)": (arm, ls.solve_statics(arm, rng.uniform(0.0, 8.0, (count, arm.nu))).q,
+                                    rng.uniform(0.0, 20.0, (count, arm.nu))),
+    }  # fmt: skip
+
+
+def measured(call: Callable[[], Any]) -> np.ndarray:
+    """Wall time, time of the processor, and of this thread alone [s]."""
+    clocks = (time.perf_counter, time.process_time, time.thread_time)
+    began = np.array([clock() for clock in clocks])
+    call()
+    return np.array([clock() for clock in clocks]) - began
+
+
+def with_threads(least: int, call: Callable[[], Any]) -> np.ndarray:
+    """What a call takes with so many instances for each thread at least."""
+    kept, workspace._LEAST_PER_THREAD = workspace._LEAST_PER_THREAD, least
+    try:
+        return measured(call)
+    finally:
+        workspace._LEAST_PER_THREAD = kept
+
+
+def compare(name: str, model: ls.Model, q: np.ndarray, u: np.ndarray) -> None:
+    """Print one row."""
+    one, many = copy.copy(model), copy.copy(model)
+
+    def single() -> None:
+        for start, inputs in zip(q, u):
+            ls.simulate(one, 1.0, start, u=inputs, **OPTIONS)
+
+    calls = {
+        "single": lambda: with_threads(ONE_CORE, single),
+        "one core": lambda: with_threads(ONE_CORE, lambda: ls.simulate(one, 1.0, q, u=u, **OPTIONS)),
+        "all cores": lambda: with_threads(16, lambda: ls.simulate(many, 1.0, q, u=u, **OPTIONS)),
+    }
+    for call in calls.values() if len(q) <= WARM else (calls["one core"], calls["all cores"]):
+        call()
+    found: dict[str, list[np.ndarray]] = {label: [] for label in calls}
+    for _ in range(ROUNDS):
+        for label, call in calls.items():
+            found[label].append(call())
+    wall, cpu = ({label: min(x[k] for x in rows) for label, rows in found.items()} for k in (0, 1))
+    share = min(x[2] / x[1] for x in found["all cores"])
+    got = max(x[1] / x[0] for x in found["all cores"])
+    print(f"{name:26s}{wall['single']:9.2f}{wall['one core']:9.2f}{wall['all cores']:9.2f}"
+          f"{wall['one core'] / wall['single']:10.2f}{cpu['one core'] / cpu['single']:9.2f}"
+          f"{wall['one core'] / wall['all cores']:9.2f}{got:9.2f}{2.0 / (1.0 + share):9.2f}")  # fmt: skip
+
+
+def main() -> None:
+    """Print the table."""
+    warnings.simplefilter("ignore")
+    count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    print(f"{count} motions of 1 s [s]; aims: at most 1.15 times the single calls on one core, 1.8 times faster on two")
+    print(f"{'':26s}{'single':>9s}{'1 core':>9s}{'all':>9s}{'1/single':>10s}{'by CPU':>9s}{'faster':>9s}{'cores':>9s}"
+          f"{'on two':>9s}")  # fmt: skip
+    for name, (model, q, u) in robots(count).items():
+        compare(name, model, q, u)
+
+
+if __name__ == "__main__":
+    main()
