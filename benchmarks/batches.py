@@ -76,14 +76,18 @@ def compare(name: str, model: ls.Model, q: np.ndarray, u: np.ndarray) -> None:
     """Print one row."""
     one, many = copy.copy(model), copy.copy(model)
 
+    ends: dict[str, np.ndarray] = {}
+
     def single() -> None:
-        for start, inputs in zip(q, u):
-            ls.simulate(one, 1.0, start, u=inputs, **OPTIONS)
+        ends["single"] = np.array([ls.simulate(one, 1.0, x, u=y, **OPTIONS).q for x, y in zip(q, u)])
+
+    def together(label: str, robot: ls.Model) -> None:
+        ends[label] = ls.simulate(robot, 1.0, q, u=u, **OPTIONS).q
 
     calls = {
         "single": lambda: with_threads(ONE_CORE, single),
-        "one core": lambda: with_threads(ONE_CORE, lambda: ls.simulate(one, 1.0, q, u=u, **OPTIONS)),
-        "all cores": lambda: with_threads(16, lambda: ls.simulate(many, 1.0, q, u=u, **OPTIONS)),
+        "one core": lambda: with_threads(ONE_CORE, lambda: together("one core", one)),
+        "all cores": lambda: with_threads(16, lambda: together("all cores", many)),
     }
     for call in calls.values() if len(q) <= WARM else (calls["one core"], calls["all cores"]):
         call()
@@ -91,6 +95,7 @@ def compare(name: str, model: ls.Model, q: np.ndarray, u: np.ndarray) -> None:
     for _ in range(ROUNDS):
         for label, call in calls.items():
             found[label].append(call())
+    assert all(np.array_equal(q, ends["single"]) for q in ends.values()), f"{name}: not the same to the last bit"
     wall, cpu = ({label: min(x[k] for x in rows) for label, rows in found.items()} for k in (0, 1))
     share = min(x[2] / x[1] for x in found["all cores"])
     got = max(x[1] / x[0] for x in found["all cores"])

@@ -180,6 +180,26 @@ def test_short_windows(monkeypatch):
         np.testing.assert_array_equal(getattr(split, name), getattr(whole, name))
 
 
+def test_groups(monkeypatch):
+    """Where there is no room for all of a batch, motions run in groups, and an error still tells the right one."""
+    model = rod()
+    q, v = starts(model, 6)
+    u = np.random.default_rng(8).uniform(0.0, 1.0, (6, model.nu))
+    monkeypatch.setattr(batches, "_MOST_BYTES", 1)
+    monkeypatch.setattr(batches, "_LEAST_GROUP", 2)
+    assert [some.start for some in batches.groups_of(model, 6)] == [0, 2, 4]
+    compare(model, q, v, u)
+    shared = ls.simulate(model, 0.2, q, v, lambda t: u[0], **OPTIONS)
+    np.testing.assert_array_equal(shared.q[5], ls.simulate(model, 0.2, q[5], v[5], u[0], **OPTIONS).q)
+    samples = ls.Samples([0.0, 0.1], np.stack([u, 2 * u], axis=1))
+    np.testing.assert_array_equal(ls.simulate(model, 0.2, q, v, samples, **OPTIONS).u[4, 0], u[4])
+    q[4] = starts(model, 5, size=2.0)[0][4]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.PlausibilityWarning)
+        with pytest.raises(ls.ConvergenceError, match=r"\(instance 4 of 6\)$"):
+            ls.simulate(model, 0.2, q, 20.0 * v, u, **OPTIONS)
+
+
 def test_no_more_memory_than_asked_for():
     """A thousand robots leave a bounded part of their steps at a time."""
     model = copy.copy(rod())

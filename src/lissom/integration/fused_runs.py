@@ -20,7 +20,7 @@ from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import StepRows
 from lissom.launch.loop_buffers import shown
-from lissom.launch.workspace import Workspace, workspace
+from lissom.launch.workspace import LONG, Workspace, workspace
 from lissom.lie.types import vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import with_anchors
@@ -29,13 +29,18 @@ from lissom.systems.newton_matrix import newton_buffers
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
 _MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
-_LONG = 16  # what an instance takes, in units of a short kernel
 
 
 def steps_workspace(model: Model, batch: int) -> Workspace:
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
     much further on in `load` and `held` stands what acts in them."""
     return workspace(model, "implicit_steps", batch, _make)
+
+
+def bytes_of_instance(model: Model) -> int:
+    """Memory of a motion in a batch, without what its steps leave."""
+    w = steps_workspace(model, 1)
+    return max(w.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
 
 
 def _run_length(model: Model, batch: int) -> int:
@@ -71,7 +76,7 @@ def _make(model: Model, batch: int) -> Workspace:
     tables = w.tables
     if batch > 1 and model.surroundings.sticks:
         tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
-    w.weight = _LONG
+    w.weight = LONG
     w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts])
     return w
 

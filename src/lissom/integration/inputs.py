@@ -125,6 +125,14 @@ class InputRows:
             return self.u
         return replace(self.u, u=self.u.u[i]) if isinstance(self.u, Samples) else self.u[i]
 
+    def some(self, motions: slice) -> InputRows:
+        """Those of some motions of `over`."""
+        if not self.lead:
+            return self
+        if isinstance(self.u, Samples):
+            return InputRows(self.model, replace(self.u, u=self.u.u[motions]))
+        return InputRows(self.model, self.u[motions])
+
     def one(self, i: int, t: float) -> np.ndarray:
         """The inputs of motion i of `over` at a time, shape (nu,)."""
         if self.lead and not isinstance(self.u, Samples):

@@ -15,7 +15,7 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
-from lissom.integration.batches import ManyMotions, MotionFailed
+from lissom.integration.batches import ManyMotions, MotionFailed, groups_of
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
 from lissom.integration.inputs import InputRows
@@ -106,18 +106,21 @@ def simulate(
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
     count, inputs, unasked = batch_of(lead), given.over(lead), 0 if times is wanted else 1
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
-    with _progress_bar(progress, float(duration)) as advance:
-        if count > 1 and controller is None and dt is not None and _is_fused(model, run):
-            control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
-            begun = [np.array(x) for x in zip(*_begun(model, starts, speeds))]
-            limits = times, float(duration), dt, rtol, atols[0], project_velocity
-            many = ManyMotions(model, run.keywords["scheme"], *begun, inputs, *limits)
-            motion = _together(model, method, many, lead, unasked, advance)
+    nz = len(controller.start) if isinstance(controller, Controller) else 0
+    motions, begun = [], _begun(model, starts, speeds)
+    if count > 1 and controller is None and dt is not None and _is_fused(model, run):
+        control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
+        limits = times, float(duration), dt, rtol, atols[0], project_velocity
+        q, v = (np.array(x) for x in zip(*begun))
+        for some in groups_of(model, count):
+            with _progress_bar(progress, float(duration)) as advance:
+                many = ManyMotions(model, run.keywords["scheme"], q[some], v[some], inputs.some(some), *limits)
+                motions.append(_together(model, method, many, (some.start, count), unasked, advance))
+        for motion in motions:
             warn_of_pushing(model, motion.u)
-            warn_of_motions(model, motion.q.reshape(count, -1, model.nq), motion.t)
-            return motion
-    motions = []
-    for i, begin in enumerate(_begun(model, starts, speeds)):
+            warn_of_motions(model, motion.q, motion.t)
+        return _stacked(model, method, motions, lead, wanted, nz)
+    for i, begin in enumerate(begun):
         with of_instance(i, count), _progress_bar(progress, float(duration)) as advance:
             law = control_law(model, inputs.of(i), controller, period)
             own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
@@ -128,7 +131,6 @@ def simulate(
     for motion in motions:
         warn_of_pushing(model, motion.u)
         warn_of_shapes(model, motion.q, motion.t)
-    nz = len(controller.start) if isinstance(controller, Controller) else 0
     return motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz)
 
 
@@ -223,9 +225,10 @@ def _collect(
 
 
 def _together(
-    model: Model, method: str, motions: ManyMotions, lead: tuple[int, ...], unasked: int, advance: Any
+    model: Model, method: str, motions: ManyMotions, place: tuple[int, int], unasked: int, advance: Any
 ) -> Trajectory:
-    """Run the motions of a batch to their end, or to the failure of one, which then carries what there is of it."""
+    """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
+    that of the first in the batch, and how many that has."""
     began = time.perf_counter()
 
     def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
@@ -240,9 +243,9 @@ def _together(
         motions.run(advance)
     except MotionFailed as error:
         i = error.motion
-        with of_instance(i, motions.n):
+        with of_instance(place[0] + i, place[1]):
             raise ConvergenceError(str(error), so_far(slice(i, i + 1), error.reached, ())) from error
-    return so_far(slice(None), motions.reached, lead)
+    return so_far(slice(None), motions.reached, (motions.n,))
 
 
 def _stacked(
@@ -255,10 +258,16 @@ def _stacked(
     sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
-    arrays = {n: np.array([getattr(m, n) for m in motions]).reshape(*shape, size) for n, size in sizes.items()}
+    arrays = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
     held = model.surroundings.anchors.shape
-    anchors = np.array([motion.anchors for motion in motions]).reshape(*lead, *held)
+    anchors = _rows("anchors", motions, held).reshape(*lead, *held)
     return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)
+
+
+def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.ndarray:
+    """An array of motions, each one or several, one behind the other."""
+    rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
+    return np.concatenate([np.zeros((0, *shape)), *rows])
 
 
 @contextmanager

@@ -30,6 +30,7 @@ from lissom.model.tables import device_tables
 from lissom.sweep.scratch import STATUS_CROWDED, Near, NodeState, Scratch
 
 _LEAST_PER_THREAD = 16
+LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
 _PIECES = 8  # for each core, of a batch whose instances take long and not all the same
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {

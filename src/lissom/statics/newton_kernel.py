@@ -19,7 +19,7 @@ from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import shown
-from lissom.launch.workspace import Workspace, crowded, workspace
+from lissom.launch.workspace import LONG, Workspace, crowded, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -269,6 +269,7 @@ def _make(model: Model, batch: int) -> Workspace:
     ]
     b = newton_buffers(model, batch)
     shown(w, b.loops)
+    w.weight = LONG
     w.record(equilibrium_kernel, [w.tables, w.scratch, b, x, *rest])
     return w
 
