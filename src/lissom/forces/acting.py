@@ -8,13 +8,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
 import warp as wp
 
 from lissom.forces.answers import clear_answers
+from lissom.forces.term import Term
 from lissom.forces.terms import TERMS
 from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, TermRows, device_tables
 from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import Scratch
 
@@ -50,11 +52,38 @@ def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...]) -> Acting:
     }
     found = {name: nothing for name, (nothing, _) in together.items()}
     for k, users in present:
-        term = TERMS[k] if TERMS[k].bind is None else TERMS[k]._replace(**TERMS[k].bind(*users))
+        term = _bound(k, users)
         for name, (_, both) in together.items():
             if getattr(term, name) is not None:
                 found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
     return Acting(**found)
+
+
+def _bound(k: int, users: tuple[Any, ...]) -> Term:
+    """A term with the functions that know its users' functions and the place of its tables."""
+    term = TERMS[k]
+    if term.bind is None:
+        return term
+    place = () if term.tables is None else (wp.constant(wp.int32(k)),)
+    return term._replace(**term.bind(*place, *users))
+
+
+def tables_with_terms(model: Model) -> Tables:
+    """The model's tables on its device, with those of all terms."""
+    t = device_tables(model)
+    if "terms" not in model.cache:
+        rows = [_rows(term, model) for term in TERMS]
+        model.cache["terms"] = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
+    t.terms, _ = model.cache["terms"]
+    return t
+
+
+def _rows(term: Term, model: Model) -> TermRows:
+    rows = TermRows()
+    index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)
+    rows.index = wp.array(index, dtype=wp.int32, device=model.device)
+    rows.number = wp.array(number, dtype=wp.float64, device=model.device)
+    return rows
 
 
 @wp.func

@@ -20,13 +20,17 @@ from collections.abc import Callable
 from functools import reduce
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from lissom.model.model import Model
 
 
 class Term(NamedTuple):
     """A term: name, flag (LOADS, SPRINGS, or 0), whether a model's kernels hold it, and the functions above.
 
-    `users` gives the functions of a model's user that it calls; `bind` makes the functions above from those.
+    `users` gives the functions of a model's user that it calls; `bind` makes the functions above from those. `tables`
+    makes of a model what the term reads, whole numbers and others by row; they stand in t.terms at its place in the
+    list of terms, which `bind` then takes first.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Term(NamedTuple):
     renew: Any = None
     users: Callable[[Model], tuple[Any, ...]] = lambda model: ()
     bind: Callable[..., dict[str, Any]] | None = None
+    tables: Callable[[Model], tuple[np.ndarray, np.ndarray]] | None = None
 
 
 def chosen(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any], nothing: Any) -> Any:

@@ -66,9 +66,6 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
 
 def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Power that dampers take, of rods, of joints and of springs between points."""
-    power = np.einsum("ti,ij,tj->t", v, model.damping, v)
-    if not len(model.springs):
-        return power
     still, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
     forces = [
         inverse_dynamics(model, q, w, still, elastic=on, **quiet) for w, on in ((v, True), (v, False), (still, True))

@@ -22,11 +22,11 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ModelError, ShapeError
+from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.model.tables import device_tables
 from lissom.sweep.scratch import STATUS_CROWDED, Near, NodeState, Scratch
 
 _LEAST_PER_THREAD = 16
@@ -79,7 +79,7 @@ class Workspace:
 
     def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]], more_nodes: int = 0) -> None:
         self.model, self.batch, self.device = model, batch, model.device
-        self.tables = device_tables(model)
+        self.tables = tables_with_terms(model)
         self.scratch = _scratch(model, batch, more_nodes)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()

@@ -10,7 +10,6 @@ import numpy as np
 from lissom.model.nodes import Point, distance, index_of
 from lissom.robot.forces import is_compiled
 from lissom.robot.robot import Robot
-from lissom.robot.springs import Spring
 
 LINEAR, TABLE, COMPILED = 0, 1, 2
 
@@ -58,7 +57,7 @@ def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
         kind.append(LINEAR if spring.law is None else COMPILED if is_compiled(spring.law) else TABLE)
         first.append(compiled.index(spring.law) if kind[-1] == COMPILED else sum(map(len, knots)))
         if kind[-1] == TABLE:
-            x, c = _table(spring)
+            x, c = spring.table(f"spring {spring.name!r}")
             knots.append(x)
             coefficients.append(c)
             count = len(x) - 1
@@ -75,12 +74,3 @@ def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
         coefficient=np.concatenate(coefficients),
         compiled=compiled,
     )
-
-
-def _table(spring: Spring) -> tuple[np.ndarray, np.ndarray]:
-    """Knots and coefficients of a law, the last row that of the straight line beyond the end."""
-    knot, c = spring.table(f"spring {spring.name!r}")
-    h = knot[-1] - knot[-2]
-    value = c[-1] @ h ** np.arange(4)
-    slope = c[-1, 1:] @ (np.arange(1, 4) * h ** np.arange(3))
-    return knot, np.vstack([c, [value, slope, 0.0, 0.0]])

@@ -101,8 +101,16 @@ class SpringRows:
 
 
 @wp.struct
+class TermRows:
+    """Numbers of one term of what acts, row by row, which that term alone gives a meaning."""
+
+    index: wp.array2d(dtype=wp.int32)
+    number: wp.array2d(dtype=wp.float64)
+
+
+@wp.struct
 class Tables:
-    """What kernels read; the names and meanings are those of Model."""
+    """What kernels read; the names and meanings are those of Model, but for `terms`, which those fill."""
 
     nv: wp.int32
     n_nodes: wp.int32
@@ -110,6 +118,7 @@ class Tables:
     node: wp.array(dtype=NodeRow)
     world: World
     springs: SpringRows
+    terms: wp.array(dtype=TermRows)
     base_position: wp.array(dtype=vec3)
     base_slide_start: wp.array(dtype=wp.int32)
     base_slide: wp.array(dtype=wp.int32)
@@ -198,7 +207,7 @@ def _make(model: Model) -> Tables:
     }
     t.world, t.springs = _world(model), _springs(model)
     for name, variable in Tables.vars.items():
-        if isinstance(variable.type, wp.array):
+        if isinstance(variable.type, wp.array) and name != "terms":
             value = special[name] if name in special else getattr(model, name)
             setattr(t, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
     return t

@@ -255,3 +255,38 @@ def derivative(function: Callable[[float], Any], s: float, shape: tuple[int, ...
         ahead, behind = (checks.call(function, s + sign * k * step, shape, where) for sign in (1, -1))
         total += weight * (ahead - behind)
     return total / step
+
+
+def cubic_pieces(law: Any, where: str, rule: str, abscissae: str) -> tuple[np.ndarray, np.ndarray]:
+    """A law as cubic pieces: knots (n,) and coefficients (n, 4) of powers of the distance from a piece's first knot,
+    the constant first, the last row that of the straight line beyond the end.
+
+    Args:
+        law: rows through which a cubic spline is laid (not-a-knot), a straight line through two; or a Tabulated,
+            linear or cubic.
+        rule: what is said of another law. abscissae: what its first column holds.
+    Raises:
+        ModelError: the rule that the law breaks.
+    """
+    from scipy.interpolate import CubicSpline, PPoly
+
+    if isinstance(law, Tabulated):
+        points, values = np.asarray(law.points, float), np.asarray(law.values, float)
+        plain = law.interpolation in ("linear", "cubic") and values.ndim == 1
+        checks.require(plain, where, "must be linear or cubic in one number", (law.interpolation, values.shape))
+        rows, linear = np.column_stack([points, values]), law.interpolation == "linear"
+    else:
+        rows, linear = checks.array(law, (-1, 2), where, rule), False
+    rising = len(rows) >= 2 and bool((np.diff(rows[:, 0]) > 0.0).all())
+    checks.require(rising, where, f"needs at least two rising {abscissae}", rows[:, 0])
+    knot, slope = rows[:, 0], np.diff(rows[:, 1]) / np.diff(rows[:, 0])
+    c = np.column_stack([rows[:-1, 1], slope, np.zeros_like(slope), np.zeros_like(slope)])
+    if not linear and len(rows) > 2:
+        try:
+            spline: PPoly = CubicSpline(knot, rows[:, 1])
+        except ValueError as error:
+            raise ModelError(f"{where}: {error}") from None
+        c = spline.c[::-1].T
+    h = knot[-1] - knot[-2]
+    slope = c[-1, 1:] @ (np.arange(1, 4) * h ** np.arange(3))
+    return knot, np.vstack([c, [c[-1] @ h ** np.arange(4), slope, 0.0, 0.0]])

@@ -101,6 +101,11 @@ class Joint(ABC):
         self.rest_configuration(where)
 
 
+def acting_fields(joint: Joint) -> list[str]:
+    """The fields by which the springs of a joint act."""
+    return [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
+
+
 def _exp(*columns: Any) -> Motion:
     return Motion(MotionKind.EXP, np.array(columns, dtype=np.float64).reshape(-1, 6).T)
 

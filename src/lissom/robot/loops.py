@@ -19,7 +19,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Placement
-from lissom.robot.joints import Joint, JointFixed, MotionKind
+from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields
 
 _SMALL = 1e-9
 
@@ -72,10 +72,9 @@ class Loop:
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         self.joint.check(f"{where} > joint")
-        for name in ("stiffness", "damping"):
-            value = getattr(self.joint, name)
-            rule = "must be zero: put the spring on a joint of the tree and close the chain elsewhere"
-            checks.require(not np.any(value), f"{where} > joint: {name}", rule, value)
+        rule = "must be zero: put the spring on a joint of the tree and close the chain elsewhere"
+        for name in acting_fields(self.joint):
+            raise checks.fail(f"{where} > joint: {name}", rule, getattr(self.joint, name))
         self.closure(where)
 
     def closure(self, where: str) -> Closure:

@@ -12,12 +12,11 @@ from typing import final
 
 import numpy as np
 
-from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.fields import FunctionOfS
 from lissom.robot.forces import is_compiled
-from lissom.robot.functions import Tabulated
+from lissom.robot.functions import cubic_pieces
 
 
 @final
@@ -86,27 +85,8 @@ class Spring:
             self.table(where)
 
     def table(self, where: str) -> tuple[np.ndarray, np.ndarray]:
-        """The tension over the length as cubic pieces: knots (n,) and coefficients (n − 1, 4) of powers of the distance
-        from a piece's first knot, the constant first."""
-        from scipy.interpolate import CubicSpline, PPoly
-
-        if isinstance(self.law, Tabulated):
-            points, values = np.asarray(self.law.points, float), np.asarray(self.law.values, float)
-            rule = "must be linear or cubic in one number"
-            plain = self.law.interpolation in ("linear", "cubic") and values.ndim == 1
-            checks.require(plain, f"{where}: law", rule, (self.law.interpolation, values.shape))
-            rows, linear = np.column_stack([points, values]), self.law.interpolation == "linear"
-        else:
-            rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
-            rows, linear = checks.array(self.law, (-1, 2), f"{where}: law", rule), False
-        rising = len(rows) >= 2 and bool((np.diff(rows[:, 0]) > 0.0).all()) and rows[0, 0] >= 0.0
-        checks.require(rising, f"{where}: law", "needs at least two rising lengths >= 0", rows[:, 0])
-        if linear or len(rows) < 3:
-            slope = np.diff(rows[:, 1]) / np.diff(rows[:, 0])
-            nothing = np.zeros_like(slope)
-            return rows[:, 0], np.column_stack([rows[:-1, 1], slope, nothing, nothing])
-        try:
-            spline: PPoly = CubicSpline(rows[:, 0], rows[:, 1])
-        except ValueError as error:
-            raise ModelError(f"{where}: law: {error}") from None
-        return spline.x.copy(), spline.c[::-1].T.copy()
+        """The tension over the length as cubic pieces, see cubic_pieces."""
+        rule = "must be rows (length, tension), a Tabulated, or a Warp function of (length, rate)"
+        knot, coefficient = cubic_pieces(self.law, f"{where}: law", rule, "lengths >= 0")
+        checks.require(knot[0] >= 0.0, f"{where}: law", "needs at least two rising lengths >= 0", knot)
+        return knot, coefficient
