@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
-from lissom.forces import elasticity, immersion, loads, springs, touching, user_forces
+from lissom.forces import elasticity, immersion, joint_laws, loads, springs, touching, user_forces
 
-TERMS = (elasticity.TERM, loads.TERM, immersion.TERM, touching.TERM, user_forces.TERM, springs.TERM)
+TERMS = (
+    elasticity.TERM,
+    joint_laws.TERM,
+    loads.TERM,
+    immersion.TERM,
+    touching.TERM,
+    user_forces.TERM,
+    springs.TERM,
+)

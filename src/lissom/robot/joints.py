@@ -10,7 +10,11 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.fields import Numbers
+from lissom.robot.fields import FunctionOfS, Numbers
+from lissom.robot.forces import is_compiled
+from lissom.robot.functions import cubic_pieces
+
+SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each
 
 
 class MotionKind(Enum):
@@ -35,17 +39,32 @@ class Motion(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Spring:
-    """What every joint may have: a linear spring and damper on its own coordinates.
+    """What every joint may have: a spring and damper on its own coordinates, and stops.
+
+    A stop d deep behind its limit pushes back by max(0, k R(d) + c R'(d) ḋ), where R(d) = d − w/2 beyond the width w
+    over which it sets in, and R' = z² (3 − 2 z), z = d/w, before.
 
     Args:
         stiffness: scalar, (nv,) or (nv, nv) [N·m/rad, N/m]; the force is zero at `rest`.
         damping: scalar, (nv,) or (nv, nv) [N·m·s/rad, N·s/m].
         rest: coordinates where the spring is slack, shape (nq,); None is the neutral configuration.
+        limits: (low, high), each a number or one for each coordinate [rad, m]; infinite where there is no stop.
+        limit_stiffness, limit_damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of the stops, limit_width: w [rad, m];
+            numbers, or one for each coordinate.
+        spring: what it takes to hold the joint away from `rest`, in place of `stiffness`: rows (x, force) through which
+            a cubic spline is laid, straight beyond its ends, or a Tabulated, with x in rad or m and the force in N·m or
+            N; or a Warp function of x, which is compiled into the kernels. With several coordinates a list with one for
+            each, None where it has none.
     """
 
     stiffness: Numbers = 0.0
     damping: Numbers = 0.0
     rest: Numbers | None = None
+    limits: Numbers | None = None
+    limit_stiffness: Numbers = 0.0
+    limit_damping: Numbers = 0.0
+    limit_width: Numbers = 1e-3
+    spring: SpringLaw = None
 
 
 class Joint(ABC):
@@ -58,6 +77,11 @@ class Joint(ABC):
     stiffness: Any
     damping: Any
     rest: Any
+    limits: Numbers | None
+    limit_stiffness: Numbers
+    limit_damping: Numbers
+    limit_width: Numbers
+    spring: SpringLaw
 
     @abstractmethod
     def motions(self, where: str) -> list[Motion]:
@@ -99,11 +123,86 @@ class Joint(ABC):
         checks.symmetric(self.stiffness, self.nv, f"{where}: stiffness")
         checks.symmetric(self.damping, self.nv, f"{where}: damping")
         self.rest_configuration(where)
+        coordinate_laws(self, where)
+
+
+class CoordinateLaw(NamedTuple):
+    """Stops and nonlinear spring of one coordinate: low, high, k, c, w and rest as numbers; the spring's law, None for
+    none, and its pieces (see cubic_pieces), None for a Warp function."""
+
+    numbers: tuple[float, ...]
+    spring: Any
+    pieces: tuple[np.ndarray, np.ndarray] | None
+
+
+def coordinate_laws(joint: Joint, where: str) -> list[tuple[int, CoordinateLaw]]:
+    """Stops and nonlinear springs of a joint by coordinate, where there are any; raises ModelError where the
+    description breaks a rule."""
+    if joint.limits is None and joint.spring is None:
+        for name in ("limit_stiffness", "limit_damping"):
+            value, rule = getattr(joint, name), "must be left out where there are no limits"
+            checks.require(isinstance(value, int | float) and value == 0.0, f"{where}: {name}", rule, value)
+        return []
+    n = joint.nv
+    for name in ("limits", "spring"):
+        rule = "must be left out on a joint without coordinates, a spherical and a free one"
+        checks.require(
+            0 < n == joint.nq or getattr(joint, name) is None, f"{where}: {name}", rule, getattr(joint, name)
+        )
+    stops, springs = _stops(joint, n, where), _springs(joint, n, where)
+    rest = joint.rest_configuration(where)
+    rows = [(*map(float, stops[c]), float(rest[c])) for c in range(n)]
+    return [(c, CoordinateLaw(row, *spring)) for c, (row, spring) in enumerate(zip(rows, springs))
+            if joint.limits is not None or spring[0] is not None]  # fmt: skip
+
+
+def _stops(joint: Joint, n: int, where: str) -> np.ndarray:
+    """Low, high, k, c and w by coordinate, shape (n, 5)."""
+    out = np.tile([-np.inf, np.inf, 0.0, 0.0, 1.0], (n, 1))
+    if joint.limits is None:
+        return out
+    rule = "must be (low, high), low < high, each a number or one for each coordinate"
+    try:
+        for side, value in zip((0, 1), joint.limits, strict=True):
+            out[:, side] = value
+    except (TypeError, ValueError):
+        raise checks.fail(f"{where}: limits", rule, joint.limits) from None
+    checks.require(bool((out[:, 0] < out[:, 1]).all()), f"{where}: limits", rule, joint.limits)
+    for side, name, least in ((2, "limit_stiffness", True), (3, "limit_damping", False), (4, "limit_width", True)):
+        value = getattr(joint, name)
+        rule = f"must be {'> 0' if least else '>= 0'}, a number or one for each coordinate"
+        try:
+            out[:, side] = value
+        except (TypeError, ValueError):
+            raise checks.fail(f"{where}: {name}", rule, value) from None
+        good = np.isfinite(out[:, side]) & ((out[:, side] > 0.0) | ((out[:, side] == 0.0) & (not least)))
+        checks.require(bool(good.all()), f"{where}: {name}", rule, value)
+    return out
+
+
+def _springs(joint: Joint, n: int, where: str) -> list[tuple[Any, tuple[np.ndarray, np.ndarray] | None]]:
+    """Law of the nonlinear spring and its pieces by coordinate."""
+    given = [joint.spring] if n == 1 or joint.spring is None else joint.spring
+    laws = list(given) * (n if joint.spring is None else 1) if isinstance(given, list | tuple) else []
+    rule = f"must be a list with one for each of the {n} coordinates, None where it has none"
+    checks.require(len(laws) == n, f"{where}: spring", rule, joint.spring)
+    K, out = checks.symmetric(joint.stiffness, n, f"{where}: stiffness"), []
+    for c, law in enumerate(laws):
+        if law is None:
+            out.append((None, None))
+            continue
+        rule = "must be left out where there is a spring"
+        checks.require(not K[c].any(), f"{where}: stiffness", rule, joint.stiffness)
+        rule = "must be rows (x, force), a Tabulated, or a Warp function of x"
+        pieces = None if is_compiled(law) else cubic_pieces(law, f"{where}: spring", rule, "coordinates")
+        out.append((law, pieces))
+    return out
 
 
 def acting_fields(joint: Joint) -> list[str]:
     """The fields by which the springs of a joint act."""
-    return [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
+    linear = [name for name in ("stiffness", "damping") if np.any(getattr(joint, name))]
+    return linear + [name for name in ("limits", "spring") if getattr(joint, name) is not None]
 
 
 def _exp(*columns: Any) -> Motion:
