@@ -1,0 +1,58 @@
+"""What acts on a robot: each term states all that the algorithms ask of it, and kernels are made of the terms."""
+
+import subprocess
+import sys
+
+import pytest
+
+import lissom as ls
+from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
+from lissom.forces.acting import acting_on
+from lissom.forces.terms import TERMS
+from lissom.launch.composed import kernel_for
+
+STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
+NAME = """
+import lissom as ls
+from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
+from lissom.launch.composed import kernel_for
+robot = ls.Robot("other")
+robot.add_link("a", ls.RigidBody.sphere(0.2, density=9.0), ls.JointPrismatic())
+print(kernel_for(inverse_dynamics_kernel, robot.build()).module.name)
+"""
+
+
+def ball(joint):
+    """One ball on a joint."""
+    robot = ls.Robot("ball")
+    robot.add_link("ball", ls.RigidBody.sphere(0.1, density=1000.0), joint)
+    return robot
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term.name)
+def test_terms_are_whole(term):
+    """A wrench comes with its answer to the motion; a force with its derivatives, as a matrix and along a direction."""
+    bound = {} if term.bind is None else term.bind(*([0] if term.tables is not None else []))
+    has = {name for name in term._fields if getattr(term, name) is not None} | set(bound)
+    assert ("add" in has) == ("respond" in has)
+    assert ("force" in has) == ("stiffen" in has) == ("change" in has)
+    assert has & {"add", "force"}
+
+
+def test_kernels_are_shared():
+    """Robots on which the same acts share their kernels; one with a contact has its own, and so has another law."""
+    plain, stopped = ball(ls.JointRevolute()).build(), ball(ls.JointRevolute(**STOPS)).build()
+    touching = ball(ls.JointFree())
+    touching.add_contact("ground", "ball", ls.ShapePlane())
+    assert acting_on(plain) is acting_on(stopped)
+    kernel = kernel_for(inverse_dynamics_kernel, plain)
+    assert kernel is kernel_for(inverse_dynamics_kernel, stopped)
+    assert kernel is not kernel_for(inverse_dynamics_kernel, touching.build())
+
+
+def test_another_process_finds_the_same_module():
+    """The module of a kernel is named by what it holds, so that what one process has compiled serves the next."""
+    done = subprocess.run([sys.executable, "-c", NAME], capture_output=True, text=True, check=True)
+    plain = ball(ls.JointRevolute()).build()
+    ls.inverse_dynamics(plain, [0.0], [0.0], [0.0])
+    assert kernel_for(inverse_dynamics_kernel, plain).module.name in done.stdout
