@@ -73,7 +73,8 @@ def tables_with_terms(model: Model) -> Tables:
     t = device_tables(model)
     if "terms" not in model.cache:
         rows = [_rows(term, model) for term in TERMS]
-        model.cache["terms"] = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
+        made = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
+        model.cache.setdefault("terms", made)  # of several threads the first one's
     t.terms, _ = model.cache["terms"]
     return t
 
