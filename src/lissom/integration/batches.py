@@ -15,11 +15,19 @@ from typing import final
 import numpy as np
 
 from lissom.dynamics.contacts import contact_anchors
-from lissom.integration.fused_runs import bytes_of_instance, fused_numbers, put_times, states_follow, steps_workspace
+from lissom.integration.fused_runs import (
+    bytes_of_instance,
+    put_inputs,
+    put_times,
+    stage_times,
+    states_follow,
+    steps_workspace,
+)
 from lissom.integration.inputs import InputRows
-from lissom.integration.schemes import Scheme
+from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.starts import starting_accelerations
 from lissom.integration.step_control import LEAST_STEP, Watch, failure, schedule
+from lissom.integration.step_rows import MOST_STAGES, scheme_numbers
 from lissom.model.model import Model
 
 _MOST_BYTES = 2**27  # of buffers of motions that run together
@@ -76,7 +84,7 @@ class ManyMotions:
         self.w.user = self
         project = project and model.n_rows > 0
         host = self.w.host
-        host["numbers"][:], host["counts"][:] = fused_numbers(scheme, rtol, atol, project), 0
+        host["numbers"][:], host["counts"][:] = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE), 0
         self.steps = np.zeros(self.n, dtype=int)
         self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
         parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
@@ -138,8 +146,9 @@ class ManyMotions:
         """The steps of one window, and what they leave at the wanted times."""
         w, many, start = self.w, len(ends), float(self.ends[first - 1]) if first else 0.0
         host = w.host
-        put_times(self.model, w, ends.tolist())
-        host["inputs"][:, :many] = self._inputs(ends.tolist())
+        times = stage_times(self.scheme, start, ends)
+        put_times(self.model, w, times)
+        put_inputs(w, self._inputs(times), len(self.scheme.stages))
         host["h"][:, 1 : many + 1] = np.diff(ends, prepend=start)
         host["counts"][:, _DONE], host["span"][:] = 0, (0, many, 0)
         begun = {name: host[name].copy() for name in _NAMES}
@@ -170,7 +179,8 @@ class ManyMotions:
         at = np.flatnonzero(self.wanted[first : first + many])
         to = slice(self.reached, self.reached + len(at))
         self.rows[motions, to] = self.left()[motions, at][..., self.columns]
-        self.shown[motions, to] = self.w.host["inputs"][motions, at]
+        last = (len(self.scheme.stages) - 1) * self.model.nu
+        self.shown[motions, to] = self.w.host["inputs"][motions, at, last : last + self.model.nu]
         self.reached = to.stop
 
 
@@ -263,8 +273,12 @@ class _Cuts:
         self.until[some] = np.where(size == left, end, self.t[some] + size)
         host["h"][some, k + 1] = self.until[some] - self.t[some]
         host["counts"][some, _DONE] = k
-        own = len(host["load"]) - motions.w.room + some
+        own = len(host["load"]) // MOST_STAGES - motions.w.room + some
         host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
-        for i, row, t in zip(some.tolist(), own.tolist(), self.until[some].tolist()):
-            put_times(motions.model, motions.w, [t], row)
-            host["inputs"][i, self.step[i]] = motions.inputs.one(i, t)
+        stages = len(motions.scheme.stages)
+        for i, row in zip(some.tolist(), own.tolist()):
+            times = stage_times(motions.scheme, float(self.t[i]), self.until[i : i + 1])
+            put_times(motions.model, motions.w, times, stages * row)
+            host["inputs"][i, self.step[i], : stages * motions.model.nu] = np.ravel(
+                [motions.inputs.one(i, t) for t in times]
+            )

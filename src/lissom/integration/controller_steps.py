@@ -1,10 +1,11 @@
 """The state of a continuous controller over an implicit step.
 
-    z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(tₙ₊₁, q, v, z))                                        (1)
+    z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(t, q, v, z)) + what earlier stages give                 (1)
 
-w₀ = w₁ = ½ is the trapezoidal rule, of second order as the schemes are; w₀ = 0, w₁ = 1 goes with implicit Euler. (1) is
-solved by Newton's method at every q and v that the step tries, so that u is a function of these two alone, and nothing
-of a step that is refused remains. Along small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+at the end t of a stage, with its weights `first_order`: w₀ = w₁ = ½ is the trapezoidal rule, of second order as the
+schemes are; w₀ = 0, w₁ = 1 goes with implicit Euler. (1) is solved by Newton's method at every q and v that the step
+tries, so that u is a function of these two alone, and nothing of a step that is refused remains. Along small moves of q
+and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
 
     δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
 """
@@ -36,21 +37,30 @@ class ControllerSteps:
     """u and z at the end of the steps of one scheme."""
 
     def __init__(self, f: StateDerivative, scheme: Scheme) -> None:
-        self.f, self.size = f, len(f.law.carried)
-        self.late = 0.5 if scheme.second_order_error == 0.0 else 1.0
+        self.f, self.size, self.stages = f, len(f.law.carried), scheme.stages
         self.base = self.guess = f.law.carried
         self.weight = 0.0
         self.inverse: np.ndarray | None = None
+        self.earlier: list[np.ndarray] = []  # what (1) adds up, in the order of the weights behind the first
 
-    def begin(self, s: StepState, h: float) -> None:
-        """Start a step of size h: what of (1) is known."""
+    def begin(self, s: StepState, h: float, k: int) -> None:
+        """Start stage k of a step of size h: what of (1) is known."""
         if self.size == 0:
             return
-        if abs(self.weight - self.late * h) > _SAME_SIZE * h:
+        late, *weights = self.stages[k].first_order
+        if abs(self.weight - late * h) > _SAME_SIZE * h:
             self.inverse = None
-        self.weight = self.late * h
-        rate = self.f.law.rate(s.t, s.q, s.v, s.z)
-        self.base, self.guess = s.z + (1.0 - self.late) * h * rate, s.z + h * rate
+        self.weight = late * h
+        if k == 0:
+            self.earlier = [h * self.f.law.rate(s.t, s.q, s.v, s.z)]
+        self.base = s.z + sum(w * x for w, x in zip(weights, self.earlier))
+        self.guess = s.z + self.stages[k].end * self.earlier[0]
+
+    def end(self, s: StepState, h: float, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Note how a stage ended, for those that follow."""
+        if self.size:
+            z = self.state(t, q, v)
+            self.earlier += [z - s.z, h * self.f.law.rate(t, q, v, z)]
 
     def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """u at the end of the step, were it to end at q and v."""

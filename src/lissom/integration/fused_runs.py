@@ -18,7 +18,7 @@ from lissom.dynamics.loads import load_rows
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
-from lissom.integration.step_rows import StepRows
+from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, workspace
 from lissom.lie.types import vec3, vec6
@@ -45,44 +45,41 @@ def bytes_of_instance(model: Model) -> int:
 
 def _run_length(model: Model, batch: int) -> int:
     """Steps in one launch of a batch, so many that what they need and leave stays within _MOST_BYTES."""
-    numbers = model.nq + 3 * model.nv + model.n_rows + model.nu + 1
+    numbers = model.nq + 3 * model.nv + model.n_rows + MOST_STAGES * model.nu + 1
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
 def _make(model: Model, batch: int) -> Workspace:
-    nq, nv, n = model.nq, model.nv, _run_length(model, batch)
-    sizes = {"start": nq, "q": nq, "u": model.nu, "extra": nv, "channel": len(model.channel_names),
-             "force_before": model.n_rows}  # fmt: skip
-    sizes |= {name: nv for name in ("v", "a", "ahead", "before", "trend", "guess", "move")}
-    row = nq + 3 * nv + model.n_rows
-    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()} | {"out": (n * row,)})
-    x = StepRows()
-    for name in sizes:
-        setattr(x, name, w.on_device[name])
-    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    n, row = _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
+    w = Workspace(model, batch, {"out": (n * row,)})
+    x = step_rows(w, model)
+    common = (n + batch) * MOST_STAGES
     shared = [
-        w.buffer("numbers", (11,), common=True),
+        w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
         w.buffer("span", (batch, 3), wp.int32),
         w.buffer("h", (batch, n + 1)),
-        w.buffer("inputs", (batch, n, model.nu)),
+        w.buffer("inputs", (batch, n, MOST_STAGES * model.nu)),
         w.buffer("gravity", (1,), vec3),
-        w.buffer("load", (n + batch, model.n_load_rows), vec6, common=True),
-        w.buffer("held", (n + batch, 3 * model.n_motions), common=True),
+        w.buffer("load", (common, model.n_load_rows), vec6, common=True),
+        w.buffer("held", (common, 3 * model.n_motions), common=True),
     ]
     w.host["gravity"][0] = model.gravity
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
     b = newton_buffers(model, batch)
     shown(w, b.loops)
+    w.share("matrix", b.matrix)
     tables = w.tables
     if batch > 1 and model.surroundings.sticks:
         tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
     w.weight = LONG
-    w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts])
+    w.record(
+        implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, w.buffer("pause", (batch, 3), wp.int32)]
+    )
     return w
 
 
 def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) -> None:
-    """Fill in, from a row on, what loads and prescribed motions are at the ends of steps."""
+    """Fill in, from a row on, what loads and prescribed motions are at the ends of stages."""
     rows, host = slice(first, first + len(times)), w.host
     if model.n_load_rows:
         varying = model.load_varies
@@ -91,10 +88,18 @@ def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) ->
         host["held"][rows] = [model.motion_numbers(t) for t in times]
 
 
-def fused_numbers(c: Scheme, rtol: float, atol: float, project: bool) -> np.ndarray:
-    """What the kernel reads of a scheme, and the tolerances."""
-    settles = project and c.is_undamped
-    return np.array([c.alpha_m, c.alpha_f, c.b0, c.b1, c.g0, c.g1, rtol, atol, project, settles, ORDER_SHARE])
+def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
+    """Fill in the inputs (n, n_times, nu) at the ends of all stages of the first steps."""
+    rows = u.reshape(len(u), u.shape[1] // stages, stages * u.shape[2])
+    w.host["inputs"][:, : rows.shape[1], : rows.shape[2]] = rows
+
+
+def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
+    """Where the stages of steps from `start` to the times `ends` end, step by step."""
+    parts = np.array([stage.end for stage in scheme.stages])
+    times = ends[:, None] + np.diff(ends, prepend=start)[:, None] * (parts - 1.0)
+    times[:, -1] = ends
+    return times.ravel().tolist()
 
 
 def states_follow(model: Model, project: bool) -> bool:
@@ -109,11 +114,11 @@ class FusedSteps:
     def __init__(
         self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
     ) -> None:
-        self.model, self.f = model, f
+        self.model, self.f, self.scheme = model, f, scheme
         self.follows = states_follow(model, project)
         self.last: StepState | None = None
         self.doubt = self.spared = 0
-        self.numbers = fused_numbers(scheme, rtol, atol, project)
+        self.numbers = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE)
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
@@ -140,13 +145,14 @@ class FusedSteps:
         w = steps_workspace(model, 1)
         h = np.diff(ends, prepend=here.t)
         host = w.host
-        host["numbers"][:], host["span"][0] = self.numbers, (0, n, 0)
+        host["numbers"][:], host["span"][0], host["pause"][:] = self.numbers, (0, n, 0), 0
         host["h"][0, 0], host["h"][0, 1 : n + 1] = here.h, h
         for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)
-        times = ends.tolist()
+        times, stages = stage_times(self.scheme, here.t, ends), len(self.scheme.stages)
         shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
-        host["inputs"][0, :n] = shown[:, : model.nu]
+        put_inputs(w, shown[None, :, : model.nu], stages)
+        shown = shown[stages - 1 :: stages]
         put_times(model, w, times)
         has_matrix = w.user is self and self.last is here
         host["counts"][0] = 0, 0, 0, has_matrix, self.doubt, here.is_steady, self.spared
@@ -162,6 +168,6 @@ class FusedSteps:
         q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
         end = (x[-1].copy() for x in (q, v, a, ahead))
         before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
-        state = times[done - 1], *end, float(h[done - 1]), force[-1].copy(), here.z
+        state = float(ends[done - 1]), *end, float(h[done - 1]), force[-1].copy(), here.z
         w.user, self.last = self, StepState(*state, *before, bool(is_steady))
         return np.hstack([q, v] if self.follows else [q, v, a, force]), shown[:done], self.last

@@ -1,4 +1,4 @@
-"""The generalised-α family of one-step schemes, as six numbers.
+"""One-step schemes as weights of their stages, and the generalised-α family, which has one:
 
     Δ = h v + h² (b₀ âₙ + b₁ âₙ₊₁),   vₙ₊₁ = v + h (g₀ âₙ + g₁ âₙ₊₁)                                      (1)
     (1 − α_m) âₙ₊₁ + α_m âₙ = (1 − α_f) aₙ₊₁ + α_f aₙ                                                   (2)
@@ -22,40 +22,42 @@ ORDER_SHARE = 1e-4  # of the error a step makes that its iteration may leave, (6
 
 @final
 @dataclass(frozen=True)
-class Scheme:
-    """One scheme of the family, for `simulate(method=)`.
+class Stage:
+    """One solve for an acceleration a, at a part of a step from its start n, as weights of
+
+        (a; vₙ, aₙ, âₙ; Δ₁, v₁, a₁; …)   each in units of h: h² a, h vₙ, h² aₙ, h² âₙ, Δ₁, h v₁, h² a₁, …
+
+    with Δ₁, v₁, a₁, … the increments, velocities and accelerations of the stages before.
 
     Fields:
-        name. alpha_m, alpha_f: of (2). b0, b1, g0, g1: weights of (1).
+        end: the part. position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
+        first_order: what the same rule says of an equation ż = r, weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
+    """
+
+    end: float
+    position: tuple[float, ...]
+    velocity: tuple[float, ...]
+    ahead: tuple[float, ...]
+    first_order: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Scheme:
+    """One scheme, for `simulate(method=)`.
+
+    Fields:
+        name. stages. lead: by how many steps â runs ahead of the acceleration. is_undamped: whether a step leaves all
+        of an infinitely fast vibration. second_order_error: factor of h² a in the error that one step makes in q; zero
+        for schemes of second order. third_order_error: factor of h² (âₙ₊₁ − âₙ), which is h³ da/dt, in that error.
     """
 
     name: str
-    alpha_m: float
-    alpha_f: float
-    b0: float
-    b1: float
-    g0: float
-    g1: float
-
-    @property
-    def lead(self) -> float:
-        """By how many steps â runs ahead of the acceleration."""
-        return self.alpha_m - self.alpha_f
-
-    @property
-    def is_undamped(self) -> bool:
-        """Whether a step leaves all of an infinitely fast vibration."""
-        return self.alpha_m == self.alpha_f and self.g1 == 0.5
-
-    @property
-    def second_order_error(self) -> float:
-        """Factor of h² a in the error that one step makes in q; zero for schemes of second order."""
-        return self.b0 + self.b1 - 0.5
-
-    @property
-    def third_order_error(self) -> float:
-        """Factor of h² (âₙ₊₁ − âₙ), which is h³ da/dt, in the error that one step makes in q."""
-        return (self.b0 + self.b1) * self.lead + self.b1 - 1.0 / 6.0
+    stages: tuple[Stage, ...]
+    lead: float = 0.0
+    is_undamped: bool = False
+    second_order_error: float = 0.0
+    third_order_error: float = 0.0
 
 
 @final
@@ -86,11 +88,27 @@ class StepState:
         return replace(self, ahead=ahead, before=before, force_before=force_before)
 
 
+def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:
+    """(1) and (2) with b₁ = beta and g₁ = gamma as one stage."""
+    new, old, older = (x / (1.0 - alpha_m) for x in (1.0 - alpha_f, alpha_f, -alpha_m))  # â from a, aₙ, âₙ by (2)
+    lead, error = alpha_m - alpha_f, b0 + beta - 0.5
+    late = 0.5 if error == 0.0 else 1.0
+    stage = Stage(
+        end=1.0,
+        position=(beta * new, 1.0, beta * old, b0 + beta * older),
+        velocity=(gamma * new, 1.0, gamma * old, g0 + gamma * older),
+        ahead=(new, 0.0, old, older),
+        first_order=(late, 1.0 - late),
+    )
+    undamped = alpha_m == alpha_f and gamma == 0.5
+    return Scheme(name, (stage,), lead, undamped, error, (b0 + beta) * lead + beta - 1.0 / 6.0)
+
+
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
     """The second-order scheme of given α, with the β that damps fast vibrations most."""
     gamma = 0.5 + alpha_f - alpha_m
     beta = 0.25 * (gamma + 0.5) ** 2
-    return Scheme(name, alpha_m, alpha_f, 0.5 - beta, beta, 1.0 - gamma, gamma)
+    return _one_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
@@ -123,7 +141,7 @@ def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
     """
     gamma = checks.number(gamma, "newmark > gamma", least=0.5)
     beta = checks.number(beta, "newmark > beta", least=0.5 * gamma)
-    return Scheme(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, 0.5 - beta, beta, 1.0 - gamma, gamma)
+    return _one_stage(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
 
 
 def hht(alpha: float = 0.05) -> Scheme:
@@ -149,4 +167,4 @@ def implicit_euler() -> Scheme:
     Returns:
         Scheme, for `simulate(method=)`.
     """
-    return Scheme("implicit_euler", 0.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+    return _one_stage("implicit_euler", 0.0, 0.0, 1.0, 1.0, b0=0.0, g0=0.0)

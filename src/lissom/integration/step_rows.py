@@ -6,10 +6,14 @@
 
 from __future__ import annotations
 
+import numpy as np
 import warp as wp
 
+from lissom.integration.schemes import Scheme
+from lissom.launch.workspace import Workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
+from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import place_bases
@@ -24,38 +28,82 @@ CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
 AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 
+MOST_STAGES = 3
+STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
+N_STAGES = 5  # where behind the tolerances it stands how many there are,
+FIRST_STAGE = 6  # and where they begin
+SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
+
+# What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix of this
+# step, whether the next one is, whether the matrix is to be made anew, whether a kept one is on trial, the iteration,
+# the size of the system, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, and the ∂v/∂Δ of the matrix at hand.
+RATE, LAST, OWN, MINE, FRESH, ON_TRIAL, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
+NOTES = 12
+# What is counted: steps done, residuals, matrices; whether there is a matrix, doubts about it, whether the acceleration
+# goes on as it changed, and how many steps yet take a slow iteration as it is.
+DONE, EVALUATIONS, MATRICES, HAS_MATRIX, DOUBT, STEADY, SPARED = range(7)
+
+
 @wp.struct
 class StepRows:
     """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
-    acceleration a step ago, `force_before` the forces of loops, `trend` the change of acceleration since, `guess` the
-    one that a step was started with."""
+    acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
+    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike."""
 
     start: Rows
     q: Rows
     v: Rows
     a: Rows
     ahead: Rows
+    v_start: Rows
+    ahead_start: Rows
     before: Rows
     trend: Rows
+    recent: Rows
     guess: Rows
+    earlier: Rows
     force_before: Rows
+    force_recent: Rows
     move: Rows
     u: Rows
     extra: Rows
     channel: Rows
+    notes: Rows
     inverse_scale: wp.array(dtype=wp.float64)
 
 
-@wp.struct
-class SchemeNumbers:
-    """The numbers of a scheme, and the tolerances."""
+def step_rows(w: Workspace, model: Model) -> StepRows:
+    """Rows for the instances of a workspace, which shows them to the host."""
+    nv, m = model.nv, model.n_rows
+    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channel_names), "notes": NOTES}
+    sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
+    x = StepRows()
+    for name in StepRows.vars:
+        if name != "inverse_scale":
+            setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
+    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    return x
 
-    alpha_m: wp.float64
-    alpha_f: wp.float64
-    b0: wp.float64
-    b1: wp.float64
-    g0: wp.float64
-    g1: wp.float64
+
+def scheme_numbers(scheme: Scheme, rtol: float, atol: float, project: bool, share: float | None) -> np.ndarray:
+    """What kernels read of a scheme: tolerances, then the weights of its stages as `predict` wants them."""
+    numbers = np.zeros(SCHEME_NUMBERS)
+    settles = project and scheme.is_undamped
+    numbers[:FIRST_STAGE] = rtol, atol, project, settles, -1.0 if share is None else share, len(scheme.stages)
+    for k, stage in enumerate(scheme.stages):
+        weights = (stage.position, stage.velocity, stage.ahead)
+        row = [stage.end, *(x for group in weights for x in group[:4])]
+        for e in range(k):
+            row += [x for group in weights for x in group[4 + 3 * e : 7 + 3 * e]]
+        numbers[FIRST_STAGE + k * STAGE :][: len(row)] = row
+    return numbers
+
+
+@wp.struct
+class Tolerances:
+    """Tolerances, whether loops keep their velocity and accelerations are settled, and the share of (6), or less than
+    zero."""
+
     rtol: wp.float64
     atol: wp.float64
     project: wp.float64
@@ -64,41 +112,142 @@ class SchemeNumbers:
 
 
 @wp.func
-def correct(x: StepRows, i: int, j: int, step: wp.float64, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
-    """Move coordinate j by `step`, with its velocity, acceleration and â."""
-    x.move[i, j] = x.move[i, j] + step
-    x.a[i, j] = x.a[i, j] + c0 * step
-    x.v[i, j] = x.v[i, j] + c1 * step
-    x.ahead[i, j] = x.ahead[i, j] + to_ahead * step
+def tolerances(numbers: wp.array(dtype=wp.float64)) -> Tolerances:
+    """What `numbers` begins with."""
+    c = Tolerances()
+    c.rtol = numbers[0]
+    c.atol = numbers[1]
+    c.project = numbers[2]
+    c.settle = numbers[3]
+    c.share = numbers[4]
+    return c
 
 
 @wp.func
-def predict(
-    t: Tables, x: StepRows, c: SchemeNumbers, i: int, h: wp.float64, ratio: wp.float64, steady: int,
-    c0: wp.float64, c1: wp.float64, to_ahead: wp.float64, loops: LoopRows,
-):  # fmt: skip
-    """Δ, v, a, â and λ from which the iteration starts, by (5); â and what (5) adds first move to the step size."""
+def correct(nv: int, x: StepRows, i: int, change: Rows, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
+    """Take a change from Δ, with what it does to velocities, accelerations and â."""
+    for j in range(nv):
+        step = change[i, j]
+        x.move[i, j] = x.move[i, j] - step
+        x.a[i, j] = x.a[i, j] - c0 * step
+        x.v[i, j] = x.v[i, j] - c1 * step
+        x.ahead[i, j] = x.ahead[i, j] - to_ahead * step
+
+
+@wp.struct
+class Weights:
+    """What a, and v, a and â at the start of a step, give of Δ, v and â of a stage, h included."""
+
+    move: wp.vec4d
+    v: wp.vec4d
+    ahead: wp.vec4d
+
+
+@wp.func
+def weights(numbers: wp.array(dtype=wp.float64), at: int, h: wp.float64) -> Weights:
+    """Weights of the stage whose numbers begin at a place."""
+    w = Weights()
+    square = h * h
+    w.move = wp.vec4d(square * numbers[at + 1], h * numbers[at + 2], square * numbers[at + 3], square * numbers[at + 4])
+    w.v = wp.vec4d(h * numbers[at + 5], numbers[at + 6], h * numbers[at + 7], h * numbers[at + 8])
+    w.ahead = wp.vec4d(numbers[at + 9], numbers[at + 10] / h, numbers[at + 11], numbers[at + 12])
+    return w
+
+
+@wp.func
+def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
+    """Δ, v, a and â, were the acceleration as guessed, by (1) of schemes."""
+    for j in range(nv):
+        known = wp.vec4d(x.guess[i, j], x.v_start[i, j], x.before[i, j], x.ahead_start[i, j])
+        x.a[i, j] = known[0]
+        x.move[i, j] = wp.dot(w.move, known)
+        x.v[i, j] = wp.dot(w.v, known)
+        x.ahead[i, j] = wp.dot(w.ahead, known)
+
+
+@wp.func
+def begin_step(t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, gain: wp.float64,
+               numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
+    """Note where a step starts, and predict its first stage by (5), which adds `gain` of the change since a step ago;
+    that and â first move to the step size, by `ratio` longer."""
+    for j in range(x.q.shape[1]):
+        x.start[i, j] = x.q[i, j]
     for j in range(t.nv):
-        x.trend[i, j] = ratio * (x.a[i, j] - x.before[i, j])
-        x.before[i, j] = x.a[i, j]
-        ahead = x.a[i, j] + ratio * (x.ahead[i, j] - x.a[i, j])
-        next_ahead = (x.a[i, j] - c.alpha_m * ahead) / (so3.ONE - c.alpha_m)
-        x.move[i, j] = h * x.v[i, j] + h * h * (c.b0 * ahead + c.b1 * next_ahead)
-        x.v[i, j] = x.v[i, j] + h * (c.g0 * ahead + c.g1 * next_ahead)
-        x.ahead[i, j] = next_ahead
-        if steady == 1:
-            correct(x, i, j, x.trend[i, j] / c0, c0, c1, to_ahead)
-        x.guess[i, j] = x.a[i, j]
+        a = x.a[i, j]
+        trend = ratio * (a - x.before[i, j])
+        x.trend[i, j] = trend
+        x.guess[i, j] = a + gain * trend
+        x.before[i, j] = a
+        x.recent[i, j] = a
+        x.v_start[i, j] = x.v[i, j]
+        x.ahead_start[i, j] = a + ratio * (x.ahead[i, j] - a)
+    put_prediction(t.nv, x, weights(numbers, FIRST_STAGE, h), i)
     for row in range(x.force_before.shape[1]):
         force = loops.force[i, row]
-        if steady == 1:
-            loops.force[i, row] = force + ratio * (force - x.force_before[i, row])
+        loops.force[i, row] = force + gain * ratio * (force - x.force_before[i, row])
         x.force_before[i, row] = force
+        x.force_recent[i, row] = force
+
+
+@wp.func
+def begin_next(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, gain: wp.float64,
+               numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
+    """Note Δ, v and a of the stage before, and predict this one by (5), which adds `gain` of what that one changed."""
+    at = FIRST_STAGE + STAGE * stage
+    place = 3 * (stage - 1) * t.nv
+    for j in range(t.nv):
+        a = x.a[i, j]
+        x.earlier[i, place + j] = x.move[i, j]
+        x.earlier[i, place + t.nv + j] = x.v[i, j]
+        x.earlier[i, place + 2 * t.nv + j] = a
+        x.guess[i, j] = a + gain * (a - x.recent[i, j])
+        x.recent[i, j] = a
+    put_prediction(t.nv, x, weights(numbers, at, h), i)
+    for e in range(stage):
+        add_earlier(t, x, i, e, at + 13 + 9 * e, h, numbers)
+    for row in range(x.force_before.shape[1]):
+        force = loops.force[i, row]
+        loops.force[i, row] = force + gain * (force - x.force_recent[i, row])
+        x.force_recent[i, row] = force
+
+
+@wp.func
+def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp.float64, steady: int,
+            numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
+    """Δ, v, a, â and λ from which the iteration of a stage starts, and how v, a and â change with Δ."""
+    at = FIRST_STAGE + STAGE * stage
+    gain = numbers[at]
+    if stage == 1:
+        gain = (gain - numbers[at - STAGE]) / numbers[at - STAGE]
+    if stage > 1:
+        gain = (gain - numbers[at - STAGE]) / (numbers[at - STAGE] - numbers[at - 2 * STAGE])
+    if steady != 1:
+        gain = so3.ZERO
+    if stage == 0:
+        begin_step(t, x, i, h, ratio, gain, numbers, loops)
+    else:
+        begin_next(t, x, i, stage, h, gain, numbers, loops)
+    inverse = so3.ONE / (numbers[at + 1] * h * h)
+    x.notes[i, C0] = inverse
+    x.notes[i, C1] = numbers[at + 5] * h * inverse
+    x.notes[i, TO_AHEAD] = numbers[at + 9] * inverse
+
+
+@wp.func
+def add_earlier(t: Tables, x: StepRows, i: int, e: int, at: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Add to Δ, v and â what Δ, v and a of an earlier stage e give, by the nine weights from `at` on."""
+    for j in range(t.nv):
+        move = x.earlier[i, 3 * e * t.nv + j]
+        v = x.earlier[i, (3 * e + 1) * t.nv + j]
+        a = x.earlier[i, (3 * e + 2) * t.nv + j]
+        x.move[i, j] = x.move[i, j] + numbers[at] * move + h * (numbers[at + 1] * v + h * numbers[at + 2] * a)
+        x.v[i, j] = x.v[i, j] + numbers[at + 3] * move / h + numbers[at + 4] * v + h * numbers[at + 5] * a
+        x.ahead[i, j] = x.ahead[i, j] + (numbers[at + 6] * move / h + numbers[at + 7] * v) / h + numbers[at + 8] * a
 
 
 @wp.func
 def follow_motions(t: Tables, x: StepRows, i: int, held: wp.array(dtype=wp.float64)):
-    """Put prescribed coordinates where they are at the end of the step."""
+    """Put prescribed coordinates where they are at the end of a stage."""
     n_held = t.motion_dof.shape[0]
     for e in range(n_held):
         k = t.motion_dof[e]
@@ -133,7 +282,7 @@ def is_steady(t: Tables, x: StepRows, i: int) -> int:
 
 
 @wp.func
-def still_open(t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, loops: LoopRows):
+def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops: LoopRows):
     """What the kept rows miss, and the others: residuals over CLOSED and, where asked, rates over AT_REST."""
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
@@ -154,7 +303,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, loo
 
 @wp.func
 def ask_loops(
-    t: Tables, s: Scratch, x: StepRows, c: SchemeNumbers, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
+    t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, c1: wp.float64, gravity: vec3, loops: LoopRows
 ):
     """Put what loops ask of the step on the right side: e = 0, or A v = 0 as (3) wants it."""
     if c.project == so3.ZERO:

@@ -28,7 +28,7 @@ from lissom.sweep.column_tables import column_width
 from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
 from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import STATUS_CROWDED, Scratch
-from lissom.systems.bordered import LoopRows, ask_closed
+from lissom.systems.bordered import LoopRows, ask_closed, border
 from lissom.systems.constrained import hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
@@ -153,7 +153,8 @@ def iterate_equilibrium(
     last = wp.float64(1e300)
     for iteration in range(limit):
         iterations[i] = iteration + 1
-        n = matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
+        matrix(t, s, b, i, x.trial, x.v, x.still, x.still, so3.ZERO, so3.ZERO, x.channel, gravity, load)
+        n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
         keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
         hold_prescribed(t, n, b.loops.width, i, x.still, b.loops.matrix, b.loops.unknown)
         keep(t.nv, i, b.loops.unknown, x.met)

@@ -34,7 +34,7 @@ from lissom.model.tables import Tables
 from lissom.sweep import columns, group, kinds, traversal
 from lissom.sweep.column_tables import Columns, Matrix, column_tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
-from lissom.systems.bordered import LoopRows, border, loop_rows, path_rows, untwist_rows
+from lissom.systems.bordered import LoopRows, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness
 
@@ -117,9 +117,8 @@ def make_newton_matrix(
     load: wp.array(dtype=vec6),
     respond: wp.Function,
     stiffen: wp.Function,
-) -> int:
-    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and border it by the rows
-    of loops; the size of the system."""
+):
+    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and the rows of loops."""
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
@@ -139,12 +138,10 @@ def make_newton_matrix(
         )
     stiffen(t, i, b.x.width, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     add_tendon_derivatives(t, s, b, i, q, move, channel)
-    if t.loop_node.shape[0] == 0:
-        return t.nv
-    path_rows(t, s, b.x, i, b.J, b.loops)
-    if q.shape[1] != t.nv:
-        untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
-    return border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    if t.loop_node.shape[0] > 0:
+        path_rows(t, s, b.x, i, b.J, b.loops)
+        if q.shape[1] != t.nv:
+            untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
 
 
 @cache
@@ -156,7 +153,7 @@ def newton_matrix_of(act: Acting) -> Any:
     def newton_matrix(
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
         c0: wp.float64, c1: wp.float64, channel: Matrix, gravity: vec3, load: wp.array(dtype=vec6),
-    ) -> int:  # fmt: skip
-        return make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, channel, gravity, load, respond, stiffen)
+    ):  # fmt: skip
+        make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, channel, gravity, load, respond, stiffen)
 
     return newton_matrix

@@ -1,0 +1,257 @@
+"""A stage of an implicit step in parts: begin, residual, matrix, then solve, correct and decide.
+
+The kernel of many steps runs through them by itself, or pauses behind each where something needs Python. Equations are
+those of implicit_steps.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from lissom.integration.step_rows import (
+    C0,
+    C1,
+    DOUBT,
+    EVALUATIONS,
+    FRESH,
+    HAS_MATRIX,
+    ITERATION,
+    KEPT_C1,
+    LAST,
+    MATRICES,
+    MINE,
+    ON_TRIAL,
+    OWN,
+    RATE,
+    SPARED,
+    STEADY,
+    TO_AHEAD,
+    UNKNOWNS,
+    StepRows,
+    Tolerances,
+    ask_loops,
+    close_loops,
+    correct,
+    follow_motions,
+    is_steady,
+    missed,
+    predict,
+    settle_acceleration,
+    still_open,
+)
+from lissom.lie import so3
+from lissom.lie.types import vec3, vec6
+from lissom.model.tables import Tables
+from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
+from lissom.sweep.moves import move_configuration
+from lissom.sweep.scratch import Scratch
+from lissom.systems.bordered import border, take_forces
+from lissom.systems.constrained import hold_prescribed
+from lissom.systems.newton_matrix import NewtonBuffers
+
+Counts = wp.array2d(dtype=wp.int32)
+
+BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
+
+NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
+SLOW = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
+DOUBTS = wp.constant(9)  # solves that begin with a new matrix after two in a row whose kept one was of no use
+SPARES = wp.constant(30)  # solves that take a slow iteration as it is, after a new matrix was of no use to one
+MOST_ITERATIONS = wp.constant(12)
+ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
+LEAST = wp.constant(wp.float64(2e-15))  # rest that rounding may be the cause of
+EPS = wp.constant(wp.float64(np.finfo(float).eps))
+SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
+DOUBTFUL = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
+FAR = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
+FINITE = wp.constant(wp.float64(1e300))
+
+
+@wp.func
+def go_on(
+    at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int,
+    h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3, load: wp.array(dtype=vec6),
+    held: wp.array(dtype=wp.float64), counts: Counts, residual: wp.Function, matrix: wp.Function,
+) -> int:  # fmt: skip
+    """Run a stage of a step of size h, by `ratio` longer than the one before, from one of its parts to its end, or
+    this part alone; what comes next."""
+    part = int(at)
+    while part < FAILED:
+        if part == BEGIN:
+            part = begin_stage(t, x, c, i, stage, h, ratio, numbers, held, b, counts)
+        elif part == RESIDUAL:
+            part = take_residual(t, s, b, x, i, gravity, load, counts, residual)
+        elif part == MATRIX:
+            part = make_matrix(t, s, b, x, i, gravity, load, counts, matrix)
+        else:
+            part = correct_stage(t, s, b, x, c, i, gravity, counts)
+        if pauses != 0:
+            return part
+    return part
+
+
+@wp.func
+def begin_stage(
+    t: Tables, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64, ratio: wp.float64,
+    numbers: wp.array(dtype=wp.float64), held: wp.array(dtype=wp.float64), b: NewtonBuffers, counts: Counts,
+) -> int:  # fmt: skip
+    """Where the iteration of a stage starts, and whether it tries the kept matrix first: there is one of this size, and
+    it is not in doubt."""
+    predict(t, x, i, stage, h, ratio, counts[i, STEADY], numbers, b.loops)
+    follow_motions(t, x, i, held)
+    move_configuration(t, i, x.start, x.move, x.q)
+    if wp.abs(x.notes[i, C1] - x.notes[i, KEPT_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
+        counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
+    if counts[i, DOUBT] > 1:
+        counts[i, HAS_MATRIX] = 0
+        counts[i, DOUBT] = counts[i, DOUBT] - 1
+    counts[i, SPARED] = wp.max(counts[i, SPARED] - 1, 0)
+    x.notes[i, ON_TRIAL] = wp.float64(counts[i, HAS_MATRIX])
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    x.notes[i, RATE] = so3.ONE
+    x.notes[i, LAST] = -so3.ONE
+    x.notes[i, OWN] = so3.ZERO
+    x.notes[i, MINE] = so3.ZERO
+    x.notes[i, ITERATION] = so3.ZERO
+    return RESIDUAL
+
+
+@wp.func
+def take_residual(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
+    counts: Counts, residual: wp.Function,
+) -> int:  # fmt: skip
+    """r of (1) with zeros for prescribed coordinates, and whether the matrix is to be made anew."""
+    s.status[i] = 0
+    residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, b.loops, b.loops.unknown)
+    counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
+    if s.status[i] != 0:
+        return FAILED
+    for e in range(t.motion_dof.shape[0]):
+        b.loops.unknown[i, t.motion_dof[e]] = so3.ZERO
+    iteration = int(x.notes[i, ITERATION])
+    rate = x.notes[i, RATE]
+    fresh = counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)
+    fresh = fresh or iteration == 5 or iteration == 9
+    x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
+    return wp.where(fresh, MATRIX, CORRECT)
+
+
+@wp.func
+def make_matrix(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
+    counts: Counts, matrix: wp.Function,
+) -> int:  # fmt: skip
+    """The matrix (2) and the rows of loops, and what that says of the one kept before."""
+    matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], x.channel, gravity, load)
+    counts[i, MATRICES] = counts[i, MATRICES] + 1
+    counts[i, HAS_MATRIX] = 1
+    x.notes[i, MINE] = so3.ONE
+    x.notes[i, KEPT_C1] = x.notes[i, C1]
+    if x.notes[i, ON_TRIAL] != so3.ZERO:
+        counts[i, DOUBT] = wp.where(counts[i, DOUBT] == 0, 1, DOUBTS)
+        x.notes[i, ON_TRIAL] = so3.ZERO
+    return CORRECT
+
+
+@wp.func
+def factored(t: Tables, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """Border the matrix by loops where it is new, hold prescribed coordinates, and factor it."""
+    if x.notes[i, FRESH] == so3.ZERO:
+        return True
+    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    x.notes[i, UNKNOWNS] = wp.float64(n)
+    hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
+    return lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) == 0
+
+
+@wp.func
+def correct_stage(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3, counts: Counts
+) -> int:
+    """Factor the matrix where it is new, solve for a change and make it."""
+    if not factored(t, b, x, i):
+        return FAILED
+    c0 = x.notes[i, C0]
+    c1 = x.notes[i, C1]
+    n = int(x.notes[i, UNKNOWNS])
+    ask_loops(t, s, x, c, i, c1, gravity, b.loops)
+    lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+    size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
+    if not (size < FINITE):
+        return FAILED
+    correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
+    take_forces(t.nv, i, b.loops)
+    if c.project != so3.ZERO:
+        close_loops(t, x, i, n, c1, b.loops)
+    move_configuration(t, i, x.start, x.move, x.q)
+    return decided(t, s, b, x, c, i, size, counts)
+
+
+@wp.func
+def decided(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, size: wp.float64, counts: Counts
+) -> int:
+    """Whether the iteration goes on behind a change of a size, has converged, or leads nowhere."""
+    rate, left = contraction(size, x.notes[i, LAST])
+    x.notes[i, RATE] = rate
+    far = largest(t.nv, i, x.inverse_scale, x.move)
+    own = x.notes[i, OWN] != so3.ZERO
+    iteration = int(x.notes[i, ITERATION]) + 1
+    is_last = (own and rate > SLOW) or iteration == MOST_ITERATIONS
+    if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
+        kept_open, left_open = still_open(t, s, x, c, i, b.loops)
+        if wp.max(kept_open, left_open) <= so3.ONE:
+            if x.notes[i, ON_TRIAL] != so3.ZERO:
+                counts[i, DOUBT] = 0
+            return CONVERGED
+        if kept_open <= so3.ONE:
+            counts[i, HAS_MATRIX] = 0  # other rows than those chosen are independent by now
+    if own and rate > DOUBTFUL and size > FAR * far:
+        return FAILED
+    x.notes[i, OWN] = x.notes[i, MINE]
+    x.notes[i, LAST] = size
+    x.notes[i, ITERATION] = wp.float64(iteration)
+    return wp.where(iteration < MOST_ITERATIONS, RESIDUAL, FAILED)
+
+
+@wp.func
+def contraction(size: wp.float64, last: wp.float64):
+    """By how much the last step of an iteration is shorter than the one before, and how far it is to the end."""
+    rate = so3.ZERO
+    left = size
+    if last > so3.ZERO:
+        rate = size / last
+        if rate < so3.ONE:
+            left = wp.min(size, size * rate / (so3.ONE - rate))
+    return rate, left
+
+
+@wp.func
+def is_enough(
+    t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
+    far: wp.float64, is_last: bool, counts: Counts,
+) -> bool:  # fmt: skip
+    """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
+    if left > NEWTON_SHARE * (c.atol + c.rtol * far):
+        return size < ROUNDING and rate > SLOW and x.notes[i, FRESH] != so3.ZERO
+    if c.share < so3.ZERO or left <= wp.max(c.share * missed(t, x, i) / x.notes[i, C0], EPS * far):
+        return True
+    if counts[i, SPARED] > 0 and (rate > SLOW or left <= LEAST):
+        return True
+    if is_last:
+        counts[i, SPARED] = SPARES
+    return is_last
+
+
+@wp.func
+def conclude(t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, counts: Counts):
+    """Note how a step went for the next one, and settle its acceleration where the scheme asks for that."""
+    counts[i, STEADY] = is_steady(t, x, i)
+    if c.settle != so3.ZERO:
+        settle_acceleration(t, x, i, int(x.notes[i, UNKNOWNS]), x.notes[i, C0], b.loops)
