@@ -11,7 +11,7 @@ import numpy as np
 import lissom as ls
 from lissom.robot.bases import STRAINS, Basis, ModalBasis
 from lissom.robot.families import members
-from lissom.robot.joints import Joint, MotionKind
+from lissom.robot.joints import Joint
 from lissom.robot.sections import Section
 from lissom.robot.shapes import Shape
 
@@ -124,7 +124,16 @@ def axis(rng):
     return tuple(rng.normal(size=3).tolist())
 
 
+def custom_joint(rng):
+    """A table of a joint that turns and slides along curves; its frames coincide where q = 0."""
+    points = np.linspace(-2.5, 2.5, 11)
+    waves = np.stack([points, np.sin(points), 1.0 - np.cos(points)], axis=1)
+    rotation, position = waves @ rng.uniform(-0.6, 0.6, (3, 3)), waves @ rng.uniform(-0.1, 0.1, (3, 3))
+    return ls.JointCustom(ls.PoseSpline(points.tolist(), rotation.tolist(), position.tolist()))
+
+
 JOINTS = {
+    ls.JointCustom: [custom_joint],
     ls.JointFixed: [lambda rng: ls.JointFixed()],
     ls.JointRevolute: [lambda rng: ls.JointRevolute(axis(rng))],
     ls.JointPrismatic: [lambda rng: ls.JointPrismatic(axis(rng))],
@@ -139,7 +148,7 @@ JOINTS = {
 
 def sliding(joint):
     """Whether each coordinate of a joint without a quaternion is a length."""
-    motions = [motion for motion in joint.motions("joint") if motion.kind is MotionKind.EXP]
+    motions = [motion for motion in joint.motions("joint") if not motion.kind.has_quaternion]
     return [not column[:3].any() for motion in motions for column in motion.Phi.T]
 
 

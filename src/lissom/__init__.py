@@ -44,6 +44,7 @@ _PUBLIC = {
         "BasisPiecewiseLinear",
     ),
     "robot.joints": (
+        "JointCustom",
         "JointCylindrical",
         "JointFixed",
         "JointFree",
@@ -54,6 +55,7 @@ _PUBLIC = {
         "JointSpherical",
         "JointUniversal",
     ),
+    "robot.poses": ("PoseSpline",),
     "robot.actuators": ("PathPoint", "PathRod"),
     "robot.fluid": ("Hydrodynamics",),
     "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCylinder", "ShapePlane", "ShapeSphere"),

@@ -17,6 +17,7 @@ from lissom.robot.joints import Joint, MotionKind
 
 A = np.array([0.48, -0.6, 0.64])
 B = np.array([0.6, 0.8, 0.0])
+TABLE = np.linspace(-1.5, 1.5, 7)
 JOINTS = {
     "Fixed": ls.JointFixed(),
     "Revolute": ls.JointRevolute(3.0 * A),  # axes are normalised
@@ -27,9 +28,11 @@ JOINTS = {
     "Planar": ls.JointPlanar(A),
     "Spherical": ls.JointSpherical(),
     "Free": ls.JointFree(),
+    "Custom": ls.JointCustom(ls.PoseSpline(TABLE, TABLE[:, None] * A, -0.13 * TABLE[:, None] * A)),
 }
 SIZES = {"Fixed": (0, 0), "Revolute": (1, 1), "Prismatic": (1, 1), "Helical": (1, 1), "Cylindrical": (2, 2),
-         "Universal": (2, 2), "Planar": (3, 3), "Spherical": (4, 3), "Free": (7, 6)}  # fmt: skip
+         "Universal": (2, 2), "Planar": (3, 3), "Spherical": (4, 3), "Free": (7, 6),
+         "Custom": (1, 1)}  # fmt: skip
 BODY = ls.RigidBody(0.7, (0.03, -0.02, 0.05), (2e-3, 3e-3, 4e-3))
 QUATERNION = np.array([0.5, -0.7, 0.1, 0.5])
 
@@ -77,6 +80,7 @@ def closed_form(kind, q):
         "Planar": lambda: slide(q[0] * in_plane(A)[0] + q[1] * in_plane(A)[1]) @ turn(A, q[2]),
         "Spherical": lambda: stored(q),
         "Free": lambda: stored(q),
+        "Custom": lambda: turn(A, q[0]) @ slide(-0.13 * q[0] * A),
     }[kind]()
 
 

@@ -29,7 +29,7 @@ OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
-    "robot": {"numpy", "scipy"},
+    "robot": {"numpy", "scipy", "jax"},  # jax where a joint needs it, imported late
     "model": {"numpy", "warp"},
 }
 

@@ -153,6 +153,8 @@ class ReferenceModel:
     def _through_joint(self, name, joint, point):
         q, v, start = self._q[self.q_joint[name]], self._v, self.v_joint[name].start
         screws = tables.joint_screws(joint)
+        if tables.kind(joint) == "JointCustom":
+            return move(point, *tables.table_motion(joint, q, v[start : start + 1]), self.v_joint[name], v)
         if screws is None:
             S = np.eye(6)[:, : tables.joint_sizes(joint)[1]]
             return move(point, tables.joint_pose(joint, q), S, np.zeros_like(S), self.v_joint[name], v)

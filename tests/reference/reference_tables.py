@@ -9,8 +9,8 @@ from math import comb
 
 import numpy as np
 from numpy import pi
-from reference.reference_lie import hat3, pose_of_quaternion
-from scipy.interpolate import CubicSpline
+from reference.reference_lie import exp, hat3, pose_of_quaternion, tangent_and_derivative
+from scipy.interpolate import CubicSpline, make_interp_spline
 
 STRAINS = ("torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z")
 PIECEWISE = ("BasisHermite", "BasisPiecewiseConstant", "BasisPiecewiseLinear")
@@ -171,6 +171,8 @@ def joint_screws(joint):
     name, zero = kind(joint), np.zeros(3)
     if name == "JointFixed":
         return []
+    if name == "JointCustom":
+        return [np.zeros((6, 1))]  # one coordinate, whose screw varies: table_motion
     if name in ("JointSpherical", "JointFree"):
         return None
     if name == "JointUniversal":
@@ -189,6 +191,21 @@ def joint_screws(joint):
         "JointCylindrical": lambda: [turn, slide],
     }[name]()
     return [np.stack(columns, axis=1)]
+
+
+def table_motion(joint, q, v):
+    """Pose of a joint given by a table, its motion subspace in the moved frame and the rate of that."""
+    x, table = np.asarray(joint.pose.points), joint.pose
+    spline = make_interp_spline(x, np.hstack([table.rotation, table.position]), k=table.degree)
+    y, slope, bend = (spline(q[0], nu=order) for order in range(3))
+    w, none = np.r_[y[:3], np.zeros(3)], np.zeros(3)
+    g = exp(w)
+    g[:3, 3] = y[3:]
+    T, dT = tangent_and_derivative(w, np.r_[slope[:3] * v[0], none])
+    turn, slide = T[:3, :3] @ slope[:3], g[:3, :3].T @ slope[3:]
+    turn_rate = dT[:3, :3] @ slope[:3] + T[:3, :3] @ bend[:3] * v[0]
+    slide_rate = g[:3, :3].T @ bend[3:] * v[0] - np.cross(turn * v[0], slide)
+    return g, np.r_[turn, slide][:, None], np.r_[turn_rate, slide_rate][:, None]
 
 
 def joint_sizes(joint):

@@ -131,6 +131,8 @@ def _approaches(
     """At no more than _ROWS states (n, nq), (n, nv) the gap [m], its rate and the speed of the ball's centre seen from
     the obstacle [m/s] of every pair, shape (n, n_pairs, 3), and whether a ball may have met something before each."""
     w, n = workspace(model, "encounters", 1, _make), len(t)
+    if model.maps.calls_python and n > 1:
+        return _approaches_one_by_one(model, t, q, v, share)
     host = w.host
     host["count"][0], host["share"][:] = n, share
     host["times"][:n], host["q"][:n], host["v"][:n] = t, q, v
@@ -197,6 +199,22 @@ class Lookout:
             if len(inside):
                 return float(middle[inside[0]])
             times, pairs = np.insert(times, halved + 1, middle), np.insert(pairs, halved + 1, new, axis=0)
+
+
+def _approaches_one_by_one(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for robots whose poses Python must give before each launch; (1) is asked here then."""
+    rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0].copy() for k in range(len(t))]
+    pairs = np.concatenate(rows)
+    world = model.surroundings
+    radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
+    before, after, h = pairs[:-1], pairs[1:], np.diff(t)[:, None]
+    least = np.minimum(before[..., 0], after[..., 0])
+    limit = np.where(least < 0.0, least - share[1] * radius, -share[0] * radius)
+    fastest = np.maximum(before[..., 2], after[..., 2])
+    met = 0.5 * (before[..., 0] + after[..., 0] - _LONGER * h * fastest) < limit
+    return pairs, np.concatenate([[0], met.any(axis=1).astype(np.int32)])
 
 
 def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:

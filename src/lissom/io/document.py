@@ -94,6 +94,8 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
         value = getattr(item, field.name)
         if field.name.startswith("placement") and value is not None:
             out[field.name] = _placement(value)
+        elif field.name == "pose" and callable(value):
+            raise _unsaved(f"{where}: pose", "of the coordinates", "give it as ls.PoseSpline")
         elif not _is_default(value, field.default):
             separator = " > " if dataclasses.is_dataclass(value) else ": "
             out[field.name] = _plain(value, f"{where}{separator}{field.name}", variable)

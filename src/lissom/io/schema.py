@@ -22,12 +22,13 @@ from lissom.robot import (
     loops,
     materials,
     motions,
+    poses,
     sections,
     shapes,
     springs,
 )
 from lissom.robot.families import members
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACEMENT
+from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACEMENT, POSE
 from lissom.robot.robot import Link, Robot
 
 FORMAT = 1
@@ -113,6 +114,7 @@ _KINDS = {
     FUNCTION_OF_T: FunctionOfT,
 }
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape)
+_KINDS[POSE] = _class(poses.PoseSpline, typed=False)
 
 
 def _box(size: Any, density: float, shape: str = "box") -> bodies.RigidBody:
@@ -228,5 +230,5 @@ Document: Any = create_model(
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
 
-_OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, actuators.PathPoint}
+_OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, actuators.PathPoint, poses.PoseSpline}
 TYPES = _OTHERS.union(*map(members, _FAMILIES))  # the classes a field may hold

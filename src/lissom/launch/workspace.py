@@ -24,10 +24,11 @@ import warp as wp
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
+from lissom.launch.prepare import prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED, Near, NodeState, Scratch
+from lissom.sweep.scratch import STATUS_CROWDED, MapState, Near, NodeState, Scratch
 
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
@@ -92,6 +93,7 @@ class Workspace:
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
+        self.calls_python = model.maps.calls_python
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
@@ -176,6 +178,8 @@ class Workspace:
 
     def run(self) -> None:
         """Run the recorded launch."""
+        if self.calls_python:
+            prepare(self.model, self.scratch, self.host)
         if self.alone is not None:
             self.alone()
             return
@@ -239,8 +243,17 @@ def _scratch(model: Model, batch: int, more_nodes: int = 0) -> Scratch:
         setattr(near, name, wp.zeros((count, size), dtype=Near.vars[name].type.dtype, device=model.device))
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
     near.touching = wp.zeros(count, dtype=wp.int32, device=model.device)
-    s.near = near
+    s.near, s.maps = near, _map_state(model, batch)
     return s
+
+
+def _map_state(model: Model, batch: int) -> MapState:
+    maps, state = model.maps, MapState()
+    sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1]}
+    sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
+    for name, size in sizes.items():
+        setattr(state, name, wp.zeros((batch, int(size)), dtype=MapState.vars[name].type.dtype, device=model.device))
+    return state
 
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:

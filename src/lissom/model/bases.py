@@ -67,4 +67,5 @@ def _is_joint(node: Node) -> bool:
 
 
 def _slides(node: Node) -> bool:
-    return node.kind is MotionKind.FREE or (node.kind is MotionKind.EXP and bool(node.Phi1[3:].any()))
+    moves_on = node.kind in (MotionKind.FREE, MotionKind.MAP)
+    return moves_on or (node.kind is MotionKind.EXP and bool(node.Phi1[3:].any()))

@@ -12,6 +12,7 @@ from lissom.model.bases import base_arrays
 from lissom.model.bodies import anchor, placed, point, shifted
 from lissom.model.growing import GrowingTree
 from lissom.model.joints import place_joint
+from lissom.model.maps import map_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Frame, Point, index_of, node_arrays, number, numbered
 from lissom.model.plausibility import warn_of_units
@@ -124,6 +125,7 @@ class _Assembly:
             **loops,
             surroundings=surroundings,
             springs=springs,
+            maps=map_tables(nodes),
             **actuation,
             description=copy(robot),
         )

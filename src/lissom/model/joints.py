@@ -17,7 +17,7 @@ def place_joint(tree: GrowingTree, link: Link, here: Frame) -> Frame:
     v, q = tree.v_start[k], tree.q_start[k]
     for motion in link.joint.motions(where):
         n = motion.Phi.shape[1]
-        here = tree.add(Node(*here, k, 0.0, v, q - v, motion.kind, motion.Phi, motion.Phi))
+        here = tree.add(Node(*here, k, 0.0, v, q - v, motion.kind, motion.Phi, motion.Phi, pose=motion.pose))
         if not motion.kind.has_quaternion:
             tree.dof_q[v : v + n] = np.arange(q, q + n)
         v, q = v + n, q + n

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ShapeError
+from lissom.model.maps import Maps
 from lissom.model.nodes import RodTable
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
@@ -43,7 +44,8 @@ class Model:
         group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
         load_*: node, frame in the node (4, 4), whether in its axes, of point loads, then of users' Python forces;
         load_wrench: functions of t of the former.
-        surroundings: contacts, the fluid and users' forces. springs: those between two points.
+        surroundings: contacts, the fluid and users' forces. springs: those between two points. maps: joints
+        whose pose is any function of q.
         motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
         acceleration. The last n_held of them have no motion, but are held for a steady one; steady: velocity
         (nv,) of the motion about which equilibria are sought, None at rest.
@@ -120,6 +122,7 @@ class Model:
     load_varies: bool
     surroundings: Surroundings
     springs: Springs
+    maps: Maps
     motion_names: tuple[str, ...]
     motion_dof: np.ndarray
     motion_functions: tuple[Any, ...]
@@ -209,8 +212,8 @@ class Model:
 
     @property
     def calls_python(self) -> bool:
-        """Whether forces come from Python functions of the state, which kernels cannot call."""
-        return bool(self.custom_actuators or self.surroundings.called)
+        """Whether forces or poses come from Python functions of the state, which kernels cannot call."""
+        return bool(self.custom_actuators or self.surroundings.called or self.maps.calls_python)
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""
@@ -318,6 +321,6 @@ def _freeze(value: Any) -> None:
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
             _freeze(part)
-    elif isinstance(value, Surroundings | Springs):
+    elif isinstance(value, Surroundings | Springs | Maps):
         for item in fields(value):
             _freeze(getattr(value, item.name))

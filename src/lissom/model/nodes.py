@@ -21,6 +21,7 @@ import numpy as np
 
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.robot.joints import MotionKind
+from lissom.robot.poses import PoseFunction, PoseSpline
 
 Frame = tuple["Node | None", np.ndarray]  # fixed to a node, or to the world where there is none: 4x4 in its axes
 Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
@@ -38,7 +39,8 @@ class Node:
         v_start, q_shift: first coordinate in v, and how far it stands further on in q.
         inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
         carries.
-        link, s: where it is on the robot. index: its number, given once all nodes of the robot are there.
+        link, s: where it is on the robot. index: its number, given once all nodes of the robot are there. pose: of a
+        MAP, whose Phi1 and Phi2 are its columns where q = 0.
     """
 
     parent: Node | None
@@ -58,6 +60,7 @@ class Node:
     dry: np.ndarray = field(default_factory=lambda: np.zeros(4))
     heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
     index: int = -1
+    pose: PoseFunction | PoseSpline | None = None
 
 
 @final
@@ -156,17 +159,23 @@ def distance(ends: tuple[Point, Point]) -> float:
     for node, x in ends:
         place, here = np.append(x, 1.0), node
         while here is not None:
-            Omega = 0.5 * here.h * (here.xi1 + here.xi2) + here.kappa * (se3_ad(here.xi1) @ here.xi2)
-            place = here.G @ se3_exp(Omega) @ place
+            place = here.G @ _neutral_motion(here) @ place
             here = here.parent
         places.append(place[:3])
     return float(np.linalg.norm(places[1] - places[0]))
 
 
+def _neutral_motion(node: Node) -> np.ndarray:
+    """Own motion of a node in the neutral configuration, 4x4."""
+    if node.pose is not None:
+        return node.pose.motion(np.zeros(node.Phi1.shape[1]))[0]
+    return se3_exp(0.5 * node.h * (node.xi1 + node.xi2) + node.kappa * (se3_ad(node.xi1) @ node.xi2))
+
+
 def node_arrays(nodes: list[Node]) -> dict[str, Any]:
     """The flat tables of a list of nodes; index sets first, start arrays end with a sentinel."""
     stored = [node.kind.has_quaternion for node in nodes]
-    both = [np.zeros((2, 6, 0)) if s else np.stack([n.Phi1, n.Phi2]) for n, s in zip(nodes, stored)]
+    both = [np.stack([n.Phi1, n.Phi2]) if n.kind is MotionKind.EXP else np.zeros((2, 6, 0)) for n in nodes]
     start, column, phi = component_runs(both, [n.v_start for n in nodes])
     return {
         "node_parent": np.array([index_of(n.parent) for n in nodes], dtype=np.int32),

@@ -17,6 +17,7 @@ from lissom.robot.joints import MotionKind
 EXP = wp.constant(wp.int32(MotionKind.EXP.value))
 SPHERICAL = wp.constant(wp.int32(MotionKind.SPHERICAL.value))
 FREE = wp.constant(wp.int32(MotionKind.FREE.value))
+MAP = wp.constant(wp.int32(MotionKind.MAP.value))
 
 
 vec7i = wp.types.vector(length=7, dtype=wp.int32)
@@ -46,6 +47,7 @@ class NodeRow:
     base: wp.int32
     kind: wp.int32
     has_quaternion: wp.int32
+    map: wp.int32  # number in MapRows, −1 for other kinds
     v_start: wp.int32
     v_stop: wp.int32
     q_shift: wp.int32
@@ -109,6 +111,18 @@ class TermRows:
 
 
 @wp.struct
+class MapRows:
+    """What kernels read of mapped nodes; the names and meanings are those of Maps."""
+
+    column_start: wp.array(dtype=wp.int32)
+    pair_start: wp.array(dtype=wp.int32)
+    triple_start: wp.array(dtype=wp.int32)
+    piece_start: wp.array(dtype=wp.int32)
+    knot: wp.array(dtype=wp.float64)
+    coefficient: wp.array2d(dtype=vec6)
+
+
+@wp.struct
 class Tables:
     """What kernels read; the names and meanings are those of Model, but for `terms`, which those fill."""
 
@@ -119,6 +133,7 @@ class Tables:
     world: World
     springs: SpringRows
     terms: wp.array(dtype=TermRows)
+    maps: MapRows
     base_position: wp.array(dtype=vec3)
     base_slide_start: wp.array(dtype=wp.int32)
     base_slide: wp.array(dtype=wp.int32)
@@ -205,7 +220,7 @@ def _make(model: Model) -> Tables:
         "loop_R": model.loop_placement[:, :, :3, :3],
         "loop_p": model.loop_placement[:, :, :3, 3],
     }
-    t.world, t.springs = _world(model), _springs(model)
+    t.world, t.springs, t.maps = _world(model), _springs(model), _maps(model)
     for name, variable in Tables.vars.items():
         if isinstance(variable.type, wp.array) and name != "terms":
             value = special[name] if name in special else getattr(model, name)
@@ -234,6 +249,14 @@ def _springs(model: Model) -> SpringRows:
     return rows
 
 
+def _maps(model: Model) -> MapRows:
+    rows = MapRows()
+    for name, variable in MapRows.vars.items():
+        value = getattr(model.maps, name)
+        setattr(rows, name, wp.array(value, dtype=variable.type.dtype, device=model.device))
+    return rows
+
+
 def _node_rows(model: Model) -> np.ndarray:
     """The node_* arrays of a model as one structured array."""
     rows: Any = np.zeros(model.n_nodes, dtype=NodeRow.numpy_dtype())
@@ -242,6 +265,8 @@ def _node_rows(model: Model) -> np.ndarray:
     rows["J"], rows["C"], rows["m"] = inertia[:, :3, :3], inertia[:, :3, 3:], inertia[:, 3:, 3:]
     rows["mass"], rows["mass_c"] = model.node_dry[:, 3], model.node_dry[:, :3]
     rows["heavy"], rows["heavy_c"] = model.node_heavy[:, 3], model.node_heavy[:, :3]
+    rows["map"] = -1
+    rows["map"][model.maps.node] = np.arange(len(model.maps))
     rows["is_placed"] = (g != np.eye(4)).any(axis=(1, 2))
     rows["has_inertia"] = inertia.any(axis=(1, 2))
     plain = inertia[:, 5, 5, None, None] * np.eye(3)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Annotated, Any
 
-NUMBERS, NAMES, PLACEMENT = "numbers", "names", "placement"
+NUMBERS, NAMES, PLACEMENT, POSE = "numbers", "names", "placement", "pose"
 FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
 
 Numbers = Annotated[Any, NUMBERS]  # a number, or an array of numbers as nested sequences
@@ -17,3 +17,4 @@ Placement = Annotated[Any, PLACEMENT]  # 4x4; None is the identity
 FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abscissa that returns them
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
+Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline

@@ -10,19 +10,21 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfS, Numbers
+from lissom.robot.fields import FunctionOfS, Numbers, Pose
 from lissom.robot.forces import is_compiled
 from lissom.robot.functions import cubic_pieces
+from lissom.robot.poses import PoseFunction, PoseSpline
 
 SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each
 
 
 class MotionKind(Enum):
-    """How a node moves: exp(Ω(q)) with q̇ = v, or a stored pose whose velocity is a body twist."""
+    """How a node moves: exp(Ω(q)) with q̇ = v, a stored pose whose velocity is a body twist, or any function of q."""
 
     EXP = 0
     SPHERICAL = 1
     FREE = 2
+    MAP = 3
 
     @property
     def has_quaternion(self) -> bool:
@@ -31,10 +33,12 @@ class MotionKind(Enum):
 
 
 class Motion(NamedTuple):
-    """One node of a joint: its kind and constant Φ, shape (6, n), angular first."""
+    """One node of a joint: its kind and Φ, shape (6, n), angular first: constant, or where q = 0 for a MAP with its
+    pose."""
 
     kind: MotionKind
     Phi: np.ndarray
+    pose: PoseFunction | PoseSpline | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,8 +74,9 @@ class Spring:
 class Joint(ABC):
     """A rigid joint: a short list of node motions from the parent's side to the child's.
 
-    Law: g = Π exp(Φ q) over its EXP nodes, or the stored pose of its one GROUP node; every Φ has independent columns
-    that commute. Joint frames coincide at the neutral configuration.
+    Law: g = Π exp(Φ q) over its EXP nodes, the stored pose of its one GROUP node, or the function of q of its one MAP
+    node; every Φ of the former has independent columns that commute. Joint frames coincide at the neutral
+    configuration, but where a MAP says otherwise.
     """
 
     stiffness: Any
@@ -331,3 +336,39 @@ class JointFree(Joint, Spring):
 
     def motions(self, where: str) -> list[Motion]:
         return [Motion(MotionKind.FREE, np.eye(6))]
+
+
+@final
+@dataclass(frozen=True)
+class JointCustom(Joint, Spring):
+    """Moves as a user says: the pose of the child's joint frame in the parent's is any smooth function of q.
+
+    q̇ = v. At q = 0 the frames may stand apart; a spring is slack there unless `rest` says otherwise.
+
+    Args:
+        pose: a function of q, shape (n,), that returns the 4x4 pose, made of jax.numpy (needs the extra `jax`); or,
+            for n = 1, a PoseSpline.
+        n: number of coordinates, 1 to 6.
+    """
+
+    pose: Pose
+    n: int = 1
+
+    @property
+    def nv(self) -> int:
+        return self.n
+
+    @property
+    def nq(self) -> int:
+        return self.n
+
+    def motions(self, where: str) -> list[Motion]:
+        n = checks.integer(self.n, f"{where}: n", least=1, most=6)
+        if isinstance(self.pose, PoseSpline):
+            self.pose.check(f"{where} > pose")
+            checks.require(n == 1, f"{where}: n", "must be 1 for a PoseSpline", n)
+            return [Motion(MotionKind.MAP, self.pose.motion(np.zeros(1))[1], self.pose)]
+        checks.require(callable(self.pose), f"{where}: pose", "must be a function of q or a PoseSpline", self.pose)
+        pose = PoseFunction(self.pose, n)
+        pose.check(f"{where}: pose")
+        return [Motion(MotionKind.MAP, pose.motion(np.zeros(n))[1], pose)]

@@ -81,6 +81,8 @@ class Loop:
         """The constraint that the joint makes."""
         motions = self.joint.motions(f"{where} > joint")
         kinds = [motion.kind for motion in motions]
+        rule = "must be one of the joints with axes: close the chain elsewhere"
+        checks.require(MotionKind.MAP not in kinds, f"{where} > joint", rule, self.joint)
         rule = "must hold something: a free joint closes no loop"
         checks.require(MotionKind.FREE not in kinds, f"{where} > joint", rule, self.joint)
         Phi = np.hstack([np.zeros((6, 0)), *(motion.Phi for motion in motions)])

@@ -224,3 +224,18 @@ def column(x: Columns, S: Matrix, i: int, k: int, j: int) -> vec6:
     at = 6 * k * x.width + j
     w = x.width
     return vec6(S[i, at], S[i, at + w], S[i, at + 2 * w], S[i, at + 3 * w], S[i, at + 4 * w], S[i, at + 5 * w])
+
+
+@wp.func
+def put_column(x: Columns, i: int, k: int, j: int, y: vec6, S: Matrix):
+    """Column j of the matrix of node k = y."""
+    for r in range(6):
+        S[i, (6 * k + r) * x.width + j] = y[r]
+
+
+@wp.func
+def add_column(x: Columns, i: int, k: int, j: int, y: vec6, S: Matrix):
+    """Column j of the matrix of node k += y."""
+    for r in range(6):
+        at = (6 * k + r) * x.width + j
+        S[i, at] = S[i, at] + y[r]

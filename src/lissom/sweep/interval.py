@@ -7,7 +7,7 @@ With T the tangent operator of the child side, Z = ∂Ω/∂q and D₀ = Ad_g T,
     R = Ṡ,   Q = S̈       what the coordinates change of twists and accelerations beyond the node            (3)
     Z = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                           (4)
 
-Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. FORMULATION: docs/theory.md.
+Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Source: Mathew 2025 §4.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.

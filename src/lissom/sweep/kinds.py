@@ -1,7 +1,7 @@
 """What a node does, by its kind, inside kernels: the only branches on the kind.
 
-`interval` is exp(Ω(q)), `group` a stored pose. Each file has these functions; what else a kernel must know of a node
-are facts in its row: `has_quaternion`.
+`interval` is exp(Ω(q)), `group` a stored pose, `mapped` any function of q. Each file has these functions; what else a
+kernel must know of a node are facts in its row: `has_quaternion`.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -14,8 +14,8 @@ import warp as wp
 
 from lissom.lie import se3
 from lissom.lie.types import vec6
-from lissom.model.tables import EXP, Tables
-from lissom.sweep import group, interval
+from lissom.model.tables import EXP, MAP, Tables
+from lissom.sweep import group, interval, mapped
 from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Direction, Scratch
 
@@ -25,6 +25,8 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of node k."""
     if t.node[k].kind == EXP:
         interval.place(t, s, i, k, q)
+    elif t.node[k].kind == MAP:
+        mapped.place(t, s, i, k, q)
     else:
         group.place(t, s, i, k, q)
 
@@ -35,6 +37,9 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     if t.node[k].kind == EXP:
         V, A = interval.rate(t, s, i, k, q, v, a)
         return V, A
+    if t.node[k].kind == MAP:
+        Y, C = mapped.rate(t, s, i, k, q, v, a)
+        return Y, C
     W, B = group.rate(t, s, i, k, q, v, a)
     return W, B
 
@@ -44,6 +49,8 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
     """Columns S of node k in the base frame; zero beside them."""
     if t.node[k].kind == EXP:
         interval.motion_columns(t, s, x, i, k, S)
+    elif t.node[k].kind == MAP:
+        mapped.motion_columns(t, s, x, i, k, S)
     else:
         group.motion_columns(s, x, i, k, S)
 
@@ -53,6 +60,8 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
     """Columns Ṡ of node k in the base frame."""
     if t.node[k].kind == EXP:
         interval.rate_columns(t, s, x, i, k, q, v, S_dot)
+    elif t.node[k].kind == MAP:
+        mapped.rate_columns(t, s, x, i, k, v, S_dot)
     else:
         group.rate_columns(s, x, i, k, S_dot)
 
@@ -65,6 +74,8 @@ def derivative_columns(
     """Columns S of node k, and its path sums with the columns S, R, Q and E = Ṡ + R."""
     if t.node[k].kind == EXP:
         interval.derivative_columns(t, s, x, i, k, q, v, a, S, J, J_R, J_Q, J_E)
+    elif t.node[k].kind == MAP:
+        mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
     else:
         group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
 
@@ -77,6 +88,8 @@ def newton_columns(
     """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix."""
     if t.node[k].kind == EXP:
         interval.newton_columns(t, s, x, i, k, q, v, a, c0, c1, S, J, J_P, J_R)
+    elif t.node[k].kind == MAP:
+        mapped.newton_columns(t, s, x, i, k, v, a, c0, c1, S, J, J_P, J_R)
     else:
         group.newton_columns(t, s, x, i, k, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
 
@@ -87,6 +100,8 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if t.node[k].kind == EXP:
         interval.project(t, s, i, k, f, tau)
+    elif t.node[k].kind == MAP:
+        mapped.project(t, s, i, k, f, tau)
     else:
         group.project(t, i, k, f, tau)
 
@@ -94,9 +109,11 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
 @wp.func
 def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
     """dq += the change of Sᵀ F with node k's own coordinates at its fixed wrench; stored poses have none."""
+    f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
     if t.node[k].kind == EXP:
-        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
         interval.local_term(t, s, x, i, k, f, dq)
+    elif t.node[k].kind == MAP:
+        mapped.local_term(t, s, x, i, k, f, dq)
 
 
 @wp.func
@@ -107,6 +124,9 @@ def change(
     if t.node[k].kind == EXP:
         e, e1, e2 = interval.change(t, s, d, i, k, q, v, a)
         return e, e1, e2
+    if t.node[k].kind == MAP:
+        y, y1, y2 = mapped.change(t, s, d, i, k, v, a)
+        return y, y1, y2
     x, w, z = group.change(t, s, d, i, k, acc_base)
     return x, w, z
 
@@ -115,8 +135,10 @@ def change(
 def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6, dF: vec6, tau: Matrix):
     """tau += what Sᵀ F of node k changes by along a direction where F changes by dF."""
     df = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, dF)
+    f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if t.node[k].kind == EXP:
-        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
         interval.project_change(t, s, d, i, k, f, df, tau)
+    elif t.node[k].kind == MAP:
+        mapped.project_change(t, s, d, i, k, f, df, tau)
     else:
         group.project_change(t, i, k, df, tau)

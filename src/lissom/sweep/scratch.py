@@ -61,11 +61,24 @@ class Near:
 
 
 @wp.struct
+class MapState:
+    """Poses of mapped nodes in their parents' frames, by (instance, map), and their columns with one and two
+    derivatives in their own frames, by (instance, place of MapRows)."""
+
+    R: wp.array2d(dtype=mat3)
+    p: wp.array2d(dtype=vec3)
+    S: wp.array2d(dtype=vec6)
+    S_q: wp.array2d(dtype=vec6)
+    S_qq: wp.array2d(dtype=vec6)
+
+
+@wp.struct
 class Scratch:
     """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
-    surroundings leave, and a status for each instance."""
+    surroundings leave, tables of mapped nodes, and a status for each instance."""
 
     near: Near
+    maps: MapState
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)
     status: wp.array(dtype=wp.int32)

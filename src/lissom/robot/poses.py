@@ -1,0 +1,187 @@
+"""Poses of joints that users give: any smooth function of the joint's coordinates, as JAX code or as a table.
+
+With g(q) the 4x4 pose of the child's side in the parent's, the columns of the motion subspace S in the child's frame
+and their derivatives are all that any algorithm asks of a joint:
+
+    S_j = (g⁻¹ ∂g/∂q_j)^∨,   ∂S_j/∂q_c,   ∂²S_j/∂q_c∂q_e                                                  (1)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from math import factorial
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.fields import Numbers
+
+_RIGID = 1e-9  # how far a pose may be from a rigid transform
+_LOOKS = 5  # configurations where that is looked at
+
+
+class PoseDerivatives(NamedTuple):
+    """Of m configurations: g (m, 4, 4) and of (1) S (m, n, 6) by [j], ∂S (m, n, n, 6) by [j, c] and ∂²S (m, n, n, n, 6)
+    by [j, c, e]."""
+
+    g: np.ndarray
+    S: np.ndarray
+    S_q: np.ndarray
+    S_qq: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class PoseSpline:
+    """The pose of a joint with one coordinate as a spline through a table.
+
+    Args:
+        points: values of the coordinate, strictly increasing, shape (m,).
+        rotation: rotation vectors there, shape (m, 3) [rad]; they may go on beyond π and must not jump by a turn.
+        position: positions there, shape (m, 3) [m].
+        degree: 5, or 3, with which derivatives of forces jump at the points.
+    Accuracy: exact at the points; O(h⁶) or O(h⁴) between them. Beyond the ends the last pieces go on.
+    """
+
+    points: Numbers
+    rotation: Numbers
+    position: Numbers
+    degree: int = 5
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the table breaks a rule."""
+        points = checks.array(self.points, (-1,), f"{where}: points", "must be a list of finite numbers")
+        known = type(self.degree) is int and self.degree in (3, 5)
+        checks.require(known, f"{where}: degree", "must be 3 or 5", self.degree)
+        rule = f"a table of degree {self.degree} needs at least {self.degree + 1}"
+        checks.require(len(points) > self.degree, f"{where}: points", rule, len(points))
+        rising = bool((np.diff(points) > 0).all())
+        checks.require(rising, f"{where}: points", "must be strictly increasing", self.points)
+        for name in ("rotation", "position"):
+            rule = f"must hold 3 finite numbers for each of the {len(points)} points"
+            checks.array(getattr(self, name), (len(points), 3), f"{where}: {name}", rule)
+
+    def pieces(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where each piece begins (p,), and its coefficients (p, 6, 6): of each power of the distance from there, those
+        of the rotation vector and the position."""
+        from scipy.interpolate import make_interp_spline
+
+        x = np.asarray(self.points, dtype=np.float64)
+        y = np.hstack([np.asarray(part, dtype=np.float64) for part in (self.rotation, self.position)])
+        spline = make_interp_spline(x, y, k=self.degree)
+        start = np.unique(spline.t)[:-1]
+        coefficients = np.zeros((len(start), 6, 6))
+        for power in range(self.degree + 1):
+            coefficients[:, power] = spline(start, nu=power) / factorial(power)
+        coefficients[:, 0] = y[np.searchsorted(x, start)]  # without the rounding of the spline
+        return start, coefficients
+
+    def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """g (4, 4) and S (6, 1) at one configuration; kernels do the same for all derivatives."""
+        start, coefficients = self.pieces()
+        piece = max(int(np.searchsorted(start, q[0], side="right")) - 1, 0)
+        polynomial = np.polynomial.Polynomial
+        x = [polynomial(c) for c in coefficients[piece].T]
+        value, slope = (np.array([f(q[0] - start[piece]) for f in p]) for p in (x, [f.deriv() for f in x]))
+        g, S = np.eye(4), np.zeros((6, 1))
+        g[:3, 3] = value[3:]
+        g[:3, :3], T = _turned(value[:3])
+        S[:3, 0], S[3:, 0] = T @ slope[:3], g[:3, :3].T @ slope[3:]
+        return g, S
+
+
+def _turned(w: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rotation of a rotation vector, and what turns its rate into the angular velocity in turned axes."""
+    W = np.array([[0.0, -w[2], w[1]], [w[2], 0.0, -w[0]], [-w[1], w[0], 0.0]])
+    angle = float(np.linalg.norm(w))
+    first, half = np.sinc(angle / np.pi), np.sinc(angle / (2.0 * np.pi))
+    second = 0.5 * half * half
+    third = (1.0 - first) / angle**2 if angle > 1e-2 else (1.0 - angle**2 / 20.0) / 6.0
+    return np.eye(3) + first * W + second * W @ W, np.eye(3) - second * W + third * W @ W
+
+
+@final
+@dataclass(frozen=True)
+class PoseFunction:
+    """The pose of a joint as a user's function of its n coordinates, made of jax.numpy, with derivatives by JAX."""
+
+    function: Callable[[Any], Any]
+    n: int
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the function is none, does not run under JAX, or gives no rigid transform."""
+        try:
+            import jax  # noqa: F401
+        except ImportError:
+            rule = "a function of the coordinates needs JAX: pip install 'lissom[jax]', or give a PoseSpline"
+            raise ModelError(f"{where}: {rule}") from None
+        samples = np.random.default_rng(0).uniform(-0.1, 0.1, (_LOOKS, self.n))
+        samples[0] = 0.0
+        try:
+            g = np.asarray(_compiled(self.function, self.n)[0](samples))
+        except Exception as error:
+            text = str(error).partition("\n")[0]
+            rule = "must be a function of an array (n,) made of jax.numpy"
+            raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
+        checks.require(g.shape == (_LOOKS, 4, 4), where, "must return a 4x4 matrix, got shape", g.shape[1:])
+        R = g[:, :3, :3]
+        checks.require(bool(np.isfinite(g[0]).all()), where, "must be finite where all coordinates are zero", g[0])
+        for k in np.flatnonzero(np.isfinite(g).all(axis=(1, 2))):
+            off = np.abs(R[k] @ R[k].T - np.eye(3)).max() + np.abs(g[k, 3] - (0.0, 0.0, 0.0, 1.0)).max()
+            rule = f"must be a rigid transform, its rotation orthonormal, its last row (0, 0, 0, 1), at {samples[k]}"
+            checks.require(bool(off < _RIGID and np.linalg.det(R[k]) > 0.0), where, rule, g[k].tolist())
+        slopes = self.derivatives(np.zeros((1, self.n)))
+        smooth = all(np.isfinite(part).all() for part in slopes)
+        checks.require(smooth, where, "must have three derivatives where all coordinates are zero", self.function)
+
+    def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """g (4, 4) and S (6, n) at one configuration."""
+        found = self.derivatives(q[None])
+        return found.g[0], found.S[0].T
+
+    def derivatives(self, q: np.ndarray) -> PoseDerivatives:
+        """The pose and the columns (1) at configurations (m, n)."""
+        room = 1 << max(len(q) - 1, 0).bit_length()  # few sizes, since each is compiled
+        rows = np.concatenate([q, np.zeros((room - len(q), self.n))])
+        return PoseDerivatives(*(np.asarray(part)[: len(q)] for part in _compiled(self.function, self.n)[1](rows)))
+
+
+@lru_cache(maxsize=64)
+def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Functions of configurations (m, n): the pose, and all of (1), in float64."""
+    import jax
+    import jax.numpy as jnp
+
+    try:
+        double = jax.enable_x64
+    except AttributeError:  # before version 0.8
+        from jax.experimental import enable_x64 as double
+
+    def pose(q: Any) -> Any:
+        return jnp.asarray(function(q), dtype=jnp.float64)
+
+    def columns(q: Any) -> Any:
+        g, slope = pose(q), jax.jacfwd(pose)(q)
+        W = jnp.einsum("ki,kjn->nij", g[:3, :3], slope[:3, :3])
+        u = jnp.einsum("ki,kn->ni", g[:3, :3], slope[:3, 3])
+        turn = (W[:, 2, 1] - W[:, 1, 2], W[:, 0, 2] - W[:, 2, 0], W[:, 1, 0] - W[:, 0, 1])
+        return jnp.concatenate([0.5 * jnp.stack(turn, axis=1), u], axis=1)
+
+    def everything(q: Any) -> Any:
+        once = jax.jacfwd(columns)
+        return pose(q), columns(q), jnp.moveaxis(once(q), 1, -1), jnp.moveaxis(jax.jacfwd(once)(q), 1, -1)
+
+    quick = [jax.jit(jax.vmap(f)) for f in (pose, everything)]
+
+    def called(f: Any) -> Callable[[np.ndarray], Any]:
+        def call(q: np.ndarray) -> Any:
+            with double(True):
+                return f(q)
+
+        return call
+
+    return called(quick[0]), called(quick[1])

@@ -1,0 +1,267 @@
+"""Nodes whose relative pose g(q) is any smooth function of their n coordinates, inside kernels.
+
+Tables hold, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first and
+second derivatives, by MapRows. Those of a spline are made here; others are filled before a launch (launch/prepare).
+They depend on q alone, so that v and a may change inside a kernel:
+
+    Ṡ_j = Σ_c ∂S_j/∂q_c v_c,   S̈_j = Σ_c ∂S_j/∂q_c a_c + Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e                       (1)
+    V = Σ S_j v_j,   A = Σ S_j a_j + Σ Ṡ_j v_j                                                            (2)
+
+In the base frame, g now the pose of the node, with d/dt Ad_g X = Ad_g Ẋ + ad_η Ad_g X,
+
+    S → Ad_g S,   Ṡ → Ad_g Ṡ + ad_η Ad_g S,   S̈ → Ad_g S̈ + 2 ad_η Ad_g Ṡ + (ad_a + ad_η²) Ad_g S            (3)
+    R = Ṡ,   Q = S̈                                                                                       (4)
+
+(4) since q̇ = v: a change δq displaces what the node carries by ζ = S δq, and Ad_g δη_B = ζ̇, whatever g(q) is. At a
+fixed wrench f on the node in its own frame,
+
+    ∂(S_jᵀ f)/∂q_c = fᵀ ∂S_j/∂q_c                                                                         (5)
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import mat3, vec3, vec6
+from lissom.model.tables import Tables
+from lissom.sweep import columns
+from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.parents import joint_side
+from lissom.sweep.scratch import Direction, Scratch
+
+THREE, FOUR, FIVE, SIX = (wp.constant(wp.float64(x)) for x in (3.0, 4.0, 5.0, 6.0))
+TWELVE, TWENTY, SIXTY = (wp.constant(wp.float64(x)) for x in (12.0, 20.0, 60.0))
+
+
+@wp.func
+def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
+    """Fill the tables of map m from its spline: R = exp(w), S = (T w', Rᵀ p') and their derivatives by q = x."""
+    piece = t.maps.piece_start[m]
+    for e in range(t.maps.piece_start[m] + 1, t.maps.piece_start[m + 1]):
+        if t.maps.knot[e] <= x:
+            piece = e
+    d = x - t.maps.knot[piece]
+    c0 = t.maps.coefficient[piece, 0]
+    c1 = t.maps.coefficient[piece, 1]
+    c2 = t.maps.coefficient[piece, 2]
+    c3 = t.maps.coefficient[piece, 3]
+    c4 = t.maps.coefficient[piece, 4]
+    c5 = t.maps.coefficient[piece, 5]
+    y0 = c0 + d * (c1 + d * (c2 + d * (c3 + d * (c4 + d * c5))))
+    y1 = c1 + d * (so3.TWO * c2 + d * (THREE * c3 + d * (FOUR * c4 + d * (FIVE * c5))))
+    y2 = so3.TWO * c2 + d * (SIX * c3 + d * (TWELVE * c4 + d * (TWENTY * c5)))
+    y3 = SIX * c3 + d * (so3.TWO * TWELVE * c4 + d * (SIXTY * c5))
+    w0 = se3.angular(y0)
+    w1 = se3.angular(y1)
+    w2 = se3.angular(y2)
+    Omega = se3.join(w0, vec3())
+    rate = se3.join(w1, vec3())
+    c = so3.stumpff(wp.dot(w0, w0))
+    R, _p = se3.exp(Omega, c)
+    T0, _Q0 = se3.tangent(Omega, c)
+    T1, _Q1 = se3.tangent_dot(Omega, rate, c)
+    T2, _Q2 = se3.tangent_ddot(Omega, rate, se3.join(w2, vec3()), c)
+    turn = T0 * w1
+    turn_1 = T1 * w1 + T0 * w2
+    turn_2 = T2 * w1 + so3.TWO * (T1 * w2) + T0 * se3.angular(y3)
+    Rt = wp.transpose(R)
+    u0 = Rt * se3.linear(y1)
+    u1 = Rt * se3.linear(y2) - wp.cross(turn, u0)
+    u2 = Rt * se3.linear(y3) - wp.cross(turn, Rt * se3.linear(y2)) - wp.cross(turn_1, u0) - wp.cross(turn, u1)
+    s.maps.R[i, m] = R
+    s.maps.p[i, m] = se3.linear(y0)
+    s.maps.S[i, t.maps.column_start[m]] = se3.join(turn, u0)
+    s.maps.S_q[i, t.maps.pair_start[m]] = se3.join(turn_1, u1)
+    s.maps.S_qq[i, t.maps.triple_start[m]] = se3.join(turn_2, u2)
+
+
+@wp.func
+def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
+    """S_j."""
+    return s.maps.S[i, t.maps.column_start[t.node[k].map] + j]
+
+
+@wp.func
+def slope(t: Tables, s: Scratch, i: int, k: int, j: int, c: int) -> vec6:
+    """∂S_j/∂q_c."""
+    n = t.node[k].v_stop - t.node[k].v_start
+    return s.maps.S_q[i, t.maps.pair_start[t.node[k].map] + n * j + c]
+
+
+@wp.func
+def rate_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix) -> vec6:
+    """Ṡ_j of (1)."""
+    out = vec6()
+    for c in range(t.node[k].v_stop - t.node[k].v_start):
+        out += slope(t, s, i, k, j, c) * v[i, t.node[k].v_start + c]
+    return out
+
+
+@wp.func
+def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix) -> vec6:
+    """S̈_j of (1)."""
+    first = t.node[k].v_start
+    n = t.node[k].v_stop - first
+    at = t.maps.triple_start[t.node[k].map] + n * n * j
+    out = vec6()
+    for c in range(n):
+        out += slope(t, s, i, k, j, c) * a[i, first + c]
+        for e in range(n):
+            out += s.maps.S_qq[i, at + n * c + e] * (v[i, first + c] * v[i, first + e])
+    return out
+
+
+@wp.func(inline=False)
+def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of the node; tables of a spline are filled for the passes that follow."""
+    m = t.node[k].map
+    if t.maps.piece_start[m + 1] > t.maps.piece_start[m]:
+        follow_spline(t, s, i, m, q[i, t.node[k].v_start + t.node[k].q_shift])
+    R0, p0 = joint_side(t, s, i, k)
+    s.node[i, k].R = R0 * s.maps.R[i, m]
+    s.node[i, k].p = R0 * s.maps.p[i, m] + p0
+
+
+@wp.func(inline=False)
+def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
+    """Pose of the node; Ad_g V and Ad_g A of (2)."""
+    place(t, s, i, k, q)
+    V = vec6()
+    A = vec6()
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        S = column(t, s, i, k, j)
+        V += S * v[i, first + j]
+        A += S * a[i, first + j] + rate_column(t, s, i, k, j, v) * v[i, first + j]
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    return se3.Ad(R, p, V), se3.Ad(R, p, A)
+
+
+@wp.func(inline=False)
+def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
+    """S of (3)."""
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
+        columns.put_column(x, i, k, first + j, y, S)
+
+
+@wp.func(inline=False)
+def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, S_dot: Matrix):
+    """Ṡ of (3)."""
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
+        y_dot = se3.Ad(s.node[i, k].R, s.node[i, k].p, rate_column(t, s, i, k, j, v)) + se3.ad(s.node[i, k].eta, y)
+        columns.put_column(x, i, k, first + j, y_dot, S_dot)
+
+
+@wp.func
+def base_columns(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Matrix):
+    """S_j, Ṡ_j and S̈_j of (3)."""
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    eta = s.node[i, k].eta
+    y0 = se3.Ad(R, p, column(t, s, i, k, j))
+    y1 = se3.Ad(R, p, rate_column(t, s, i, k, j, v))
+    y2 = se3.Ad(R, p, second_column(t, s, i, k, j, v, a))
+    turned = se3.ad(eta, y0)
+    return y0, y1 + turned, y2 + se3.ad(eta, so3.TWO * y1 + turned) + se3.ad(s.node[i, k].acc, y0)
+
+
+@wp.func
+def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
+    """J_k = J_parent on the columns of the path to k, for own columns to be added."""
+    none = mat3()
+    columns.extend_path(x, parent, i, k, none, none, none, none, J)
+
+
+@wp.func(inline=False)
+def derivative_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
+    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+):  # fmt: skip
+    """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
+    parent = t.node[k].parent
+    copy_path(x, parent, i, k, J)
+    copy_path(x, parent, i, k, J_R)
+    copy_path(x, parent, i, k, J_Q)
+    copy_path(x, parent, i, k, J_E)
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
+        columns.put_column(x, i, k, first + j, y0, S)
+        columns.add_column(x, i, k, first + j, y0, J)
+        columns.add_column(x, i, k, first + j, y1, J_R)
+        columns.add_column(x, i, k, first + j, y2, J_Q)
+        columns.add_column(x, i, k, first + j, so3.TWO * y1, J_E)
+
+
+@wp.func(inline=False)
+def newton_columns(
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
+    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+):  # fmt: skip
+    """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
+    parent = t.node[k].parent
+    copy_path(x, parent, i, k, J)
+    copy_path(x, parent, i, k, J_P)
+    copy_path(x, parent, i, k, J_R)
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
+        columns.put_column(x, i, k, first + j, y0, S)
+        columns.add_column(x, i, k, first + j, y0, J)
+        columns.add_column(x, i, k, first + j, y2 + (so3.TWO * c1) * y1 + c0 * y0, J_P)
+        columns.add_column(x, i, k, first + j, y1 + c1 * y0, J_R)
+
+
+@wp.func(inline=False)
+def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
+    """tau += Sᵀ f, f the wrench on the node in its own frame."""
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        tau[i, first + j] = tau[i, first + j] + wp.dot(column(t, s, i, k, j), f)
+
+
+@wp.func(inline=False)
+def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: Matrix):
+    """dq += (5)."""
+    first = t.node[k].v_start
+    n = t.node[k].v_stop - first
+    for j in range(n):
+        for c in range(n):
+            at = (first + j) * x.width + first + c
+            dq[i, at] = dq[i, at] + wp.dot(slope(t, s, i, k, j, c), f)
+
+
+@wp.func(inline=False)
+def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
+    """S dq, Ṡ dq + S dv and S̈ dq + 2 Ṡ dv + S da of (3): what x, w and z of inverse_dynamics_tangent grow by."""
+    e = vec6()
+    w = vec6()
+    z = vec6()
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
+        dq = d.dq[i, first + j]
+        dv = d.dv[i, first + j]
+        e += dq * y0
+        w += dq * y1 + dv * y0
+        z += dq * y2 + (so3.TWO * dv) * y1 + d.da[i, first + j] * y0
+    return e, w, z
+
+
+@wp.func(inline=False)
+def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6, df: vec6, tau: Matrix):
+    """tau += what Sᵀ f changes by."""
+    first = t.node[k].v_start
+    for j in range(t.node[k].v_stop - first):
+        y = wp.dot(column(t, s, i, k, j), df) + wp.dot(rate_column(t, s, i, k, j, d.dq), f)
+        tau[i, first + j] = tau[i, first + j] + y
