@@ -131,3 +131,14 @@ def fourth_order(function, h):
     """Central difference of fourth order at 0."""
     near, far = (function(s * h) - function(-s * h) for s in (1, 2))
     return (8.0 * near - far) / (12.0 * h)
+
+
+def test_batches_of_forward_dynamics_derivatives():
+    """Many states with loops are one launch of each kernel, and each answers as it does alone."""
+    model = looped(JOINTS["revolute"], 3, free=True)
+    states = [closed_state(model, seed)[:2] for seed in range(5)]
+    q, v = (np.array(x) for x in zip(*states))
+    batch = ls.forward_dynamics_derivatives(model, q, v)
+    for k in range(5):
+        for many, one in zip(batch, ls.forward_dynamics_derivatives(model, q[k], v[k]), strict=True):
+            np.testing.assert_allclose(many[k], one, rtol=0, atol=1e-12 * max(np.abs(one).max(initial=0.0), 1.0))

@@ -57,8 +57,8 @@ def forward_dynamics_derivatives(
     flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
     dq, dv, M = np.zeros((3, n, model.nv, model.nv))
     for part in _parts(model, n):
-        rows_of = (flat[name][part] for name in ("q", "v", "a", "u"))
-        dq[part], dv[part], M[part], _ = residual_derivatives(model, *rows_of, t)
+        q, v, a, u = (flat[name][part] for name in ("q", "v", "a", "u"))
+        dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
     dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
     B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
     held = model.motion_dof

@@ -5,7 +5,7 @@ it, and the next one begins with a matrix of its own.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false
+# pyright: reportArgumentType=false, reportCallIssue=false
 
 from __future__ import annotations
 

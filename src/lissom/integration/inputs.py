@@ -92,6 +92,8 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
 class InputRows:
     """The inputs of the motions of a batch, from `u` of `simulate`: its leading axes, and what each motion has."""
 
+    u: Any
+
     def __init__(self, model: Model, u: Any) -> None:
         self.model, self.u = model, u
         self.lead: tuple[int, ...] = ()

@@ -108,7 +108,7 @@ def simulate(
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
-    if count > 1 and controller is None and dt is not None and _is_fused(model, run):
+    if count > 1 and controller is None and dt is not None and times is not None and _is_fused(model, run):
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
         limits = times, float(duration), dt, rtol, atols[0], project_velocity
         q, v = (np.array(x) for x in zip(*begun))

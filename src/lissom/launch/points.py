@@ -4,8 +4,8 @@ A workspace has such tables of its own; another set of places is written into th
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportGeneralTypeIssues=false
-# pyright: reportInvalidTypeForm=false
+# pyright: reportArgumentType=false, reportAttributeAccessIssue=false, reportCallIssue=false
+# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false
 
 from __future__ import annotations
 
