@@ -1,6 +1,6 @@
 """A thousand different motions of a robot: in one call, on one core and on all, beside as many calls, in one run.
 
-    python benchmarks/batches.py [how many]
+    python benchmarks/batches.py [how many] [part of the name of a robot]
 
 Each motion has inputs and a start of its own and lasts 1 s, in steps of 10 ms by generalised-α. The calls take turns in
 rounds, and the best round of each counts. On a machine that others use, wall times say little. Beside them stand the
@@ -35,24 +35,34 @@ ONE_CORE = 10**9  # instances for each thread, so that there is one
 OPTIONS: dict[str, Any] = {"method": "generalized_alpha", "dt": 0.01, "t_eval": np.arange(101) * 0.01}
 
 
-def robots(count: int) -> dict[str, tuple[ls.Model, np.ndarray, np.ndarray]]:
-    """The robots with their starts (count, nq) and inputs (count, nu)."""
+def cdm(count: int, rng: np.random.Generator) -> tuple[ls.Model, np.ndarray, np.ndarray]:
+    """The cable-driven manipulator, let go under some tensions, with others."""
+    return _pulled(ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), count, rng)
+
+
+def arm_in_a_pipe(count: int, rng: np.random.Generator) -> tuple[ls.Model, np.ndarray, np.ndarray]:
+    """The same in a pipe that it touches."""
     import cdm_contact
+
+    return _pulled(cdm_contact.robot().build(), count, rng)
+
+
+def parallel_robot(count: int, rng: np.random.Generator) -> tuple[ls.Model, np.ndarray, np.ndarray]:
+    """A robot with loops, let go near its equilibrium."""
     import parallel_robot
 
-    rng = np.random.default_rng(0)
-    cdm = ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build()
-    arm, platform = cdm_contact.robot().build(), parallel_robot.build()
-    held = ls.solve_statics(platform).q
-    moved = ls.integrate(platform, held, 0.02 * rng.normal(size=(count, platform.nv)) * platform.dof_scale)
-    return {
-        "CDM": (cdm, ls.solve_statics(cdm, rng.uniform(0.0, 8.0, (count, cdm.nu))).q,
-                rng.uniform(0.0, 8.0, (count, cdm.nu))),
-        "parallel robot (loops)": (platform, np.array([ls.assemble(platform, q) for q in moved]),
-                                   np.zeros((count, platform.nu))),
-        "arm in a pipe (contact)": (arm, ls.solve_statics(arm, rng.uniform(0.0, 8.0, (count, arm.nu))).q,
-                                    rng.uniform(0.0, 20.0, (count, arm.nu))),
-    }  # fmt: skip
+    model = parallel_robot.build()
+    moves = 0.02 * rng.normal(size=(count, model.nv)) * model.dof_scale
+    moved = ls.integrate(model, ls.solve_statics(model).q, moves)
+    return model, np.array([ls.assemble(model, q) for q in moved]), np.zeros((count, model.nu))
+
+
+def _pulled(model: ls.Model, count: int, rng: np.random.Generator) -> tuple[ls.Model, np.ndarray, np.ndarray]:
+    start = ls.solve_statics(model, rng.uniform(0.0, 8.0, (count, model.nu))).q
+    return model, start, rng.uniform(0.0, 8.0, (count, model.nu))
+
+
+ROBOTS = {"CDM": cdm, "parallel robot (loops)": parallel_robot, "arm in a pipe (contact)": arm_in_a_pipe}
 
 
 def measured(call: Callable[[], Any]) -> np.ndarray:
@@ -111,8 +121,9 @@ def main() -> None:
     print(f"{count} motions of 1 s [s]; aims: at most 1.15 times the single calls on one core, 1.8 times faster on two")
     print(f"{'':26s}{'single':>9s}{'1 core':>9s}{'all':>9s}{'1/single':>10s}{'by CPU':>9s}{'faster':>9s}{'cores':>9s}"
           f"{'on two':>9s}")  # fmt: skip
-    for name, (model, q, u) in robots(count).items():
-        compare(name, model, q, u)
+    for name, make in ROBOTS.items():
+        if len(sys.argv) < 3 or sys.argv[2] in name:
+            compare(name, *make(count, np.random.default_rng(0)))
 
 
 if __name__ == "__main__":

@@ -89,9 +89,9 @@ class ManyMotions:
         self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
         parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
         self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
-        shown = ("q", "v") if states_follow(model, project) else ("q", "v", "a", "force")
-        self.columns = np.concatenate([np.arange(parts[-1])[self.parts[name]] for name in shown])
-        self.rows = np.zeros((self.n, len(times), len(self.columns)))
+        self.names = ("q", "v") if states_follow(model, project) else ("q", "v", "a", "force")
+        width = sum(self.parts[name].stop - self.parts[name].start for name in self.names)
+        self.rows = np.zeros((self.n, len(times), width))
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1
         self._start(q, v, dt)
@@ -108,7 +108,8 @@ class ManyMotions:
         for name, value in zip(_NAMES, (q, v, a, ahead, a, force, force)):
             host[name][:] = value
         host["h"][:, 0] = h
-        self.rows[:, 0] = np.concatenate([q, v, a, ahead, force], axis=1)[:, self.columns]
+        begun = {"q": q, "v": v, "a": a, "force": force}
+        self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
         self.shown[:, 0] = self._inputs([0.0])[:, 0]
 
     def _inputs(self, times: list[float]) -> np.ndarray:
@@ -177,8 +178,13 @@ class ManyMotions:
     def keep(self, motions: slice, first: int, many: int) -> None:
         """Take what `many` steps of the window have left at the wanted times."""
         at = np.flatnonzero(self.wanted[first : first + many])
-        to = slice(self.reached, self.reached + len(at))
-        self.rows[motions, to] = self.left()[motions, at][..., self.columns]
+        to, start = slice(self.reached, self.reached + len(at)), 0
+        if len(at) and at[-1] - at[0] + 1 == len(at):
+            at = slice(int(at[0]), int(at[-1]) + 1)  # mostly so, and many times as fast to copy
+        for part in (self.parts[name] for name in self.names):
+            stop = start + part.stop - part.start
+            self.rows[motions, to, start:stop] = self.left()[motions, at, part]
+            start = stop
         last = (len(self.scheme.stages) - 1) * self.model.nu
         self.shown[motions, to] = self.w.host["inputs"][motions, at, last : last + self.model.nu]
         self.reached = to.stop
@@ -275,10 +281,11 @@ class _Cuts:
         host["counts"][some, _DONE] = k
         own = len(host["load"]) // MOST_STAGES - motions.w.room + some
         host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
-        stages = len(motions.scheme.stages)
+        stages, acts = len(motions.scheme.stages), motions.model.n_load_rows + motions.model.n_motions > 0
         for i, row in zip(some.tolist(), own.tolist()):
             times = stage_times(motions.scheme, float(self.t[i]), self.until[i : i + 1])
-            put_times(motions.model, motions.w, times, stages * row)
+            if acts:
+                put_times(motions.model, motions.w, times, stages * row)
             host["inputs"][i, self.step[i], : stages * motions.model.nu] = np.ravel(
                 [motions.inputs.one(i, t) for t in times]
             )

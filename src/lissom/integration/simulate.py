@@ -267,7 +267,7 @@ def _stacked(
 def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.ndarray:
     """An array of motions, each one or several, one behind the other."""
     rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
-    return np.concatenate([np.zeros((0, *shape)), *rows])
+    return rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, *shape)), *rows])
 
 
 @contextmanager
