@@ -1,5 +1,8 @@
 """What must be known of a state before a launch: tables that only Python can fill."""
 
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportGeneralTypeIssues=false
+
 from __future__ import annotations
 
 from typing import Any

@@ -159,7 +159,7 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
     try:
         double = jax.enable_x64
     except AttributeError:  # before version 0.8
-        from jax.experimental import enable_x64 as double
+        from jax.experimental import enable_x64 as double  # pyright: ignore[reportAttributeAccessIssue]
 
     def pose(q: Any) -> Any:
         return jnp.asarray(function(q), dtype=jnp.float64)
