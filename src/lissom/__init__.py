@@ -101,6 +101,7 @@ _PUBLIC = {
     "statics.continuation": ("Branch", "continuation"),
     "statics.tangent_stiffness": ("tangent_stiffness",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
+    "integration.bathe": ("bathe",),
     "integration.simulate": ("simulate",),
     "integration.controllers": ("Controller",),
     "integration.inputs": ("Samples",),

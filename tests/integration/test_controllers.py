@@ -66,7 +66,9 @@ def test_pi_control_by_adaptive_methods(method):
     assert np.ptp(found, axis=0).min() > 0.1
 
 
-@pytest.mark.parametrize("method, order", [("generalized_alpha", 2), ("newmark", 2), ("hht", 2), ("implicit_euler", 1)])
+@pytest.mark.parametrize(
+    "method, order", [("generalized_alpha", 2), ("newmark", 2), ("hht", 2), ("implicit_euler", 1), ("bathe", 2)]
+)
 def test_pi_control_by_implicit_steps(method, order):
     """Implicit steps keep their order in all components, z included: errors fall as h to that power."""
     sizes = np.array([0.02, 0.01, 0.005]) / 4

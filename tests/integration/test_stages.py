@@ -8,7 +8,7 @@ from dynamics.small_robots import mixed
 import lissom as ls
 from lissom.integration.fused_runs import FusedSteps
 
-SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler()]
+SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()]
 
 
 def both_ways(monkeypatch, run):

@@ -16,6 +16,7 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
 from lissom.integration.batches import ManyMotions, MotionFailed, groups_of
+from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
 from lissom.integration.inputs import InputRows
@@ -37,7 +38,7 @@ METHODS: dict[str, Callable[..., Iterator[Any]]] = {
 }
 METHODS |= {
     make.__name__: partial(integrate_implicit, scheme=make())
-    for make in (generalized_alpha, newmark, hht, implicit_euler)
+    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe)
 }
 
 
@@ -67,9 +68,9 @@ def simulate(
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
             Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
         u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, or a function of t; None is zero.
-        method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler", or
-            what the functions of these names return (implicit, on the manifold); "radau" (implicit, order 5) and
-            "dop853" (explicit, order 8) of SciPy; these three have no memory for contacts that stick.
+        method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
+            "bathe", or what the functions of these names return (implicit, on the manifold); "radau" (implicit,
+            order 5) and "dop853" (explicit, order 8) of SciPy; these three have no memory for contacts that stick.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
@@ -165,7 +166,7 @@ def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str)
     if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
             f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
-            f"hold: take 'generalized_alpha', 'newmark', 'hht' or 'implicit_euler' (got {method!r})"
+            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler' or 'bathe' (got {method!r})"
         )
 
 
