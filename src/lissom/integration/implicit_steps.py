@@ -225,13 +225,14 @@ class ImplicitSteps:
         They cost more than all the rest of a matrix and change little: old ones serve until a matrix made with them
         contracts slowly.
         """
-        if again or self.answer is None:
+        answer = self.answer
+        if again or answer is None:
             model = self.model
             h_q = _ROOT_EPS * model.dof_scale
             h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
             moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
-            self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
-        return self.answer
+            answer = self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
+        return answer
 
     def error(self, old: StepState, new: StepState) -> float:
         """Estimated error of a step in q, in units of the tolerance."""

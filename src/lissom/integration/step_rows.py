@@ -2,7 +2,7 @@
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
+# pyright: reportOperatorIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 
