@@ -19,7 +19,7 @@ from lissom.integration.simulate import METHODS
 from lissom.integration.state import StateDerivative
 
 MASS, FORCE, GOAL, KP, KI, KD, TAU = 2.0, 3.0, 0.5, 40.0, 25.0, 12.0, 0.05
-STEPPED = ("generalized_alpha", "newmark", "hht", "implicit_euler")
+STEPPED = ("generalized_alpha", "newmark", "hht", "implicit_euler", "bathe")
 START = np.array([0.1, -0.3, 0.2, 0.4])  # x, x', z₀, z₁
 A = np.array([[0, 1, 0, 0, 0], [-KP / MASS, 0, KI / MASS, -KD / MASS, (FORCE + KP * GOAL) / MASS],
               [-1, 0, 0, 0, GOAL], [0, 1 / TAU, 0, -1 / TAU, 0], [0, 0, 0, 0, 0]])  # fmt: skip
