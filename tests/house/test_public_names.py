@@ -10,6 +10,7 @@ import pytest
 from house.sources import package_files, text, tree
 
 import lissom as ls
+from lissom.robot.families import members
 
 FUNCTIONS = [name for name in ls.__all__ if inspect.isfunction(getattr(ls, name))]
 CLASSES = [name for name in ls.__all__ if inspect.isclass(getattr(ls, name))]
@@ -67,14 +68,13 @@ def test_subpackages_export_nothing():
 
 @pytest.mark.parametrize(
     "base, home",
-    [("Joint", "joints"), ("Basis", "bases"), ("Section", "sections"), ("Body", "bodies")],
+    [("Joint", "joints"), ("Basis", "bases"), ("Section", "sections"), ("Shape", "shapes"), ("Body", "bodies")],
 )
 def test_families_are_complete(base, home):
     """Every concrete class of a family is public, bears the family's name and, unlike its base, is final."""
     module = importlib.import_module(f"lissom.robot.{home}")
-    family = [c for c in vars(module).values() if inspect.isclass(c) and issubclass(c, getattr(module, base))]
-    concrete = {c.__name__ for c in family if not inspect.isabstract(c) and c.__module__ == module.__name__}
-    assert concrete <= set(ls.__all__)
+    concrete = {c.__name__ for c in members(getattr(module, base))}
+    assert concrete and concrete <= set(ls.__all__)
     if base != "Body":
         assert all(name.startswith(base) for name in concrete)
 
