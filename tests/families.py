@@ -95,10 +95,21 @@ def cornered_basis(rng):
     return ls.BasisCustom(ls.Expression(rows), order=1, knots=(knot,))
 
 
+def bspline(rng):
+    """A degree and knots of its own for each strain: equal spans, or knots by chance."""
+    orders = {}
+    for k, name in enumerate(some_strains(rng, 2)):
+        knots = sorted(round(float(x), 3) for x in rng.uniform(0.15, 0.85, int(rng.integers(2))))
+        orders[name] = (int(rng.integers(4)), tuple(knots) if k else int(rng.integers(1, 3)))
+    return ls.BasisBSpline(**orders)
+
+
 def graded(cls, order, strains):
     """The basis of a class in which every one of some strains has the order, or what grows with it."""
     if issubclass(cls, ModalBasis):
         return cls(**dict.fromkeys(strains, max(order, cls.least_order)))
+    if cls is ls.BasisBSpline:
+        return cls(**dict.fromkeys(strains, (2, max(order, 1))))
     raise LookupError(f"{cls.__name__} has orders of no kind that tests/families.py knows: add it to `graded`")
 
 
@@ -112,6 +123,7 @@ BASES = {
     ls.BasisHermite: [modal(ls.BasisHermite, 1, 1, 2)],
     ls.BasisPiecewiseConstant: [modal(ls.BasisPiecewiseConstant, 1, 3)],
     ls.BasisPiecewiseLinear: [modal(ls.BasisPiecewiseLinear, 1, 2)],
+    ls.BasisBSpline: [bspline],
     ls.BasisCustom: [smooth_basis, cornered_basis],
 }
 

@@ -43,6 +43,7 @@ _PUBLIC = {
         "BasisPiecewiseConstant",
         "BasisPiecewiseLinear",
     ),
+    "robot.splines": ("BasisBSpline",),
     "robot.joints": (
         "JointCustom",
         "JointCylindrical",

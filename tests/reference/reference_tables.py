@@ -37,8 +37,27 @@ def bump(n, node, s):
     return (1 - abs(x)) ** 2 * (1 + 2 * abs(x)), x * (1 - abs(x)) ** 2
 
 
+def knots_of(order):
+    """Interior knots of a B-spline: as given, or of equal spans."""
+    return [k / order[1] for k in range(1, order[1])] if np.ndim(order[1]) == 0 else list(order[1])
+
+
+def bsplines(degree, inner, s):
+    """All B-splines of a degree on a clamped knot vector at s, by the recursion of Cox and de Boor."""
+    t = [0.0] * (degree + 1) + list(inner) + [1.0] * (degree + 1)
+    values = [float(t[i] < s < t[i + 1]) for i in range(len(t) - 1)]
+    for k in range(1, degree + 1):
+        for i in range(len(t) - 1 - k):
+            left = (s - t[i]) / (t[i + k] - t[i]) * values[i] if t[i + k] > t[i] else 0.0
+            right = (t[i + k + 1] - s) / (t[i + k + 1] - t[i + 1]) * values[i + 1] if t[i + k + 1] > t[i + 1] else 0.0
+            values[i] = left + right
+    return values[: len(t) - 1 - degree]
+
+
 def modes(family, n, s):
     """Values at s of the scalar functions of a family, order n."""
+    if family == "BasisBSpline":
+        return bsplines(n[0], knots_of(n), s)
     orders = range(n + 1)
     if family == "BasisLegendre":
         return [legendre(k, 2 * s - 1) for k in orders]
@@ -79,6 +98,9 @@ def breaks(basis):
     """Interior abscissae where Phi is not smooth."""
     if kind(basis) == "BasisCustom":
         return [float(s) for s in basis.knots]
+    if kind(basis) == "BasisBSpline":
+        orders = [getattr(basis, n) for n in STRAINS if getattr(basis, n) is not None]
+        return sorted({knot for order in orders for knot in knots_of(order)})
     if kind(basis) not in PIECEWISE:
         return []
     orders = [getattr(basis, n) for n in STRAINS if getattr(basis, n) is not None]
