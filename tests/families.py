@@ -211,6 +211,21 @@ def rectangle(rng):
     return ls.SectionRectangle(2 * a, lambda s: 2 * b * (1 - 0.2 * s), saint_venant=bool(rng.integers(2)))
 
 
+def polygon(rng):
+    """A polygon around a point near the centreline, its corners at random."""
+    count = int(rng.integers(3, 7))
+    angle = 2 * np.pi * (np.arange(count) + rng.uniform(-0.2, 0.2, count)) / count
+    points = rng.uniform(0.5, 1.2, (count, 1)) * size(rng) * np.column_stack([np.cos(angle), np.sin(angle)])
+    return ls.SectionPolygon(np.round(points + rng.uniform(-0.006, 0.006, 2), 6), (1.0, float(rng.uniform(0.6, 0.9))))
+
+
+def triangle(rng):
+    """An equilateral triangle anywhere, whose torsion is known."""
+    angle = rng.uniform(0, 2 * np.pi) + 2 * np.pi / 3 * np.arange(3)
+    points = 1.4 * size(rng) * np.column_stack([np.cos(angle), np.sin(angle)]) + rng.uniform(-0.006, 0.006, 2)
+    return ls.SectionPolygon(tuple(map(tuple, points.tolist())), lambda s: 1.0 - 0.3 * s**2, saint_venant=True)
+
+
 def stiffened(rng):
     """A circle of another stiffness."""
     stiffness = np.array([0.2, 0.3, 0.3, 900.0, 300.0, 300.0])
@@ -235,6 +250,7 @@ SECTIONS = {
     ls.SectionAnnulus: [annulus],
     ls.SectionEllipse: [ellipse],
     ls.SectionRectangle: [rectangle],
+    ls.SectionPolygon: [polygon, triangle],
     ls.SectionGeneral: [stiffened, full_general],
 }
 

@@ -32,6 +32,7 @@ _PUBLIC = {
         "SectionGeneral",
         "SectionRectangle",
     ),
+    "robot.polygons": ("SectionPolygon",),
     "robot.bases": (
         "BasisChebyshev",
         "BasisCustom",

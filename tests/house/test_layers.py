@@ -25,11 +25,12 @@ UPWARDS = {
     ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
-OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio"}
+OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio",
+            "shapely", "skfem"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
-    "robot": {"numpy", "scipy", "jax"},  # jax where a joint needs it, imported late
+    "robot": {"numpy", "scipy", "jax", "shapely", "skfem"},  # but for NumPy where they are needed, imported late
     "model": {"numpy", "warp"},
 }
 

@@ -152,8 +152,37 @@ def square(value, n):
     return value.copy() if value.ndim == 2 else np.diag(np.broadcast_to(value, (n,)))
 
 
+def polygon_matrix(section, s, normal, shear, twist):
+    """Of a polygon, by quadrature: triangles from the origin to each edge, with three points each.
+
+    Where `twist` is asked for and the section takes Saint-Venant's constant it must be an equilateral triangle; then
+    torsion is sqrt(3)/80 of its side to the fourth, about its middle.
+    """
+    points = along(section.scale, s) * np.asarray(section.points, dtype=float)
+    normals, shears, area, middle = np.zeros((6, 6)), np.zeros((6, 6)), 0.0, np.zeros(2)
+    for a, b in zip(points, np.roll(points, -1, axis=0)):
+        part = 0.5 * (a[0] * b[1] - a[1] * b[0])
+        area, middle = area + part, middle + part * (a + b) / 3
+        for y, z in (a / 2, b / 2, (a + b) / 2):
+            n, t, u = np.array([[0, z, -y, 1, 0, 0], [-z, 0, 0, 0, 1, 0], [y, 0, 0, 0, 0, 1]])
+            normals += part / 3 * np.outer(n, n)
+            shears += part / 3 * (np.outer(t, t) + np.outer(u, u))
+    if twist and section.saint_venant:
+        sides = [np.sqrt((b - a) @ (b - a)) for a, b in zip(points, np.roll(points, -1, axis=0))]
+        assert len(points) == 3 and max(sides) - min(sides) < 1e-12, "the reference knows no such torsion"
+        y, z = middle / area
+        shears[0, 0] = np.sign(area) * np.sqrt(3) / 80 * sides[0] ** 4 + area * (y * y + z * z)
+    return np.sign(area) * (normal * normals + shear * shears)
+
+
 def section_matrices(section, material, s):
     """Sigma, inertia per length and Upsilon at s."""
+    if kind(section) == "SectionPolygon":
+        E, G = material.young, 0.5 * material.young / (1 + material.poisson)
+        stiffness = polygon_matrix(section, s, E, G, True)
+        inertia = polygon_matrix(section, s, material.density, material.density, False)
+        viscous = polygon_matrix(section, s, 3 * material.viscosity, material.viscosity, True)
+        return [stiffness, inertia, viscous + material.damping_time * stiffness]
     if kind(section) == "SectionGeneral":
         own = [None if x is None else square(x(s) if callable(x) else x, 6)
                for x in (section.stiffness, section.inertia, section.damping)]  # fmt: skip
