@@ -16,6 +16,7 @@ SECTIONS = {
     "annulus": ls.SectionAnnulus(0.03, 0.02),
     "ellipse": ls.SectionEllipse((0.03, 0.01), 0.015),
     "rectangle": ls.SectionRectangle(0.03, (0.05, 0.01)),
+    "polygon": ls.SectionPolygon([(0.0, 0.0), (0.05, -0.01), (0.02, 0.03)], (1.0, 0.5)),
     "general": ls.SectionGeneral(stiffness=(1, 1, 1, 1e4, 1e4, 1e4), shape=ls.SectionEllipse(0.01, 0.02)),
 }
 
@@ -182,3 +183,25 @@ def test_open_tail_lifts_as_a_slender_wing():
     np.testing.assert_allclose(needed[3:], [0.5 * mass * V**2, lift, 0.0], rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(needed[:3], [0.0, 0.0, LENGTH * lift], rtol=1e-12, atol=1e-12)
     assert needed[3:] @ flight == pytest.approx(0.5 * lift * V / U, rel=(V / U) ** 2)
+
+
+@pytest.mark.parametrize("felt", [ls.Hydrodynamics(drag_normal=0.0, drag_tangent=0.0), ls.Hydrodynamics(lift=0.3)])
+def test_water_pushes_in_the_middle_of_a_section(felt):
+    """Purpose: a rectangle whose centreline runs along another line feels what it feels about its middle: added inertia
+    and drag as matrices, moved by the twist of the middle, and what it displaces there."""
+    half, d = np.array([0.02, 0.01]), np.array([0.0, 0.013, -0.004])
+    corners = half * [(-1, -1), (1, -1), (1, 1), (-1, 1)]
+    about, aside = (felt.of_rod(ls.SectionPolygon(x), 0.3, RHO, "") for x in (corners, corners + d[1:]))
+    plain = felt.of_rod(ls.SectionRectangle(*(2 * half)), 0.3, RHO, "")
+    np.testing.assert_allclose(about.added, plain.added, rtol=1e-12, atol=1e-15)
+    np.testing.assert_allclose(about.drag, plain.drag, rtol=1e-12, atol=1e-15)
+    assert not plain.centre.any() and not about.centre.any()
+    np.testing.assert_allclose(aside.centre, d, rtol=0, atol=1e-15)
+    twist, rate = np.random.default_rng(0).normal(size=(2, 6))
+    moved = [np.concatenate([x[:3], x[3:] + np.cross(x[:3], d)]) for x in (twist, rate)]
+    for there, here in ((plain.added, aside.added), (plain.drag, aside.drag)):
+        force = there @ moved[1]
+        assert moved[0] @ force == pytest.approx(twist @ here @ rate, rel=1e-12)
+        expected = np.concatenate([force[:3] + np.cross(d, force[3:]), force[3:]])
+        np.testing.assert_allclose(here @ rate, expected, rtol=0, atol=1e-12 * np.abs(expected).max())
+    assert aside.volume == pytest.approx(plain.volume, rel=1e-12)

@@ -32,12 +32,11 @@ class Felt(NamedTuple):
 
     def by_body(self, body: RigidBody) -> Wet:
         """A rigid body in it, whose volume is around its centre of mass unless the form says better."""
-        centre = np.zeros(3) if body.form is not None else np.asarray(body.com, dtype=np.float64)
-        return _displaced(self.feels.of_body(body, self.density, self.where), 1.0, self.density, centre)
+        return _displaced(self.feels.of_body(body, self.density, self.where), 1.0, self.density)
 
     def by_rod(self, section: Section, s: float, weight: float) -> Wet:
         """A length `weight` of a rod in it at s."""
-        return _displaced(self.feels.of_rod(section, s, self.density, self.where), weight, self.density, np.zeros(3))
+        return _displaced(self.feels.of_rod(section, s, self.density, self.where), weight, self.density)
 
     def wake(self, section: Section) -> np.ndarray | None:
         """Added mass across the tip of a rod (3, 3), where a wake begins there."""
@@ -55,9 +54,9 @@ def felt_by(robot: Robot, link: str) -> Felt | None:
     return Felt(feels, robot.fluid.density, f"fluid > link {link!r}")
 
 
-def _displaced(immersion: Immersion, weight: float, density: float, centre: np.ndarray) -> Wet:
-    """What a body, or a length `weight` of a rod, feels of a fluid, its volume being around a centre."""
-    mass = weight * density * immersion.volume
+def _displaced(immersion: Immersion, weight: float, density: float) -> Wet:
+    """What a body, or a length `weight` of a rod, feels of a fluid."""
+    mass, centre = weight * density * immersion.volume, immersion.centre
     x, y, z = centre
     C = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
     fluid = mass * np.block([[-C @ C, C], [-C, np.eye(3)]])

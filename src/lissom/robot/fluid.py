@@ -23,11 +23,12 @@ from lissom.robot.sections import Section
 
 class Immersion(NamedTuple):
     """What the fluid adds to a body, or to a unit length of a rod, in its axes: added inertia and drag matrix (6, 6),
-    and the volume it displaces [m³, m²]."""
+    and the volume it displaces [m³, m²] around its centre (3,)."""
 
     added: np.ndarray
     drag: np.ndarray
     volume: float
+    centre: np.ndarray
 
 
 @final
@@ -69,17 +70,21 @@ class Hydrodynamics:
 
     def of_rod(self, section: Section, s: float, density: float, where: str) -> Immersion:
         """What a metre of a rod feels at s."""
-        y, z = np.abs(section.outline(s, 64)).max(axis=0)
+        y, z = np.ptp(section.outline(s, 64), axis=0) / 2
         edge = section.outline(s, 512)
+        centre = _middle(edge)
         perimeter = float(np.linalg.norm(edge - np.roll(edge, 1, axis=0), axis=1).sum())
         added = self.added_mass * density * pi * np.array([(y * y - z * z) ** 2 / 8, 0, 0, 0, z * z, y * y])
         drag = np.zeros((6, 6))
         along = [self.drag_tangent * perimeter, 2 * self.drag_normal * z, 2 * self.drag_normal * y]
         drag[3:, 3:] = 0.5 * density * (np.diag(along) + 2 * self.lift * np.array([[0, 0, 0], [0, 0, -z], [0, y, 0]]))
+        there = np.eye(6)
+        there[3:, :3] = np.cross(np.eye(3), centre).T  # the twist of the middle, by that of the centreline
         return Immersion(
-            self._given("added_matrix", np.diag(added), s, where),
-            self._given("drag_matrix", drag, s, where),
+            self._given("added_matrix", there.T @ np.diag(added) @ there, s, where),
+            self._given("drag_matrix", there.T @ drag @ there, s, where),
             _enclosed(section, s),
+            centre,
         )
 
     def of_body(self, body: RigidBody, density: float, where: str) -> Immersion:
@@ -96,7 +101,10 @@ class Hydrodynamics:
             added = self.added_mass * density * _ellipsoid(body, volume)
             drag[3:, 3:] = 0.5 * density * self.drag_normal * np.diag(body.areas)
         return Immersion(
-            self._given("added_matrix", added, 0.0, where), self._given("drag_matrix", drag, 0.0, where), volume
+            self._given("added_matrix", added, 0.0, where),
+            self._given("drag_matrix", drag, 0.0, where),
+            volume,
+            np.zeros(3) if body.form is not None else np.asarray(body.com, dtype=np.float64),
         )
 
     def _given(self, name: str, otherwise: np.ndarray, s: float, where: str) -> np.ndarray:
@@ -145,6 +153,15 @@ class Fluid:
                 value.check(here)
         if self.current is not None and not callable(self.current):
             checks.array(self.current, (3,), f"{where}: current", "must be a finite 3-vector or a function")
+
+
+def _middle(edge: np.ndarray) -> np.ndarray:
+    """Centroid (0, y, z) of the area inside an outline (n, 2) [m]; exactly on the centreline where it is but for
+    rounding."""
+    ahead = np.roll(edge, -1, axis=0)
+    cross = edge[:, 0] * ahead[:, 1] - edge[:, 1] * ahead[:, 0]
+    centroid = cross @ (edge + ahead) / (3.0 * cross.sum())
+    return np.array([0.0, *np.where(np.abs(centroid) > 1e-12 * np.abs(edge).max(), centroid, 0.0)])
 
 
 def _enclosed(section: Section, s: float) -> float:
