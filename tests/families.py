@@ -272,6 +272,7 @@ SHAPES = {
         lambda rng: ls.ShapeCylinder(length(rng), axis=axis(rng)),
         lambda rng: ls.ShapeCylinder(length(rng), axis=axis(rng), inside=True),
     ],
+    ls.ShapeCone: [lambda rng: ls.ShapeCone(length(rng), 2 * length(rng), axis(rng))],
     ls.ShapeCapsule: [lambda rng: ls.ShapeCapsule(length(rng), 2 * length(rng), axis(rng))],
 }
 

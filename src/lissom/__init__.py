@@ -60,7 +60,7 @@ _PUBLIC = {
     "robot.poses": ("PoseSpline",),
     "robot.actuators": ("PathPoint", "PathRod"),
     "robot.fluid": ("Hydrodynamics",),
-    "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
+    "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCone", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
     "model.model": ("Model",),
     "dynamics.configuration": ("difference", "integrate"),
     "dynamics.kinematics": (

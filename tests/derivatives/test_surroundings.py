@@ -25,7 +25,7 @@ from lissom.robot.shapes import Shape
 TIME, STEP = 0.3, 1e-5
 TOLERANCE = 1e-7  # differences leave 1e-9 of inverse dynamics, some 1e-8 of the forward one, by rounding
 CLEAR = 3e-4  # what touches, and what does not, is farther from switching than the differences go [m]
-BOX, END = ls.ShapeBox(0.2, 0.3, 0.2), ls.ShapeCylinder(0.1, 0.2)
+BOX, END, CONE = ls.ShapeBox(0.2, 0.3, 0.2), ls.ShapeCylinder(0.1, 0.2), ls.ShapeCone(0.1, 0.2)
 SHAPES = {  # a shape, and the centre of a ball of radius 0.04 in its frame
     "plane": (ls.ShapePlane(normal=(1, 2, 2)), 0.03 / 3 * np.array([1, 2, 2])),
     "sphere": (ls.ShapeSphere(0.1), (0.1, 0.08, 0.01)),
@@ -40,6 +40,10 @@ SHAPES = {  # a shape, and the centre of a ball of radius 0.04 in its frame
     "hole": (ls.ShapeCylinder(0.2, axis=(1, 1, 0), inside=True), (0.0, 0.0, 0.17)),
     "side of a capsule": (ls.ShapeCapsule(0.1, 0.2), (0.05, 0.12, 0.05)),
     "end of a capsule": (ls.ShapeCapsule(0.1, 0.2), (0.2, 0.05, 0.06)),
+    "side of a cone": (CONE, (0.02, 0.045, 0.065)),
+    "rim of a cone": (CONE, (-0.12, 0.11, 0.05)),
+    "tip of a cone": (CONE, (0.13, 0.01, 0.005)),
+    "base of a cone": (CONE, (-0.13, 0.03, 0.02)),
 }
 
 

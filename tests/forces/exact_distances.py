@@ -23,6 +23,8 @@ def distance(shape, y):
     if isinstance(shape, ls.ShapeCapsule):
         beyond = max(abs(along) - 0.5 * shape.length, 0.0)
         return float(np.hypot(across, beyond)) - shape.radius, (float(np.sign(along)) * (beyond > 0.0),)
+    if isinstance(shape, ls.ShapeCone):
+        return _cone(shape.radius, 0.5 * shape.length, np.array([across, along]))
     if shape.inside:
         return shape.radius - across, ()
     if shape.length is None:
@@ -31,12 +33,29 @@ def distance(shape, y):
     return d, label
 
 
+def _cone(radius, half, point):
+    """From the edges of half the triangle that a plane through the axis cuts: base, then side."""
+    base, rim, tip = np.array([[0.0, -half], [radius, -half], [0.0, half]])
+    found = []
+    for name, start, stop in (("base", base, rim), ("side", rim, tip)):
+        edge = stop - start
+        part = (point - start) @ edge / (edge @ edge)
+        far = float(np.linalg.norm(point - start - min(max(part, 0.0), 1.0) * edge))
+        corner = {"base": "rim" if part > 1 else name, "side": "rim" if part < 0 else "tip" if part > 1 else name}[name]
+        found.append((far, corner))
+    far, label = min(found)
+    inside = point[1] > -half and point[0] < radius * (half - point[1]) / (2 * half)
+    return (-far, ("inside", label)) if inside else (far, (label,))
+
+
 def features(shape):
     """How many features a shape has, outside and inside where those inside are others."""
     if isinstance(shape, ls.ShapeBox):
         return 26 + 6
     if isinstance(shape, ls.ShapeCylinder) and shape.length is not None:
         return 5 + 3
+    if isinstance(shape, ls.ShapeCone):
+        return 4 + 2
     return 3 if isinstance(shape, ls.ShapeCapsule) else 1
 
 

@@ -127,6 +127,25 @@ def test_known_features_of_a_cylinder(name):
     np.testing.assert_allclose(np.linalg.eigvalsh(N[0]), sorted([0.0, *curvatures]), rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("name", ["side", "rim", "tip", "base", "inside the side", "inside the base"])
+def test_known_features_of_a_cone(name):
+    """Purpose: a cone of sides 3, 4 and 5: its side is curved as a circle of the distance along the normal to the axis,
+    its rim as a torus, its tip as a sphere."""
+    shape = ls.ShapeCone(0.3, 0.4, axis=(0, 0, 1))
+    point, normal, far, curvatures = {
+        "side": ((0.19, 0.0, 0.03), (0.8, 0, 0.6), 0.05, (0, 0.8 / 0.19)),
+        "rim": ((0.0, 0.33, -0.24), (0, 0.6, -0.8), 0.05, (1 / 0.05, 0.6 / 0.33)),
+        "tip": ((-0.03, 0.0, 0.24), (-0.6, 0, 0.8), 0.05, (1 / 0.05, 1 / 0.05)),
+        "base": ((0.1, 0.05, -0.25), (0, 0, -1), 0.05, (0, 0)),
+        "inside the side": ((0.142, 0.0, -0.006), (0.8, 0, 0.6), -0.01, (0, 0.8 / 0.142)),
+        "inside the base": ((0.1, 0.05, -0.19), (0, 0, -1), -0.01, (0, 0)),
+    }[name]
+    d, n, N = found(shape, np.array([point]))
+    assert d[0] == pytest.approx(far, abs=1e-15)
+    np.testing.assert_allclose(n[0], normal, rtol=0, atol=2e-14)
+    np.testing.assert_allclose(np.linalg.eigvalsh(N[0]), sorted([0.0, *curvatures]), rtol=0, atol=1e-11)
+
+
 @pytest.mark.parametrize("name", MANY_SIDED)
 def test_distance_is_smooth_past_edges(name):
     """Purpose: outside, distance and normal are continuous where another feature becomes the nearest."""

@@ -76,6 +76,8 @@ SHAPES = {
     "sphere": ls.ShapeSphere(0.1),
     "box": ls.ShapeBox(0.1, 0.3, 0.3),
     "cylinder": ls.ShapeCylinder(0.1, 0.4, axis=(0, 1, 1)),
+    "cone": ls.ShapeCone(0.1, 0.3),
+    "tip of a cone": ls.ShapeCone(0.1, 0.3, axis=(-1, 0, 0)),
     "capsule": ls.ShapeCapsule(0.05, 0.2, axis=(0, 0, 1)),
     "cylinder without end": ls.ShapeCylinder(0.1, axis=(0, 0, 1)),
     "plane": ls.ShapePlane((-1, 0, 0)),

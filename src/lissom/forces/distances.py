@@ -1,7 +1,7 @@
 """Signed distances of shapes with their gradients n and Hessians N, inside kernels; axes along z.
 
 Outside, N is the curvature of the parallel surface through the point: 1/distance along the directions in which the
-nearest feature does not extend. Inside a box or a cylinder the nearest face counts.
+nearest feature does not extend. Inside a box, a cylinder or a cone the nearest face counts.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -21,6 +21,7 @@ SPHERE = wp.constant(wp.int32(ShapeKind.SPHERE.value))
 BOX = wp.constant(wp.int32(ShapeKind.BOX.value))
 CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
 HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
+CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
 TINY = wp.constant(wp.float64(1e-30))
 
 
@@ -73,24 +74,50 @@ def from_box(half: vec3, y: vec3):
 
 
 @wp.func
+def from_rim(radius: wp.float64, y: vec3):
+    """Of a circle around z at the origin."""
+    side, n, _N = from_axis(y, radius)
+    across = side * n + vec3(so3.ZERO, so3.ZERO, y[2])
+    distance = wp.length(across)
+    out = across / distance
+    round_it = vec3(-n[1], n[0], so3.ZERO)
+    curvature = wp.dot(out, n) / (side + radius) - so3.ONE / distance
+    return distance, out, projector(out) / distance + curvature * wp.outer(round_it, round_it)
+
+
+@wp.func
 def from_cylinder(radius: wp.float64, half: wp.float64, y: vec3):
     """Of a cylinder with flat ends."""
     side, n, N = from_axis(y, radius)
     end = wp.where(y[2] < so3.ZERO, -so3.ONE, so3.ONE)
     above = wp.abs(y[2]) - half
     if side > so3.ZERO and above > so3.ZERO:
-        distance = wp.sqrt(side * side + above * above)
-        out = (side * n + vec3(so3.ZERO, so3.ZERO, end * above)) / distance
-        round_it = vec3(-n[1], n[0], so3.ZERO)
-        curved = projector(out) / distance
-        return (
-            distance,
-            out,
-            curved + (wp.dot(out, n) / (side + radius) - so3.ONE / distance) * wp.outer(round_it, round_it),
-        )
+        d, m, M = from_rim(radius, y - vec3(so3.ZERO, so3.ZERO, end * half))
+        return d, m, M
     if above > side:
         return above, vec3(so3.ZERO, so3.ZERO, end), mat3()
     return side, n, N
+
+
+@wp.func
+def from_cone(radius: wp.float64, half: wp.float64, y: vec3):
+    """Of a cone with its base at −half and its tip at half."""
+    slant = wp.length(vec3(radius, so3.TWO * half, so3.ZERO))
+    outwards, upwards = so3.TWO * half / slant, radius / slant  # the normal of its side
+    side, n, N = from_axis(y, radius)
+    above = y[2] + half
+    along = upwards * -side + outwards * above  # on the side, from the rim
+    below = -above
+    if side > so3.ZERO and along < so3.ZERO:
+        d, m, M = from_rim(radius, y + vec3(so3.ZERO, so3.ZERO, half))
+        return d, m, M
+    if along > slant:
+        d, m, M = from_point(y - vec3(so3.ZERO, so3.ZERO, half), so3.ZERO)
+        return d, m, M
+    beyond = outwards * side + upwards * above
+    if below > beyond:
+        return below, vec3(so3.ZERO, so3.ZERO, -so3.ONE), mat3()
+    return beyond, outwards * n + vec3(so3.ZERO, so3.ZERO, upwards), outwards * N
 
 
 @wp.func
@@ -112,6 +139,9 @@ def signed_distance(kind: int, size: vec3, y: vec3):
             d, n, N = from_axis(y, size[0])
             return d, n, N
         d, n, N = from_cylinder(size[0], size[1], y)
+        return d, n, N
+    if kind == CONE:
+        d, n, N = from_cone(size[0], size[1], y)
         return d, n, N
     if wp.abs(y[2]) <= size[1]:  # a capsule
         d, n, N = from_axis(y, size[0])

@@ -24,6 +24,7 @@ class ShapeKind(Enum):
     CYLINDER = 3
     HOLLOW = 4
     CAPSULE = 5
+    CONE = 6
 
 
 class Surface(NamedTuple):
@@ -178,3 +179,28 @@ class ShapeCapsule(Shape):
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         ends = 0.5 * self.length * np.where(_TURN < 0, -1.0, 1.0)
         return facets.turned(self.radius * np.sin(_TURN) + ends, self.radius * np.cos(_TURN))
+
+
+@final
+@dataclass(frozen=True)
+class ShapeCone(Shape):
+    """Solid cone with a flat base.
+
+    Args:
+        radius: of the base [m].
+        length: from the base to the tip [m]; the frame is half way.
+        axis: towards the tip, shape (3,).
+    """
+
+    radius: float
+    length: float
+    axis: Numbers = (1.0, 0.0, 0.0)
+
+    def surface(self, where: str) -> Surface:
+        radius = checks.number(self.radius, f"{where}: radius", above=0.0)
+        half = 0.5 * checks.number(self.length, f"{where}: length", above=0.0)
+        return Surface(ShapeKind.CONE, (radius, half, 0.0), _along_z(self.axis, f"{where}: axis"))
+
+    def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+        ends = 0.5 * self.length * np.array([-1.0, -1.0, 1.0])
+        return facets.turned(ends, self.radius * np.array([0.0, 1.0, 0.0]))
