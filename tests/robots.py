@@ -291,6 +291,7 @@ class _Tree:
         rod = str(rng.choice(self.rods))
         y, z = rng.uniform(-0.03, 0.03, 2)
         a, b = sorted(np.round(rng.uniform(0.05, 0.95, 2), 3))
+        b = max(b, round(a + 0.02, 3))
         if form == "whole":
             robot.add_tendon(name, rod, (y, z))
         elif form == "partial":
