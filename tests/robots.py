@@ -369,11 +369,11 @@ def seven_revolute_arm():
     return robot
 
 
-def random_rigid_tree(seed):
-    """Rigid bodies on joints of every kind, in a random tree."""
+def random_rigid_tree(seed, without=()):
+    """Rigid bodies on joints of every kind, but for some, in a random tree."""
     rng = np.random.default_rng(500 + seed)
     robot = ls.Robot(f"rigid tree {seed}", gravity=tuple(rng.uniform(-9, 9, 3)))
-    for k, kind in enumerate(rng.permutation(JOINTS)):
+    for k, kind in enumerate(rng.permutation([kind for kind in JOINTS if kind not in without])):
         parent = None if k == 0 else f"link {rng.integers(max(0, k - 3), k)}"
         _add_rigid_link(robot, rng, k, str(kind), parent)
     return robot

@@ -11,7 +11,9 @@ import lissom as ls
 
 pin = pytest.importorskip("pinocchio")
 
-ROBOTS = {"7R": seven_revolute_arm, **{f"tree {k}": lambda k=k: random_rigid_tree(k) for k in range(6)}}
+UNKNOWN = ("Custom",)  # to Pinocchio, which has no joint of a user's own pose
+TREES = {f"tree {k}": lambda k=k: random_rigid_tree(k, UNKNOWN) for k in range(6)}
+ROBOTS = {"7R": seven_revolute_arm, **TREES}
 
 
 def close(value, expected):
