@@ -310,7 +310,7 @@ def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
     """Before kernels are loaded and a folder is made, naming those that there are."""
     assert main(["simulate", str(small), "--duration", "1", "--method", "euler", "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr()
-    assert told.err.startswith("error: method: must be one of ['bdf', ") and "(got 'euler')" in told.err
+    assert told.err.startswith("error: method: must be one of ['bathe', 'bdf', ") and "(got 'euler')" in told.err
     assert not told.out and not (tmp_path / "out").exists()
 
 

@@ -68,6 +68,7 @@ def child_answer(model, queue):
 
 
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # JAX warns of forks once it has been used
 @pytest.mark.parametrize("way", ["fork", "spawn"])
 def test_children_answer(way):
     """A child forked after a batch has used the threads, or started anew, answers a batch of its own."""
