@@ -1,5 +1,8 @@
 """Buffers of the rows of loops that a workspace shows to the host."""
 
+# pyright: reportGeneralTypeIssues=false
+# Structs of Warp are objects to pyright, not classes.
+
 from __future__ import annotations
 
 from lissom.launch.workspace import Workspace
