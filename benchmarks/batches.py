@@ -52,7 +52,7 @@ def parallel_robot(count: int, rng: np.random.Generator) -> tuple[ls.Model, np.n
     import parallel_robot
 
     model = parallel_robot.build()
-    moves = 0.02 * rng.normal(size=(count, model.nv)) * model.dof_scale
+    moves = 0.02 * rng.normal(size=(count, model.nv)) * model.dofs.scale
     moved = ls.integrate(model, ls.solve_statics(model).q, moves)
     return model, np.array([ls.assemble(model, q) for q in moved]), np.zeros((count, model.nu))
 

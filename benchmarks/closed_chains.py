@@ -52,7 +52,7 @@ def robots() -> dict[str, tuple[ls.Model, np.ndarray]]:
 
 def numerical(model: ls.Model, q: np.ndarray, v: np.ndarray) -> Callable[[], Any]:
     """∂FD/∂(q, v) by forward differences in one batch."""
-    n, h = model.nv, 1e-7 * model.dof_scale
+    n, h = model.nv, 1e-7 * model.dofs.scale
     steps = np.vstack([np.zeros(n), np.diag(h), np.zeros((n, n))])
     rows = ls.integrate(model, q, steps), v + np.vstack([np.zeros((n + 1, n)), np.diag(h)])
 

@@ -57,7 +57,7 @@ def robots() -> dict[str, tuple[ls.Model, Any]]:
 
 def one_by_one(model: ls.Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
     """∂FD/∂(q, v) by forward differences, state after state."""
-    n, h = model.nv, 1e-7 * model.dof_scale
+    n, h = model.nv, 1e-7 * model.dofs.scale
     a = ls.forward_dynamics(model, q, v, u)
     moved = [ls.forward_dynamics(model, ls.integrate(model, q, row), v, u) for row in np.diag(h)]
     faster = [ls.forward_dynamics(model, q, v + row, u) for row in np.diag(h)]

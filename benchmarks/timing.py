@@ -121,7 +121,7 @@ def simulations(name: str, model: ls.Model, u: Any, calibration: float) -> None:
              ("generalised-α, 10 ms", "", {"method": "generalized_alpha", "dt": 0.01}),
              ("generalised-α, 2 ms", "newmark", {"method": "generalized_alpha", "dt": 0.002})]  # fmt: skip
     exact = ls.simulate(model, 10.0, u=u, rtol=1e-8, atol=1e-10, t_eval=np.linspace(0, 10, 101))
-    link = model.link_names[-1]
+    link = model.links.names[-1]
     tip = ls.frame_pose(model, exact.q, link)[:, :3, 3]
     for label, paper, options in cases:
         if name == "serial robot" and options.get("dt") == 0.002:

@@ -139,7 +139,7 @@ def main(out: str | Path | None = None, duration: float = DURATION, states: int 
 def one_by_one(model: ls.Model, motion: ls.Trajectory, count: int = 10) -> float:
     """Time of central differences of forward dynamics by q and v, one state after the other [ms]."""
     began = time.perf_counter()
-    steps = 1e-5 * np.diag(model.dof_scale)
+    steps = 1e-5 * np.diag(model.dofs.scale)
     for t, q, v, u in list(zip(motion.t, motion.q, motion.v, motion.u))[:: max(1, len(motion.t) // count)][:count]:
         for d in (*steps, *-steps):
             ls.forward_dynamics(model, ls.integrate(model, q, d), v, u, t)

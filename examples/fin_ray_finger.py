@@ -134,8 +134,8 @@ def dynamics_study(duration: float, dt: float, out: Path | None = None, rate: fl
         for word, step in (("long steps", dt), ("short steps", dt / 4))
     }
     apart = {word: np.linalg.norm(tip(model, x.q) - tip(model, reference.q), axis=-1) for word, x in stepped.items()}
-    states = {word: np.hstack([x.q, x.v]) / np.tile(model.dof_scale, 2) for word, x in stepped.items()}
-    exact = np.hstack([reference.q, reference.v]) / np.tile(model.dof_scale, 2)
+    states = {word: np.hstack([x.q, x.v]) / np.tile(model.dofs.scale, 2) for word, x in stepped.items()}
+    exact = np.hstack([reference.q, reference.v]) / np.tile(model.dofs.scale, 2)
     state = {word: others["mismatch"](x, exact) for word, x in states.items()}
     derivative, cost = others["derivatives_along"](model, reference)
     motions = {"radau": reference, **stepped}
@@ -172,7 +172,7 @@ def _studies(folder: Path | None, duration: float, dt: float) -> dict[str, dict[
         "finger": {
             "coordinates": model.nv,
             "loop rows": len(A) - 1,
-            "independent rows": int(np.linalg.matrix_rank(A[1:] * model.dof_scale, tol=1e-9)),
+            "independent rows": int(np.linalg.matrix_rank(A[1:] * model.dofs.scale, tol=1e-9)),
             "open at neutral": float(np.abs(ls.loop_residual(model, model.neutral())).max()),
         },
         "drive": {
@@ -233,7 +233,7 @@ def _plot_shapes(axes: Any, model: ls.Model, motion: ls.Trajectory) -> None:
     out = motion.t[motion.t <= PERIOD / 2]
     shown = [int(np.argmin(np.abs(out - t))) for t in np.linspace(0.0, out[-1], 5)]
     colors = plt.get_cmap("viridis")(np.linspace(0.97, 0.12, len(shown)))
-    for name in model.link_names:
+    for name in model.links.names:
         for line, color in zip(shape(model, motion.q[shown], name), colors):
             axes.plot(*(1e3 * line.T), color=color, linewidth=1.0 if "rib" in name else 2.0, solid_capstyle="round")
     for k, color in zip(shown, colors):

@@ -6,7 +6,7 @@ forward dynamics; along it these are compared with central differences. Then com
 manipulator under five tensions between 0 and 100 N, of the serial robot with seven angles between −π/4 and π/4. Each
 is found by Newton's method with the exact Jacobian and by SciPy's with one from differences.
 
-States and equilibria x, y are compared by e = |x − y| / |(x + y)/2| (eq. 37), in the natural sizes `model.dof_scale`.
+States and equilibria x, y are compared by e = |x − y| / |(x + y)/2| (eq. 37), in the natural sizes `model.dofs.scale`.
 The serial robot's arm is longer than one that stands up under its own weight: where it points up there are several
 equilibria, some of them unstable. From a straight start the two solvers disagree on every sixth, and on another quarter
 they agree on one that is unstable. Both therefore start from an arm that is bent to where it would fall.
@@ -54,7 +54,7 @@ def mismatch(x: np.ndarray, y: np.ndarray, axis: Any = -1) -> np.ndarray:
 
 def differences(model: ls.Model, q: Any, v: Any, u: Any, t: float, h: float = 1e-5) -> tuple[np.ndarray, np.ndarray]:
     """∂FD/∂q and ∂FD/∂v by central differences, each (nv, nv)."""
-    h_q, h_v = h * model.dof_scale, 1e-2 * model.dof_scale  # FD is quadratic in v: no step is too long
+    h_q, h_v = h * model.dofs.scale, 1e-2 * model.dofs.scale  # FD is quadratic in v: no step is too long
     rise, fall = (ls.forward_dynamics(model, ls.integrate(model, q, s * np.diag(h_q)), v, u, t) for s in (1, -1))
     faster, slower = (ls.forward_dynamics(model, q, v + s * np.diag(h_v), u, t) for s in (1, -1))
     return (rise - fall).T / (2 * h_q), (faster - slower).T / (2 * h_v)
@@ -80,7 +80,7 @@ def dynamics_study(
         for method, own in zip(METHODS, [{"rtol": rtol, "atol": atol}] * 2 + [{"dt": dt}])
     ]
     tips = np.array([tip(model, motion.q) for motion in motions])
-    states = [np.hstack([motion.q, motion.v]) / np.tile(model.dof_scale, 2) for motion in motions]
+    states = [np.hstack([motion.q, motion.v]) / np.tile(model.dofs.scale, 2) for motion in motions]
     apart = np.linalg.norm(tips[1:] - tips[0], axis=-1)
     state = np.array([mismatch(x, states[0]) for x in states[1:]])
     derivative, cost = derivatives_along(model, motions[0])
@@ -103,7 +103,7 @@ def derivatives_along(model: ls.Model, motion: ls.Trajectory) -> tuple[np.ndarra
 
     Prescribed coordinates are left out: they are no unknowns.
     """
-    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
     found, exact_time, numerical_time = [], 0.0, 0.0
     for row in zip(motion.q, motion.v, motion.u, motion.t):
         began = time.perf_counter()
@@ -147,7 +147,7 @@ def equation(model: ls.Model, u: np.ndarray, t: float) -> tuple[Callable[[np.nda
     The residual is divided by the stiffness, so that its entries are strains; that of the straight arm is the shape
     to which the loads bend a linear arm, and the start is that shape scaled to FALLEN.
     """
-    held = model.motion_dof
+    held = model.prescribed.dof
     free = np.setdiff1d(np.arange(model.nv), held)
     still, q = np.zeros(model.nv), model.neutral()
     q[held] = model.motions(t)[0]
@@ -158,14 +158,14 @@ def equation(model: ls.Model, u: np.ndarray, t: float) -> tuple[Callable[[np.nda
         return softness @ (ls.inverse_dynamics(model, q, still, still, t=t) - ls.actuation_matrix(model, q) @ u)[free]
 
     start, way = q.copy(), -residual(q[free])
-    start[free] = FALLEN / np.abs(way / model.dof_scale[free]).max() * way
+    start[free] = FALLEN / np.abs(way / model.dofs.scale[free]).max() * way
     return residual, start
 
 
 def numerical_equilibrium(model: ls.Model, residual: Callable[[np.ndarray], np.ndarray], q: np.ndarray) -> np.ndarray:
     """Equilibrium by Powell's hybrid method from q, its Jacobian from differences; NaN where it stops elsewhere."""
-    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
-    scale = model.dof_scale[free]
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+    scale = model.dofs.scale[free]
     found = root(residual, q[free], method="hybr", tol=1e-12, options={"diag": 1 / scale, "factor": 1.0})
     q = q.copy()
     q[free] = found.x if np.abs(found.fun / scale).max() < CONVERGED else np.nan
@@ -174,14 +174,14 @@ def numerical_equilibrium(model: ls.Model, residual: Callable[[np.ndarray], np.n
 
 def is_stable(model: ls.Model, q: np.ndarray, u: np.ndarray, t: float) -> bool:
     """Whether the potential energy has a minimum there."""
-    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
     K = ls.tangent_stiffness(model, q, u, t=t)[np.ix_(free, free)]
     return bool(np.linalg.eigvalsh((K + K.T) / 2)[0] > 0.0)
 
 
 def statics_study(name: str, model: ls.Model, inputs: np.ndarray, out: str | Path | None = None) -> dict[str, float]:
     """Equilibria for every row of `inputs` in both ways, the k-th at t = k: how far they are apart, what they cost."""
-    still, scale = np.zeros(model.nv), model.dof_scale
+    still, scale = np.zeros(model.nv), model.dofs.scale
     rows, shapes, missed, unstable = [], [], 0, 0
     ls.solve_statics(model, inputs[0])  # compiles
     spent = np.zeros(2)
@@ -197,7 +197,7 @@ def statics_study(name: str, model: ls.Model, inputs: np.ndarray, out: str | Pat
         if np.isnan(q).any():
             missed += 1
             continue
-        torques = ls.inverse_dynamics(model, q, still, still, t=float(k))[model.motion_dof]
+        torques = ls.inverse_dynamics(model, q, still, still, t=float(k))[model.prescribed.dof]
         rows.append([np.linalg.norm(tip(model, exact.q) - tip(model, q)), mismatch(exact.q / scale, q / scale),
                      np.abs(exact.multipliers - torques).max(initial=0.0)])  # fmt: skip
     each, cost = np.array(rows).reshape(-1, 3).T, 1e3 * spent / len(inputs)

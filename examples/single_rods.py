@@ -104,7 +104,7 @@ def fly(
     """Throw a rod: numbers of its flight once the loads have ended, its model and motion. `options` go to simulate."""
     model = flying_rod(name)
     motion = ls.simulate(model, duration, dt=dt, **({"method": "newmark"} | options))
-    mass, impulse = model.link_mass.sum(), PEAK * np.array(FLIGHT[name]["force"])
+    mass, impulse = model.links.mass.sum(), PEAK * np.array(FLIGHT[name]["force"])
     free = motion.t >= 2.0 * PEAK - 1e-9
     t, q, v = motion.t[free], motion.q[free], motion.v[free]
     h, E, center = ls.momentum(model, q, v), ls.energy(model, q, v).total, ls.center_of_mass(model, q)

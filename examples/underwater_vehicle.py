@@ -92,7 +92,7 @@ def advance(model: ls.Model, motion: ls.Trajectory) -> float:
 
 def differences(model: ls.Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Derivatives of the acceleration by q and v, from central differences in one batch, shape (nv, 2 nv)."""
-    h, n = STEP * model.dof_scale, model.nv
+    h, n = STEP * model.dofs.scale, model.nv
     moves = np.concatenate([np.diag(h), -np.diag(h)])
     still, same = np.zeros_like(moves), np.broadcast_to(u, (4 * n, model.nu))
     at, speeds = np.concatenate([moves, still]), v + np.concatenate([still, moves])
@@ -105,7 +105,7 @@ def derivative_study(model: ls.Model, motion: ls.Trajectory) -> dict[str, float]
     """Exact derivatives of the acceleration against central differences, half-way through a motion."""
     q, v, u = (rows[len(motion.t) // 2] for rows in (motion.q, motion.v, motion.u))
     exact = np.hstack(ls.forward_dynamics_derivatives(model, q, v, u)[:2])
-    scale = np.tile(model.dof_scale, 2) / model.dof_scale[:, None]
+    scale = np.tile(model.dofs.scale, 2) / model.dofs.scale[:, None]
     wrong = np.abs((exact - differences(model, q, v, u)) * scale).max() / np.abs(exact * scale).max()
     slow = _shortest(lambda: differences(model, q, v, u))
     fast = _shortest(lambda: ls.forward_dynamics_derivatives(model, q, v, u))

@@ -44,8 +44,8 @@ def hybrid(base="fixed", foot=(0.0, -0.05, 0.0)):
 def state(model, seed, bend=0.4):
     """Random q, v and a."""
     rng = np.random.default_rng(seed)
-    q = ls.integrate(model, model.neutral(), bend * rng.normal(size=model.nv) * model.dof_scale)
-    return q, *(rng.normal(size=(2, model.nv)) * model.dof_scale)
+    q = ls.integrate(model, model.neutral(), bend * rng.normal(size=model.nv) * model.dofs.scale)
+    return q, *(rng.normal(size=(2, model.nv)) * model.dofs.scale)
 
 
 def touching_shape(base, shape, centre, seed, *, moves):
@@ -87,12 +87,12 @@ def differences(model, function, size):
 
     function takes rows and gives rows; `size` is the step in natural sizes.
     """
-    moves = size * np.diag(model.dof_scale)
+    moves = size * np.diag(model.dofs.scale)
     near, far = (function(s * moves) - function(-s * moves) for s in (1, 2))
-    return ((8 * near - far) / (12 * size * model.dof_scale[:, None])).T
+    return ((8 * near - far) / (12 * size * model.dofs.scale[:, None])).T
 
 
 def mismatch(model, exact, numerical):
     """Largest difference of two matrices in natural sizes, relative to the largest entry."""
-    size = np.outer(model.dof_scale, model.dof_scale)
+    size = np.outer(model.dofs.scale, model.dofs.scale)
     return np.abs((exact - numerical) * size).max() / np.abs(numerical * size).max()

@@ -125,16 +125,16 @@ def _info(arguments: argparse.Namespace) -> int:
     links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
     for heading in ("dof", "mass [kg]"):
         links.add_column(heading, justify="right")
-    ends = [*model.link_v_start[1:], model.nv]
+    ends = [*model.links.v_start[1:], model.nv]
     for k, link in enumerate(robot.links.values()):
         parent = link.parent or "world"
         carrier = robot.links[link.parent].body if link.parent else None
         at = f" at s={link.at:g}" if carrier is not None and carrier.is_slender else ""
-        dof = int(ends[k] - model.link_v_start[k])
+        dof = int(ends[k] - model.links.v_start[k])
         joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
-        links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.link_mass[k]:.4g}")
+        links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.links.mass[k]:.4g}")
     inputs = Table("u", "input", "actuator")
-    for k, name in enumerate(model.input_names):
+    for k, name in enumerate(model.inputs.names):
         inputs.add_row(str(k), name, _drives(robot, name))
     console = Console(markup=False, emoji=False)
     console.print(links)
@@ -146,7 +146,7 @@ def _info(arguments: argparse.Namespace) -> int:
     for line in _surroundings(robot):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
-        f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.link_mass):.6g} kg",
+        f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",
         highlight=False,
     )
     return 0
@@ -196,7 +196,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     say = (lambda *_: None) if arguments.quiet else print
     duration, u = arguments.duration, None
     if arguments.inputs is not None:
-        history = read_inputs(arguments.inputs, model.input_names)
+        history = read_inputs(arguments.inputs, model.inputs.names)
         u = ls.Samples(history.t, history.u, smooth=arguments.smooth)
         duration = duration or float(history.t[-1])
         if history.missing:
@@ -271,8 +271,8 @@ def _write_trajectory(robot: Robot, model: Model, trajectory: Any, out: Path, sa
 
 def _tips(model: Model) -> list[str]:
     """Names of the links that carry no other."""
-    carriers = set(model.link_parent.tolist())
-    return [name for k, name in enumerate(model.link_names) if k not in carriers]
+    carriers = set(model.links.parent.tolist())
+    return [name for k, name in enumerate(model.links.names) if k not in carriers]
 
 
 def _say_tips(model: Model, q: np.ndarray, say: Any) -> None:
@@ -301,7 +301,7 @@ def _statics(arguments: argparse.Namespace) -> int:
     import lissom as ls
 
     robot, model = _load(arguments.robot)
-    u = _input_values(arguments, model.input_names)
+    u = _input_values(arguments, model.inputs.names)
     arguments.out.mkdir(parents=True, exist_ok=True)
     found = ls.solve_statics(model, u=u)
     print(f"{model.name}: {model.nv} degrees of freedom, {found.iterations} iterations, residual {found.residual:.2e}")
@@ -309,7 +309,7 @@ def _statics(arguments: argparse.Namespace) -> int:
         print("relative to the steady motion that its prescribed joints have at t = 0")
     kind = "stable" if found.is_stable else f"unstable, {found.unstable_count} motion(s) grow"
     print(f"{kind}, least stiffness {found.least_stiffness:.3g} J")
-    for name, value in zip(model.input_names, u):
+    for name, value in zip(model.inputs.names, u):
         print(f"{name} = {value:g}")
     _say_tips(model, found.q, print)
     path = arguments.out / "equilibrium.npz"

@@ -84,7 +84,7 @@ def test_inputs_and_their_names(kind):
     """nu counts the actuator's own inputs; one input bears its name, several the name and a number."""
     model, size = built(kind), SIZES.get(kind, 1)
     assert model.nu == size
-    assert model.input_names == (("x0",) if size == 1 else ("x0[0]", "x0[1]"))
+    assert model.inputs.names == (("x0",) if size == 1 else ("x0[0]", "x0[1]"))
     assert ls.actuation_matrix(model, model.neutral()).shape == (model.nv, size)
 
 
@@ -166,7 +166,7 @@ def test_columns_stand_in_the_order_added():
     """u stacks the inputs in the order the actuators were added, whatever their kinds."""
     kinds = ["joint actuator", "chamber", "custom actuator", "tendon", "wrench", "routed tendon"]
     model = built(*kinds)
-    assert model.input_names == ("x0[0]", "x0[1]", "x1", "x2[0]", "x2[1]", "x3", "x4[0]", "x4[1]", "x5")
+    assert model.inputs.names == ("x0[0]", "x0[1]", "x1", "x2[0]", "x2[1]", "x3", "x4[0]", "x4[1]", "x5")
     q, *_ = state(model)
     B = ls.actuation_matrix(model, q)
     alone = np.hstack([ls.actuation_matrix(built(kind), q) for kind in kinds])
@@ -178,7 +178,7 @@ def test_coupling():
     kinds = ["joint actuator", "tendon", "chamber", "follower"]
     gains = {"x3": -0.5, "x1": 2.0}
     model = built(*kinds, coupled=gains)
-    assert model.input_names == ("x0[0]", "x0[1]", "both", "x2")
+    assert model.inputs.names == ("x0[0]", "x0[1]", "both", "x2")
     q, *_ = state(model)
     free, B = ls.actuation_matrix(built(*kinds), q), ls.actuation_matrix(model, q)
     np.testing.assert_allclose(B[:, 2], 2.0 * free[:, 2] - 0.5 * free[:, 4], atol=1e-16)
@@ -194,7 +194,7 @@ def test_a_coupled_custom_actuator():
     free = ls.actuation_matrix(robot.build(), q)
     robot.couple_inputs("both", {"c": 3.0, "t": 1.0})
     model = robot.build()
-    assert model.input_names == ("both",)
+    assert model.inputs.names == ("both",)
     np.testing.assert_allclose(ls.actuation_matrix(model, q)[:, 0], 3 * free[:, 0] + free[:, 1], atol=1e-15)
     assert ls.forward_dynamics(model, q, 0 * q, [0.1]).shape == (model.nv,)
 

@@ -38,7 +38,9 @@ def frequencies(basis, section, points, **options):
     model = robot.build()
     M = ls.mass_matrix(model, model.neutral())
     unit = 1.0 / np.sqrt(np.diag(M))
-    return np.sqrt(np.abs(scipy.linalg.eigvalsh(model.stiffness * np.outer(unit, unit), M * np.outer(unit, unit))))
+    return np.sqrt(
+        np.abs(scipy.linalg.eigvalsh(model.elasticity.stiffness * np.outer(unit, unit), M * np.outer(unit, unit)))
+    )
 
 
 def check(basis, section, pieces, *, top=True):
@@ -150,7 +152,7 @@ def test_two_points_an_interval_are_the_zannah_points():
     rod = model.rods["rod"]
     edges = np.concatenate([[0.0], rod.node_s])
     for k, node in enumerate(rod.node):
-        run = slice(model.node_run_start[node, 1], model.node_run_start[node, 2])
-        for values, side in ((model.run_phi1, -1), (model.run_phi2, 1)):
+        run = slice(model.nodes.run_start[node, 1], model.nodes.run_start[node, 2])
+        for values, side in ((model.runs.phi1, -1), (model.runs.phi2, 1)):
             s = (edges[k] + edges[k + 1]) / 2 + side * np.sqrt(3) / 6 * (edges[k + 1] - edges[k])
             np.testing.assert_allclose(values[run], basis.evaluate(s)[1, :4], rtol=0, atol=1e-14)

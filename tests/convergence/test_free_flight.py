@@ -66,8 +66,8 @@ every_robot = pytest.mark.parametrize("kind", DESCRIBE)
 def thrown(model):
     """q, v of a robot thrown bent, turning more than once a second about an axis that is none of its own."""
     rng = np.random.default_rng(0)
-    q = ls.integrate(model, model.neutral(), 0.6 * rng.normal(size=model.nv) * model.dof_scale)
-    v = 0.5 * rng.normal(size=model.nv) * model.dof_scale
+    q = ls.integrate(model, model.neutral(), 0.6 * rng.normal(size=model.nv) * model.dofs.scale)
+    v = 0.5 * rng.normal(size=model.nv) * model.dofs.scale
     v[:6] = 4.0, -2.0, 6.0, 0.3, -0.2, 0.1
     return q, v
 
@@ -140,7 +140,7 @@ def wrenches(robot, model, motion):
         force, moment = (np.array([R_t @ value(t) for R_t, t in zip(np.broadcast_to(R, (len(g), 3, 3)), motion.t)])
                          for value in (load.force, load.moment))  # fmt: skip
         out += np.hstack([moment + np.cross(g[:, :3, 3], force), force])
-    weight = model.link_mass.sum() * model.gravity
+    weight = model.links.mass.sum() * model.gravity
     return out + np.hstack([np.cross(ls.center_of_mass(model, motion.q), weight), np.tile(weight, (len(out), 1))])
 
 

@@ -43,11 +43,11 @@ def taut_state(model, seed, slack=()):
     stretch = np.array([0.01, 0.02, 0.03])
     stretch[list(slack)] *= -1.0
     L = ls.path_lengths(model, q)[:3]
-    need = stretch - (L - model.spool_slack)
+    need = stretch - (L - model.spools.slack)
     u = np.zeros(model.nu)
     for name, value in zip(PATHS, need):
-        column = np.flatnonzero(model.channel_gain[model.channel_names.index(name)])[0]
-        u[column] = value / model.channel_gain[model.channel_names.index(name), column]
+        column = np.flatnonzero(model.channels.gain[model.channels.names.index(name)])[0]
+        u[column] = value / model.channels.gain[model.channels.names.index(name), column]
     u[-1] = 3.0
     return q, v, a, u, 70.0 * np.maximum(stretch, 0.0)
 
@@ -58,7 +58,7 @@ def test_tensions():
     q, _, _, u, expected = taut_state(model, 5, slack=[1])
     T = ls.tendon_tensions(model, q, u)
     np.testing.assert_allclose(T[:3], expected, atol=1e-12)
-    np.testing.assert_allclose(T[3], model.channel_gain[3] @ u)
+    np.testing.assert_allclose(T[3], model.channels.gain[3] @ u)
     rows = ls.tendon_tensions(model, q, np.array([u, 0 * u]))
     np.testing.assert_array_equal(rows[0], T)
     still = ls.tendon_tensions(model, model.neutral())
@@ -257,9 +257,9 @@ def test_hanging_mass():
         robot.add_tendon("line", path=[ls.PathPoint(None, (0, 0, 1.0)), ls.PathPoint("mass")], stiffness=k)
         model = robot.build()
         rest = ls.solve_statics(model, u=[0.1])
-        weight = 9.81 * model.link_mass[0]
+        weight = 9.81 * model.links.mass[0]
         np.testing.assert_allclose(rest.q, 0.1 - weight / k, rtol=1e-12)
-        np.testing.assert_allclose(ls.modes(model, rest.q, [0.1]).frequencies, np.sqrt(k / model.link_mass[0]))
+        np.testing.assert_allclose(ls.modes(model, rest.q, [0.1]).frequencies, np.sqrt(k / model.links.mass[0]))
 
 
 def test_no_warning_of_pushing():
@@ -267,14 +267,14 @@ def test_no_warning_of_pushing():
     model = tendons("fixed")
     assert ls.tendon_tensions(model, model.neutral(), [-1.0, -1.0, -1.0, 0.0]).max() == 0.0
     ls.forward_dynamics(model, model.neutral(), np.zeros(model.nv), [-1.0, 0.0, -1.0, 0.0])
-    assert model.channel_units[:2] == ("length pulled in [m]",) * 2
-    assert model.channel_units[3] == "tension [N]"
+    assert model.channels.units[:2] == ("length pulled in [m]",) * 2
+    assert model.channels.units[3] == "tension [N]"
 
 
 def test_length_in_the_neutral_configuration():
     """Left out, the slack length is that of the robot as it was described."""
     model = tendons("spherical")
-    np.testing.assert_allclose(model.spool_slack, ls.path_lengths(model, model.neutral())[:3], rtol=1e-12)
+    np.testing.assert_allclose(model.spools.slack, ls.path_lengths(model, model.neutral())[:3], rtol=1e-12)
 
 
 def test_robot_file(tmp_path):
@@ -285,8 +285,10 @@ def test_robot_file(tmp_path):
     path = [ls.PathPoint(None, (0.1, 0.2, 0.3)), ls.PathRod("arm", (0.01, 0.0))]
     robot.add_tendon("all", path=path, stiffness=50.0, slack_length=0.3)
     again = round_trip(robot, tmp_path)
-    for name in ("spool_channel", "spool_stiffness", "spool_slack", "channel_units"):
-        assert_same(getattr(robot.build(), name), getattr(again.build(), name), name)
+    one, two = robot.build(), again.build()
+    for name in ("channel", "stiffness", "slack"):
+        assert_same(getattr(one.spools, name), getattr(two.spools, name), name)
+    assert_same(one.channels.units, two.channels.units, "units")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_force_is_the_gradient_of_energy(law):
         ahead, behind = (ls.energy(model, end, 0 * still[:1]).elastic for end in ends)
         assert_near((ahead - behind) / (2 * h), want, 1e-7)
     rest = model.neutral()
-    rest[model.link_q_start[3]] = 0.1
+    rest[model.links.q_start[3]] = 0.1
     assert ls.energy(model, rest, still[0]).elastic == pytest.approx(0.0, abs=1e-15)
 
 
@@ -143,7 +143,7 @@ def test_damping_of_stops():
 def test_statics_on_a_stop():
     """A slider sinks into its stop by m g/k + w/2; a turning bar to where the stop bears its weight."""
     slider = arm(ls.JointPrismatic((0, 0, 1), limits=(-0.1, np.inf), limit_stiffness=2e3, limit_width=1e-3)).build()
-    weight = 9.81 * slider.link_mass[0]
+    weight = 9.81 * slider.links.mass[0]
     q = ls.solve_statics(slider).q
     assert q[0] == pytest.approx(-0.1 - weight / 2e3 - 5e-4, abs=1e-13)
     bar = ls.RigidBody.box(0.3, 0.05, 0.04, density=500.0)
@@ -151,7 +151,7 @@ def test_statics_on_a_stop():
     robot.add_link("hub", bar, ls.JointRevolute((0, 1, 0), spring=ROWS, limits=(-1, 0.2), limit_stiffness=50.0))
     robot.add_link("end", bar, ls.JointFixed(), parent="hub", placement=OFFSET)
     model = robot.build()
-    arm_of_weight = 9.81 * model.link_mass[1] * 0.3
+    arm_of_weight = 9.81 * model.links.mass[1] * 0.3
     spline = CubicSpline(*np.array(ROWS).T)
     want = brentq(lambda x: 50.0 * (x - 0.2 - 5e-4) + spline(x) - arm_of_weight * np.cos(x), 0.21, 1.0, xtol=1e-15)
     assert ls.solve_statics(model).q[0] == pytest.approx(want, abs=1e-12)

@@ -112,7 +112,7 @@ def test_forward_dynamics(name):
     model = looped(JOINTS[name], 3 + list(JOINTS).index(name), free=False)
     q, v, *_ = closed_state(model, 7)
     A = ls.constraint_jacobian(model, q)
-    N = np.linalg.svd(A * model.dof_scale)[2][np.linalg.matrix_rank(A) :].T * model.dof_scale[:, None]
+    N = np.linalg.svd(A * model.dofs.scale)[2][np.linalg.matrix_rank(A) :].T * model.dofs.scale[:, None]
     v = N @ np.linalg.lstsq(N, v, rcond=None)[0]
     a = ls.forward_dynamics(model, q, v)
     rate = A @ a + ls.constraint_jacobian_derivative(model, q, v) @ v

@@ -50,7 +50,7 @@ def test_derivatives(name):
     assert mismatch(model, dq, along) < TOLERANCE
     along = differences(model, lambda d: ls.inverse_dynamics(model, q, v + d, a), STEP)
     assert mismatch(model, dv, along) < TOLERANCE
-    way = np.random.default_rng(1).normal(size=model.nv) * model.dof_scale
+    way = np.random.default_rng(1).normal(size=model.nv) * model.dofs.scale
     turned = ls.inverse_dynamics_tangent(model, q, v, a, way, way, 0.0 * way)
     np.testing.assert_allclose(turned, (dq + dv) @ way, rtol=0, atol=1e-9 * np.abs(turned).max())
     da_dq, da_dv, _ = ls.forward_dynamics_derivatives(model, q, v)
@@ -91,7 +91,7 @@ def test_oscillator(method):
     k, c, preload, rest = 30.0, 0.3, 5.0, 0.5
     law = {"stiffness": k, "preload": preload, "rest": rest}
     model = point_mass(((0.5, 0, 0), law), ((-0.5, 0, 0), law | {"damping": c}))
-    m, amplitude = model.link_mass[0], 1e-5
+    m, amplitude = model.links.mass[0], 1e-5
     q0 = model.neutral()
     q0[4:] = amplitude, amplitude, 0.0
     options = {"dt": 2e-3} if method != "bdf" else {"rtol": 1e-9, "atol": 1e-13}
@@ -142,7 +142,7 @@ def test_statics():
     robot.add_spring("cable", ls.PathPoint(None, (0, 0, 1.0)), "mass", stiffness=1e4, rest=2.0, slack=True)
     model = robot.build()
     rest = ls.solve_statics(model)
-    weight = 9.81 * model.link_mass[0]
+    weight = 9.81 * model.links.mass[0]
     np.testing.assert_allclose(ls.spring_lengths(model, rest.q), 0.8 + weight / 40.0, rtol=1e-12)
 
 

@@ -24,7 +24,7 @@ def displaced(model, q, v, name):
     world, rng, touching = model.surroundings, np.random.default_rng(4), np.isfinite(ls.contact_anchors(model, q))
     assert touching.any() and world.sticks
     for _ in range(50):  # until what touches here touches there, too
-        before = ls.integrate(model, q, 0.01 * rng.normal(size=model.nv) * model.dof_scale)
+        before = ls.integrate(model, q, 0.01 * rng.normal(size=model.nv) * model.dofs.scale)
         anchors = ls.contact_anchors(model, before)
         if (np.isfinite(anchors) | ~touching).all():
             break

@@ -57,7 +57,7 @@ def check(model, q, v, a):
     assert mismatch(model, dq, differences(model, lambda d: tau(ls.integrate(model, q, d), v, a), STEP)) < TOLERANCE
     assert mismatch(model, dv, differences(model, lambda d: tau(q, v + d, a), STEP)) < TOLERANCE
     assert mismatch(model, da, ls.mass_matrix(model, q)) < 1e-12
-    ways = np.random.default_rng(1).normal(size=(3, model.nv)) * model.dof_scale
+    ways = np.random.default_rng(1).normal(size=(3, model.nv)) * model.dofs.scale
     along = ls.inverse_dynamics_tangent(model, q, v, a, *ways, t=TIME)
     whole = dq @ ways[0] + dv @ ways[1] + da @ ways[2]
     np.testing.assert_allclose(along, whole, rtol=0, atol=1e-9 * np.abs(whole).max())

@@ -140,8 +140,8 @@ def test_no_input_is_zero_input():
 def test_an_interval_must_turn_less_than_a_full_turn(call):
     """Bending so far that one interval turns by 2π or more is refused, just before it is not."""
     model = rod()
-    longest = model.node_h.max()
-    assert np.isfinite(model.node_h).all()
+    longest = model.nodes.h.max()
+    assert np.isfinite(model.nodes.h).all()
     call(model, np.array([0.99 * 2 * np.pi / longest, 0.0, 0.0]))
     with pytest.raises(ls.ShapeError, match=r"^q: a rod interval turns by 2π or more; use more Gauss points"):
         call(model, np.array([1.01 * 2 * np.pi / longest, 0.0, 0.0]))

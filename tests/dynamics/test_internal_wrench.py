@@ -56,11 +56,11 @@ def test_along_the_joints_stands_inverse_dynamics(seed):
     robot, model, q, v, a, u = tree(seed)
     t = 0.3
     custom = np.zeros(model.nv)
-    for actuator, gain in model.custom_actuators:
+    for actuator, gain in model.inputs.custom:
         custom += np.asarray(actuator.function(q)).reshape(model.nv, -1) @ gain @ u
-    pulled = ls.actuation_matrix(model, q) @ u - model.joint_gain @ u - custom
+    pulled = ls.actuation_matrix(model, q) @ u - model.inputs.joint_gain @ u - custom
     asked = ls.inverse_dynamics(model, q, v, a, elastic=False, t=t) - pulled
-    for name, joint, start in zip(model.link_names, model.link_joint, model.link_v_start):
+    for name, joint, start in zip(model.links.names, model.links.joint, model.links.v_start):
         own = slice(start, start + joint.nv)
         W = ls.joint_wrench(model, q, v, a, u, name, t=t)
         _, J = base_frame(model, q, name)
@@ -76,20 +76,20 @@ def test_the_roots_carry_everything(seed):
     of momentum, by differences."""
     robot, model, q, v, a, u = tree(seed)
     t, W = 0.3, np.zeros(6)
-    for name, parent in zip(model.link_names, model.link_parent):
+    for name, parent in zip(model.links.names, model.links.parent):
         if parent < 0:
             W -= transport(ls.joint_wrench(model, q, v, a, u, name, t=t), base_frame(model, q, name)[0])
-    weight = model.link_mass.sum() * model.gravity
+    weight = model.links.mass.sum() * model.gravity
     W += np.concatenate([np.cross(ls.center_of_mass(model, q), weight), weight])
     on_robot = [load for load in robot.loads.values() if not is_world(robot, load.link)]
-    for load, wrench in zip(on_robot, model.load_wrench, strict=True):
+    for load, wrench in zip(on_robot, model.loads.wrench, strict=True):
         g = ls.frame_pose(model, q, load.link, load.s)
         m, f = np.split(wrench(t), 2)
         if load.frame == "body":
             m, f = g[:3, :3] @ m, g[:3, :3] @ f
         W += np.concatenate([m + np.cross(g[:3, 3] + g[:3, :3] @ load.position, f), f])
-    poses, size = ls.forward_kinematics(model, q), model.channel_gain @ u
-    for channel, nodes, points in zip(model.segment_channel, model.segment_node, model.segment_position):
+    poses, size = ls.forward_kinematics(model, q), model.channels.gain @ u
+    for channel, nodes, points in zip(model.segments.channel, model.segments.node, model.segments.position):
         if -1 in nodes:
             a_, b_ = (x if k < 0 else poses[k, :3, 3] + poses[k, :3, :3] @ x for k, x in zip(nodes, points))
             f = size[channel] * (b_ - a_) / np.linalg.norm(b_ - a_) * (1 if nodes[1] < 0 else -1)
@@ -183,7 +183,7 @@ def test_the_base_of_a_robot_in_contact_carries_everything():
         q, v, a = state(model, seed)
         W = -transport(ls.joint_wrench(model, q, v, a, [2.0], "base"), ls.frame_pose(model, q, "base"))
         found = ls.contact_forces(model, q, v)
-        weight = model.link_mass.sum() * model.gravity
+        weight = model.links.mass.sum() * model.gravity
         pushes = [(x, f) for x, f, other in zip(found.point, found.force, found.other) if other is None]
         for x, f in [(ls.center_of_mass(model, q), weight), *pushes]:
             W += np.concatenate([np.cross(x, f), f])

@@ -8,7 +8,7 @@ import lissom as ls
 
 
 def test_nodes_are_where_the_model_says():
-    """forward_kinematics lists the nodes of node_link and node_s: frame_pose at those s finds the same poses."""
+    """forward_kinematics lists the nodes of nodes.link and nodes.s: frame_pose at those s finds the same poses."""
     model = mixed()
     q, *_ = state(model)
     g = ls.forward_kinematics(model, q)
@@ -16,10 +16,10 @@ def test_nodes_are_where_the_model_says():
     assert np.array_equal(g[:, 3], np.tile([0, 0, 0, 1.0], (model.n_nodes, 1)))
     np.testing.assert_allclose(np.einsum("nij,nkj->nik", g[:, :3, :3], g[:, :3, :3]),
                                np.tile(np.eye(3), (model.n_nodes, 1, 1)), atol=1e-14)  # fmt: skip
-    arm = model.link_names.index("arm")
+    arm = model.links.names.index("arm")
     found = 0
-    for node in np.flatnonzero((model.node_link == arm) & (model.node_s > 0)):
-        np.testing.assert_allclose(ls.frame_pose(model, q, "arm", model.node_s[node]), g[node], atol=1e-14)
+    for node in np.flatnonzero((model.nodes.link == arm) & (model.nodes.s > 0)):
+        np.testing.assert_allclose(ls.frame_pose(model, q, "arm", model.nodes.s[node]), g[node], atol=1e-14)
         found += 1
     assert found >= 3
 
@@ -35,7 +35,7 @@ def test_points_between_nodes():
         for k, one in enumerate(s):
             np.testing.assert_allclose(many[k], function(model, *arguments, "arm", one), atol=1e-14)
         assert function(model, *arguments, "arm", list(s)).shape == many.shape
-    node = model.node_s[model.node_link == model.link_names.index("arm")]
+    node = model.nodes.s[model.nodes.link == model.links.names.index("arm")]
     for at in node[(node > 0) & (node < 1)]:
         near = ls.frame_pose(model, q, "arm", [at - 1e-9, at, at + 1e-9])
         assert np.abs(np.diff(near, axis=0)).max() < 1e-8

@@ -17,7 +17,7 @@ import lissom as ls
 def everything(model, seed, lead=()):
     """The results of every function for one state."""
     q, v, a, u = state(model, lead, seed)
-    link = next(iter(model.rods)) if model.rods else model.link_names[0]
+    link = next(iter(model.rods)) if model.rods else model.links.names[0]
     e = ls.energy(model, q, v)
     return [
         ls.inverse_dynamics(model, q, v, a, t=0.3),
@@ -122,7 +122,7 @@ def test_the_model_is_frozen(build):
         value = getattr(model, item.name)
         if isinstance(value, np.ndarray):
             assert not value.flags.writeable, item.name
-    for frames in (model.link_frame, model.frames):
+    for frames in (model.links.frame, model.frames):
         for name, (_, placement) in frames.items():
             assert not placement.flags.writeable, name
     for rod_table in model.rods.values():

@@ -13,7 +13,7 @@ from lissom.model import model as model_module
 def states(model, n, seed=0):
     """n states near the neutral one."""
     rng = np.random.default_rng(seed)
-    q = ls.integrate(model, np.tile(model.neutral(), (n, 1)), 0.1 * rng.normal(size=(n, model.nv)) * model.dof_scale)
+    q = ls.integrate(model, np.tile(model.neutral(), (n, 1)), 0.1 * rng.normal(size=(n, model.nv)) * model.dofs.scale)
     return q, rng.normal(size=(n, model.nv)), rng.normal(size=(n, model.nv))
 
 

@@ -64,7 +64,7 @@ def test_the_robot_is_that_of_the_paper(drones, model):
     rod = drones.robot().links["rod 2"].body
     constitution = rod.section.constitution(0.5, rod.material, "rod")
     assert constitution.stiffness[1, 1] == pytest.approx(0.25e6 * np.pi * 0.035**4 / 4)
-    np.testing.assert_allclose(model.link_mass, [2.0, 950 * np.pi * 0.035**2, 1.0, 950 * np.pi * 0.035**2, 2.0])
+    np.testing.assert_allclose(model.links.mass, [2.0, 950 * np.pi * 0.035**2, 1.0, 950 * np.pi * 0.035**2, 2.0])
 
 
 def test_the_error_is_equation_69(drones, model):
@@ -91,11 +91,11 @@ def test_momentum(drones, model):
     total = np.zeros(6)
     poses = ls.forward_kinematics(model, q)
     for k in range(model.n_dynamic):
-        link = model.link_names[model.node_link[k]]
-        s = float(model.node_s[k]) if link in model.rods else 1.0
-        if not model.node_inertia[k].any():
+        link = model.links.names[model.nodes.link[k]]
+        s = float(model.nodes.s[k]) if link in model.rods else 1.0
+        if not model.nodes.inertia[k].any():
             continue
-        h = model.node_inertia[k] @ ls.frame_twist(model, q, v, link, s)
+        h = model.nodes.inertia[k] @ ls.frame_twist(model, q, v, link, s)
         R, p = poses[k, :3, :3], poses[k, :3, 3]
         total += np.concatenate([R @ h[:3] + np.cross(p, R @ h[3:]), R @ h[3:]])
     found = drones.momentum(model, q[None], v[None])[0]

@@ -72,7 +72,7 @@ def test_random_angles_are_held(study):
     angles = np.random.default_rng(5).uniform(-np.pi / 4, np.pi / 4, (3, 7))
     for k, row in enumerate(angles):
         found = ls.solve_statics(model, t=float(k))
-        np.testing.assert_allclose(found.q[model.motion_dof], row, rtol=0, atol=1e-15)
+        np.testing.assert_allclose(found.q[model.prescribed.dof], row, rtol=0, atol=1e-15)
         assert abs(found.multipliers[0]) < 1e-12 < 1e-2 < np.abs(found.multipliers).max()
 
 
@@ -85,9 +85,9 @@ def test_damped_motion_settles_where_statics_says(study, method, duration, optio
     model = study.robot("cdm").build()
     motion = ls.simulate(model, duration, u=TENSIONS, method=method, **options)
     found = ls.solve_statics(model, TENSIONS).q
-    assert np.abs(found / model.dof_scale).max() > 0.1, "the arm bends"
-    assert np.abs((motion.q[-1] - found) / model.dof_scale).max() < 1e-8
-    assert np.abs(motion.v[-1] / model.dof_scale).max() < 1e-8
+    assert np.abs(found / model.dofs.scale).max() > 0.1, "the arm bends"
+    assert np.abs((motion.q[-1] - found) / model.dofs.scale).max() < 1e-8
+    assert np.abs(motion.v[-1] / model.dofs.scale).max() < 1e-8
 
 
 def test_main_returns_its_numbers_and_draws(study, tmp_path):

@@ -184,8 +184,8 @@ def test_sizes_of_the_finger(finger):
     """Purpose: the paper's 17 links and 74 coordinates; 31 rows, 13 of them independent; closed without strain."""
     model = finger.robot().build()
     A = ls.constraint_jacobian(model, model.neutral())
-    assert (len(model.link_names), model.nv, model.n_multipliers) == (17, 74, 1 + 31)
-    assert np.linalg.matrix_rank(A[1:] * model.dof_scale, tol=1e-9) == 13
+    assert (len(model.links.names), model.nv, model.n_multipliers) == (17, 74, 1 + 31)
+    assert np.linalg.matrix_rank(A[1:] * model.dofs.scale, tol=1e-9) == 13
     assert np.abs(ls.loop_residual(model, model.neutral())).max() < 1e-15
 
 
@@ -209,11 +209,11 @@ def test_slow_drive(finger):
     """Purpose: along the drive the 13 conditions of the plane hold, and forces in their directions balance the rods."""
     drive = finger.drive_study(np.linspace(0.0, finger.STROKE, 6))
     model = finger.robot().build()
-    still, free = np.zeros(model.nv), np.setdiff1d(np.arange(model.nv), model.motion_dof)
+    still, free = np.zeros(model.nv), np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
     for q in drive["q"]:
         gap, rows = planar_rows(finger, model, q)
         assert np.abs(gap).max() < 1e-10
-        r, scale = ls.inverse_dynamics(model, q, still, still)[free], model.dof_scale[free]
+        r, scale = ls.inverse_dynamics(model, q, still, still)[free], model.dofs.scale[free]
         force = np.linalg.lstsq((rows[:, free] * scale).T, r * scale, rcond=None)[0]
         assert np.abs(r - rows[:, free].T @ force).max() < 1e-9 < 1e-4 < np.abs(r).max()
     assert drive["gap"].max() < 1e-10 and drive["residual"].max() < 1e-9

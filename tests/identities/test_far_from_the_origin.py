@@ -53,9 +53,9 @@ def answers(model, q, v, a, u):
         "C": ls.coriolis_matrix(model, q, v),
         "B": ls.actuation_matrix(model, q),
         "kinetic": ls.energy(model, q, v).kinetic,
-        "twist": ls.frame_twist(model, q, v, model.link_names[-1]),
-        "J": ls.frame_jacobian(model, q, model.link_names[-1]),
-        "J inside": ls.frame_jacobian(model, q, model.link_names[-1], s=0.03),
+        "twist": ls.frame_twist(model, q, v, model.links.names[-1]),
+        "J": ls.frame_jacobian(model, q, model.links.names[-1]),
+        "J inside": ls.frame_jacobian(model, q, model.links.names[-1], s=0.03),
         "gap": ls.loop_residual(model, q),
     }
 

@@ -22,8 +22,8 @@ OPTIONS = {"method": "generalized_alpha", "dt": 0.01, "t_eval": TIMES}
 def starts(model, count, size=0.1, seed=0):
     """Configurations near the neutral one, and velocities."""
     rng = np.random.default_rng(seed)
-    moves = size * rng.normal(size=(count, model.nv)) * model.dof_scale
-    return ls.integrate(model, model.neutral(), moves), size * rng.normal(size=(count, model.nv)) * model.dof_scale
+    moves = size * rng.normal(size=(count, model.nv)) * model.dofs.scale
+    return ls.integrate(model, model.neutral(), moves), size * rng.normal(size=(count, model.nv)) * model.dofs.scale
 
 
 def four_bar():

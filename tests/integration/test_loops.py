@@ -96,7 +96,7 @@ def test_methods_agree(model):
                                             t_eval=times)  # fmt: skip
     reference = runs["radau"]
     for name, motion in runs.items():
-        gap = np.abs(ls.difference(model, reference.q, motion.q) / model.dof_scale).max()
+        gap = np.abs(ls.difference(model, reference.q, motion.q) / model.dofs.scale).max()
         assert gap < (1e-4 if name == "generalized_alpha" else 1e-5), name
         np.testing.assert_allclose(motion.multipliers[1:], reference.multipliers[1:], rtol=0, atol=5e-3, err_msg=name)
 
@@ -152,7 +152,7 @@ def test_a_damped_motion_ends_in_the_static_equilibrium(model):
     still = robot.build()
     rest = at_rest(still, [3.0])
     motion = ls.simulate(still, 20.0, at_rest(still, [1.0]).q, u=[3.0], method=ls.generalized_alpha(0.0), dt=0.02)
-    apart = ls.difference(still, rest.q, motion.q[-1]) / still.dof_scale
+    apart = ls.difference(still, rest.q, motion.q[-1]) / still.dofs.scale
     assert np.abs(apart).max() < 1e-8
     np.testing.assert_allclose(motion.multipliers[-1], rest.multipliers, rtol=0, atol=1e-7)
     assert rest.residual < 1e-12
@@ -215,7 +215,7 @@ def test_condition_as_the_step_goes_to_zero(model):
         K = da / h**2 + dv / h + dq
         matrix, sigma = bordered_matrix(model, K, A, A_q, kept)
         size = np.sqrt(np.abs(np.diag(K)))
-        size[model.motion_dof] = 1.0  # held by a row of the identity
+        size[model.prescribed.dof] = 1.0  # held by a row of the identity
         units = np.concatenate([1.0 / size, np.full(len(kept), 1.0 / np.sqrt(sigma))])
         conditions.append(np.linalg.cond(matrix * units * units[:, None]))
         raw = matrix.copy()
@@ -241,9 +241,9 @@ def test_the_start_velocity_is_moved_onto_the_loops(model):
     np.testing.assert_allclose(again.v[0], start.v[0], rtol=0, atol=1e-12)
     A, M = ls.constraint_jacobian(model, q), ls.mass_matrix(model, q)
     assert np.abs(A[1:] @ start.v[0]).max() < 1e-12
-    allowed = np.linalg.svd(A * model.dof_scale)[2][len(A) :].T * model.dof_scale[:, None]
+    allowed = np.linalg.svd(A * model.dofs.scale)[2][len(A) :].T * model.dofs.scale[:, None]
     lost = v - start.v[0]
-    lost[model.motion_dof] = 0.0
+    lost[model.prescribed.dof] = 0.0
     np.testing.assert_allclose(allowed.T @ M @ lost, 0.0, atol=1e-12)
 
 

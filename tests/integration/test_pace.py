@@ -66,7 +66,7 @@ def test_bdf_turns_a_four_bar_of_steel_rods():
     robot.add_loop("pin", "rocker", placement_b=ground, joint=pin)
     robot.add_joint_motion("turn", "crank", position=lambda t: 0.8 + 2 * np.pi * t - np.sin(2 * np.pi * t))
     model = robot.build()
-    start, joints = model.neutral(), list(model.link_v_start[:-1])
+    start, joints = model.neutral(), list(model.links.v_start[:-1])
     start[joints] = 0.8, -0.3, -2.3
     start = ls.assemble(model, start, fixed=np.setdiff1d(np.arange(model.nv), joints[1:]).tolist())
     motion = ls.simulate(model, 1.0, start, atol=(1e-8, 1e-4))

@@ -105,7 +105,7 @@ def test_quaternions_stay_on_the_sphere():
     model = mixed()
     q, v, _, u = state(model, seed=3)
     motion = simulate(model, 0.02, q, v, u, t_eval=np.linspace(0, 0.02, 81))
-    hand = model.link_q_start[model.link_names.index("hand")]
+    hand = model.links.q_start[model.links.names.index("hand")]
     for at in (0, hand):
         np.testing.assert_allclose(np.linalg.norm(motion.q[:, at : at + 4], axis=1), 1.0, atol=4e-16)
     moved = ls.difference(model, motion.q[:-1], motion.q[1:])

@@ -24,8 +24,8 @@ def everything(base, **stick):
 def test_fused_steps_are_the_separate_ones(base, stick):
     """One kernel for all steps and a controller that does nothing take the same steps, Newton's matrices included."""
     model, rng = everything(base, **stick), np.random.default_rng(3)
-    start = ls.integrate(model, model.neutral(), 0.1 * rng.normal(size=model.nv) * model.dof_scale)
-    speed = 0.05 * rng.normal(size=model.nv) * model.dof_scale
+    start = ls.integrate(model, model.neutral(), 0.1 * rng.normal(size=model.nv) * model.dofs.scale)
+    speed = 0.05 * rng.normal(size=model.nv) * model.dofs.scale
     options = {"method": "generalized_alpha", "dt": 5e-4, "rtol": 1e-9, "atol": 1e-11}
     fused = ls.simulate(model, 0.1, start, speed, **options)
     apart = ls.simulate(model, 0.1, start, speed, controller=lambda t, q, v: np.zeros(0), **options)

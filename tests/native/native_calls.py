@@ -78,7 +78,7 @@ def changed(kernel, arrays, *arguments, first=0):
     return [array[HERE] for array in out]
 
 
-NODE = next(k for k in range(NODES) if MODEL.node_v_stop[k] - MODEL.node_v_start[k] > 8)  # an interval of a rod
-LATE = max(k for k in range(NODES) if MODEL.node_v_stop[k] - MODEL.node_v_start[k] > 8)
-BALL = next(k for k in range(NODES) if MODEL.node_kind[k] != 0)
+NODE = next(k for k in range(NODES) if MODEL.nodes.v_stop[k] - MODEL.nodes.v_start[k] > 8)  # an interval of a rod
+LATE = max(k for k in range(NODES) if MODEL.nodes.v_stop[k] - MODEL.nodes.v_start[k] > 8)
+BALL = next(k for k in range(NODES) if MODEL.nodes.kind[k] != 0)
 SITES = [NODE, LATE, BALL]

@@ -23,7 +23,7 @@ from native.native_calls import (
 
 from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
-from lissom.model.tables import vec6i, vec7i
+from lissom.model.fields import vec6i, vec7i
 from lissom.sweep import column_products as products
 from lissom.sweep import columns, strains
 from lissom.sweep.column_tables import Columns, Matrix
@@ -52,12 +52,12 @@ def test_columns_of_a_node(k):
     S = random(COUNT, 6 * NODES * WIDTH)
     (out,) = changed(k_put, [S], X, k, *map(mat3, (A1, B1, A2, B2)))
     touched = np.zeros(WIDTH, bool)
-    touched[MODEL.node_v_start[k] // 8 * 8 : (MODEL.node_v_stop[k] + 7) // 8 * 8] = True
+    touched[MODEL.nodes.v_start[k] // 8 * 8 : (MODEL.nodes.v_stop[k] + 7) // 8 * 8] = True
     new, old = out.reshape(NODES, 6, WIDTH), S[HERE].reshape(NODES, 6, WIDTH)
     assert np.allclose(new[k][:, touched], own[:, touched], atol=1e-15)
     new[k][:, touched] = old[k][:, touched]
     assert np.array_equal(new, old)
-    for parent in (int(MODEL.node_parent[k]), -1):
+    for parent in (int(MODEL.nodes.parent[k]), -1):
         (out,) = changed(k_extend, [S], X, parent, k, *map(mat3, (A1, B1, A2, B2)))
         path = blocks("path_start", "path_range", k)
         before = old[parent] if parent >= 0 else np.zeros((6, WIDTH))
@@ -109,7 +109,7 @@ def test_running_sums(k):
     """add_product, fold_rows and pass_to_parent against products of whole matrices."""
     M, slot = random(6, 6), host("slot")
     S, V, out = random(COUNT, 6 * NODES * WIDTH), random(COUNT, 6 * X.n_slots * WIDTH), random(COUNT, NV * WIDTH)
-    first, stop = int(MODEL.node_v_start[k]), int(MODEL.node_v_stop[k])
+    first, stop = int(MODEL.nodes.v_start[k]), int(MODEL.nodes.v_stop[k])
     S_k, V_k = S[HERE].reshape(NODES, 6, WIDTH)[k], V[HERE].reshape(-1, 6, WIDTH)
     (new,) = changed(k_product, [V], device(S), X, mat6(M), first, stop, k)
     own = np.arange(first // 8 * 8, (stop + 7) // 8 * 8)
@@ -120,7 +120,7 @@ def test_running_sums(k):
     want, reach = out[HERE].reshape(NV, WIDTH).copy(), blocks("reach_start", "reach_range", k)
     want[first:stop, reach] += (S_k.T @ V_k[slot[k]])[first:stop][:, reach]
     assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
-    parent = int(MODEL.node_parent[k])
+    parent = int(MODEL.nodes.parent[k])
     (new,) = changed(k_pass, [V], X, parent, k)
     want = V_k.copy()
     if parent >= 0 and slot[parent] != slot[k]:
@@ -222,21 +222,21 @@ def k_project_at(tau: Matrix, phi: Row, start: vec7i, at: vec6i, y: vec6, i: int
 def test_strains(k):
     """strain_sums and project_strains of an interval, strain_at and project_at of a tendon's strain point."""
     q, v, a, tau = random(COUNT, MODEL.nq), *(random(COUNT, NV) for _ in range(3))
-    start, at, shift = vec7i(MODEL.node_run_start[k]), vec6i(MODEL.node_run_v[k]), int(MODEL.node_q_shift[k])
-    phi = device(MODEL.run_phi1), device(MODEL.run_phi2)
+    start, at, shift = vec7i(MODEL.nodes.run_start[k]), vec6i(MODEL.nodes.run_v[k]), int(MODEL.nodes.q_shift[k])
+    phi = device(MODEL.runs.phi1), device(MODEL.runs.phi2)
     (out,) = changed(k_strains, [np.zeros((COUNT, 36))], *map(device, (q, v, a)), *phi, start, at, shift)
     Phi, here = dense_phi(k)[:, :, :NV], np.zeros((3, NV))
-    own = np.arange(MODEL.node_v_start[k], MODEL.node_v_stop[k])
+    own = np.arange(MODEL.nodes.v_start[k], MODEL.nodes.v_stop[k])
     here[0][own], here[1], here[2] = q[HERE][own + shift], v[HERE], a[HERE]
     want = [Phi[p] @ row for row in here for p in (0, 1)]
     assert np.allclose(out.reshape(6, 6), want, atol=1e-14)
     y = random(2, 6)
     (out,) = changed(k_project, [tau], *phi, start, at, *map(vec6, y))
     assert np.allclose(out, tau[HERE] + Phi[0].T @ y[0] + Phi[1].T @ y[1], atol=1e-14)
-    start, at, shift = (getattr(MODEL, f"point_{name}")[0] for name in ("run_start", "run_v", "q_shift"))
+    start, at, shift = (getattr(MODEL.points, name)[0] for name in ("run_start", "run_v", "q_shift"))
     Phi = dense_phi(MODEL.n_nodes)[0][:, :NV]
     own = np.flatnonzero(Phi.any(axis=0))
-    arguments = device(MODEL.point_phi), vec7i(start), vec6i(at)
+    arguments = device(MODEL.points.phi), vec7i(start), vec6i(at)
     (out,) = changed(k_strain_at, [np.zeros((COUNT, 6))], device(q), *arguments, int(shift))
     assert np.allclose(out, Phi[:, own] @ q[HERE][own + int(shift)], atol=1e-14)
     (out,) = changed(k_project_at, [tau], *arguments, vec6(y[0]))

@@ -43,7 +43,7 @@ def test_rows():
     """add_covector, add_outer_product and subtract_inputs."""
     S, y, k = random(COUNT, 6 * NODES * WIDTH), random(6), SITES[1]
     rows = random(COUNT, 4 * WIDTH)
-    first, stop = int(MODEL.node_v_start[k]), int(MODEL.node_v_stop[k])
+    first, stop = int(MODEL.nodes.v_start[k]), int(MODEL.nodes.v_stop[k])
     (out,) = changed(k_covector, [rows], device(S), WIDTH, k, first, stop, vec6(y), 2 * WIDTH)
     want, own = rows[HERE].reshape(4, WIDTH).copy(), np.arange(first // 8 * 8, (stop + 7) // 8 * 8)
     want[2, own] += y @ S[HERE].reshape(NODES, 6, WIDTH)[k][:, own]
@@ -79,20 +79,25 @@ def k_weighted_elastic(out: Matrix, start: wp.array(dtype=wp.int32), column: wp.
 def test_elastic_rows():
     """elastic_rows, changed_elastic_rows and add_weighted_elastic_rows against K and D themselves."""
     q, v, tau = random(COUNT, MODEL.nq), random(COUNT, NV), random(COUNT, NV)
-    names = ("elastic_start", "elastic_column", "elastic_stiffness", "elastic_damping")
-    tables = [getattr(TABLES, name) for name in names]
-    (out,) = changed(k_elastic, [tau], device(q), device(v), *tables, TABLES.dof_q, TABLES.dof_rest, NV)
-    x = np.where(MODEL.dof_q >= 0, q[HERE][MODEL.dof_q] - MODEL.dof_rest, 0.0)
-    want = tau[HERE] + MODEL.stiffness @ x + MODEL.damping @ v[HERE]
+    names = ("start", "column", "row_stiffness", "row_damping")
+    tables = [getattr(TABLES.elasticity, name) for name in names]
+    (out,) = changed(k_elastic, [tau], device(q), device(v), *tables, TABLES.dofs.q, TABLES.dofs.rest, NV)
+    x = np.where(MODEL.dofs.q >= 0, q[HERE][MODEL.dofs.q] - MODEL.dofs.rest, 0.0)
+    want = tau[HERE] + MODEL.elasticity.stiffness @ x + MODEL.elasticity.damping @ v[HERE]
     assert np.allclose(out, want, rtol=1e-13, atol=1e-13)
     dq = random(COUNT, NV)
     (out,) = changed(k_changed_elastic, [tau], device(dq), device(v), *tables, NV)
-    spring = np.where(MODEL.dof_q >= 0, dq[HERE], 0.0)  # those of spherical and free joints are no rows
-    assert np.allclose(out, tau[HERE] + MODEL.stiffness @ spring + MODEL.damping @ v[HERE], rtol=1e-13, atol=1e-13)
+    spring = np.where(MODEL.dofs.q >= 0, dq[HERE], 0.0)  # those of spherical and free joints are no rows
+    assert np.allclose(
+        out,
+        tau[HERE] + MODEL.elasticity.stiffness @ spring + MODEL.elasticity.damping @ v[HERE],
+        rtol=1e-13,
+        atol=1e-13,
+    )
     M = random(COUNT, NV * WIDTH)
     (out,) = changed(k_weighted_elastic, [M], *tables, NV, WIDTH, wp.float64(0.3), wp.float64(1.7))
     want = M[HERE].reshape(NV, WIDTH).copy()
-    want[:, :NV] += 0.3 * MODEL.stiffness + 1.7 * MODEL.damping
+    want[:, :NV] += 0.3 * MODEL.elasticity.stiffness + 1.7 * MODEL.elasticity.damping
     assert np.allclose(out.reshape(want.shape), want, rtol=1e-13, atol=1e-13)
 
 

@@ -109,7 +109,7 @@ def test_fixed_loop_between_branches(seed):
     robot.add_loop("weld", "right", "left", s_a=0.8, s_b=0.9, placement_b=bridge)
     robot = with_frames(robot)
     model, reference = robot.build(), ReferenceModel(robot)
-    q = ls.integrate(model, model.neutral(), rng.normal(size=model.nv) * model.dof_scale * 0.3)
+    q = ls.integrate(model, model.neutral(), rng.normal(size=model.nv) * model.dofs.scale * 0.3)
     g_BA, rows = ends(reference, q, "weld", robot.loops["weld"])
     np.testing.assert_allclose(ls.loop_residual(model, q), log(g_BA), rtol=0, atol=1e-11)
     np.testing.assert_allclose(ls.constraint_jacobian(model, q), rows, rtol=0, atol=1e-11)

@@ -44,7 +44,7 @@ def test_given_rates_are_taken():
 def test_a_constant_and_a_joint_of_two_coordinates():
     """Purpose: constants hold a joint still; several coordinates get names of their own."""
     model = describe(ls.JointUniversal(axis_1=(1, 0, 0), axis_2=(0, 1, 0)), position=(0.1, -0.2)).build()
-    assert model.motion_names == ("drive[0]", "drive[1]")
+    assert model.prescribed.names == ("drive[0]", "drive[1]")
     assert model.n_multipliers == 2
     for found, expected in zip(model.motions(3.0), ([0.1, -0.2], [0, 0], [0, 0])):
         np.testing.assert_array_equal(found, expected)

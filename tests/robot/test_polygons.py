@@ -229,7 +229,7 @@ def test_wrong_scales_and_a_missing_material_are_named():
     with pytest.raises(ls.ModelError, match=r"section: scale: must be > 0 \(got -1"):
         clamped(ls.SectionPolygon(ANGLE, -1.0))
     robot = ls.Robot("bare")
-    robot.add_link("rod", replace(clamped(ls.SectionPolygon(ANGLE)).link_body[0], material=None))
+    robot.add_link("rod", replace(clamped(ls.SectionPolygon(ANGLE)).links.body[0], material=None))
     with pytest.raises(ls.ModelError, match="section: needs a material"):
         robot.build()
 

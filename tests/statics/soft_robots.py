@@ -68,13 +68,13 @@ def onto_loops(model, q):
         return q
     for _ in range(4):
         e = ls.loop_residual(model, q)
-        q = q - np.einsum("nij,nj->ni", np.linalg.pinv(loop_slopes(model, q), rcond=1e-6), e) * model.dof_scale
+        q = q - np.einsum("nij,nj->ni", np.linalg.pinv(loop_slopes(model, q), rcond=1e-6), e) * model.dofs.scale
     return q
 
 
 def loop_slopes(model, q):
-    """Slopes (n, n_rows, nv) of the residuals of loops in units of dof_scale, by differences."""
-    moves = 1e-6 * np.diag(model.dof_scale)
+    """Slopes (n, n_rows, nv) of the residuals of loops in units of dofs.scale, by differences."""
+    moves = 1e-6 * np.diag(model.dofs.scale)
     ahead, behind = (ls.loop_residual(model, q[:, None] + sign * moves) for sign in (1, -1))
     return np.swapaxes(ahead - behind, -1, -2) / 2e-6
 
@@ -92,7 +92,7 @@ def hessian(model, q, u, h=1e-3):
     pairs = [(i, j) for i in range(n) for j in range(i + 1)]
     signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
     moves = np.array([h * (a * N[:, i] + b * N[:, j]) for i, j in pairs for a, b in signs])
-    V = potential(model, onto_loops(model, q + moves * model.dof_scale), u).reshape(-1, 4)
+    V = potential(model, onto_loops(model, q + moves * model.dofs.scale), u).reshape(-1, 4)
     H = np.zeros((n, n))
     for (i, j), value in zip(pairs, V @ (1, -1, -1, 1) / (4 * h * h)):
         H[i, j] = H[j, i] = value

@@ -123,7 +123,7 @@ def test_a_pendulum_on_its_head():
     model = built(robot)
     found = ls.solve_statics(model, q0=[-np.pi / 2])
     assert np.sin(found.q[0]) == pytest.approx(1.0, abs=1e-12)
-    assert found.least_stiffness == pytest.approx(9.81 * 0.1 * model.dof_scale[0] ** 2)
+    assert found.least_stiffness == pytest.approx(9.81 * 0.1 * model.dofs.scale[0] ** 2)
 
 
 def test_neutral_motions_are_stable():
@@ -143,13 +143,13 @@ def test_a_start_near_a_ring_of_equilibria_stays():
     rest = ls.solve_statics(model, q0=0.3 * rng.normal(size=model.nq))
     assert rest.is_stable and abs(rest.least_stiffness) < 1e-10
     for size in (1e-13, 1e-11, 1e-9, 1e-6, 1e-3):
-        starts = rest.q + size * rng.normal(size=(24, model.nq)) * model.dof_scale
+        starts = rest.q + size * rng.normal(size=(24, model.nq)) * model.dofs.scale
         again = ls.solve_statics(model, q0=starts, stable=False)
         assert again.is_stable.all()
-        assert (np.abs(again.q - starts) / model.dof_scale).max() < 1e-3 + 100 * size
+        assert (np.abs(again.q - starts) / model.dofs.scale).max() < 1e-3 + 100 * size
         for start in starts[:3]:
             q, _, _, why = newton_in_python(model, start, NONE, np.zeros(3), 0.0, 1.0, NONE, 1e-11, 100, 0.0)
-            assert why == CONVERGED and (np.abs(q - start) / model.dof_scale).max() < 1e-3 + 100 * size
+            assert why == CONVERGED and (np.abs(q - start) / model.dofs.scale).max() < 1e-3 + 100 * size
 
 
 def test_a_batch_says_which_are_unstable():

@@ -89,7 +89,7 @@ def test_rigid_bodies_are_drawn_where_they_are(hybrid, name):
     """Purpose: facets of a rigid body fill its outline about its centre of mass, in its frame."""
     model = hybrid[1]
     q = states(model)
-    body = model.link_body[model.link_names.index(name)]
+    body = model.links.body[model.links.names.index(name)]
     g = ls.frame_pose(model, q, name)
     corners = scene.body_facets(model, q, name).reshape(3, -1, 3)
     local = np.einsum("nji,nkj->nki", g[:, :3, :3], corners - g[:, None, :3, 3]) - body.com
@@ -198,7 +198,7 @@ def test_plot_trajectory_holds_the_tip_and_the_inputs(arm, motion):
     assert labels == ["tip of arm [m]", "tension [N]", "torque [N·m]", "pressure [Pa]"]
     for k, panel in enumerate(figure.axes[1:]):
         np.testing.assert_array_equal(panel.lines[0].get_ydata(), motion.u[:, k])
-        assert panel.get_legend().get_texts()[0].get_text() == model.input_names[k]
+        assert panel.get_legend().get_texts()[0].get_text() == model.inputs.names[k]
     assert figure.axes[-1].get_xlabel() == "time [s]"
     assert all(panel.get_xlim() == figure.axes[0].get_xlim() for panel in figure.axes)
 

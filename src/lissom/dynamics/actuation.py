@@ -59,7 +59,7 @@ def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: R
 
 
 def _make(model: Model, batch: int) -> Workspace:
-    n = len(model.channel_names)
+    n = len(model.channels.names)
     shapes = {"q": (model.nq,), "unit": (n,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
     w = Workspace(model, batch, shapes)
     d = w.on_device
@@ -78,7 +78,7 @@ def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
 def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
     """B(q) of the users' own actuators, in terms of u; q (nq,), shape (nv, nu)."""
     B = np.zeros((model.nv, model.nu))
-    for actuator, gain in model.custom_actuators:
+    for actuator, gain in model.inputs.custom:
         value = np.asarray(actuator.function(q), dtype=np.float64)
         expected = (model.nv, actuator.size)
         if value.shape == (model.nv,) and actuator.size == 1:
@@ -93,14 +93,14 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
 def warn_of_pushing(model: Model, u: np.ndarray) -> None:
     """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked. An elastic tendon
     never pushes."""
-    given = model.channel_is_tendon.copy()
-    given[model.spool_channel] = False
+    given = model.channels.is_tendon.copy()
+    given[model.spools.channel] = False
     if "warned of pushing" in model.cache or not given.any():
         return
-    tension = u @ model.channel_gain[given].T
+    tension = u @ model.channels.gain[given].T
     if (tension < 0.0).any():
         model.cache["warned of pushing"] = True
-        names = [name for name, pulls in zip(model.channel_names, given) if pulls]
+        names = [name for name, pulls in zip(model.channels.names, given) if pulls]
         worst = names[int(np.argmin(tension.reshape(-1, len(names)).min(axis=0)))]
         text = f"tendon {worst!r}: a tension should be >= 0 (got {tension.min():g}); it is computed as a push"
         warnings.warn(text, AccuracyWarning, stacklevel=3)
@@ -119,17 +119,17 @@ def actuation_matrix(model: Model, q: Any) -> np.ndarray:
     Accuracy: exactly −(∂L/∂q)ᵀ of path_lengths, times k for elastic tendons.
     Source: SoRoSim 2022 eq. (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
     """
-    size = np.ones(len(model.channel_names))
-    size[model.spool_channel] = model.spool_stiffness
+    size = np.ones(len(model.channels.names))
+    size[model.spools.channel] = model.spools.stiffness
     return weighted_actuation(model, q, size)
 
 
 def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
     """B(q), shape (..., nv, nu), where a unit of gain of a channel is of a size (..., n_channels)."""
     w, lead = run_actuation(model, q)
-    channels = w.result("B", lead, len(model.channel_names), model.nv) * size[..., None]
-    B = np.swapaxes(channels, -1, -2) @ model.channel_gain + model.joint_gain
-    if model.custom_actuators:
+    channels = w.result("B", lead, len(model.channels.names), model.nv) * size[..., None]
+    B = np.swapaxes(channels, -1, -2) @ model.channels.gain + model.inputs.joint_gain
+    if model.inputs.custom:
         own = [custom_actuation(model, row.copy()) for row in w.host["q"]]
         B = B + np.array(own).reshape(*lead, model.nv, model.nu)
     return B
@@ -144,4 +144,4 @@ def path_lengths(model: Model, q: Any) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     """
     w, lead = run_actuation(model, q)
-    return w.result("length", lead, len(model.channel_names))[..., model.channel_is_tendon]
+    return w.result("length", lead, len(model.channels.names))[..., model.channels.is_tendon]

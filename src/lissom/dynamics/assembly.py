@@ -66,9 +66,9 @@ def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t
 def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     """Configurations (..., nq) with the prescribed coordinates where they are at time t."""
     q = q.copy()
-    n = model.n_motions - model.n_held
+    n = model.n_motions - model.prescribed.n_held
     if n:
-        q[..., model.dof_q[model.motion_dof[:n]]] = model.motions(t)[0][:n]
+        q[..., model.dofs.q[model.prescribed.dof[:n]]] = model.motions(t)[0][:n]
     return q
 
 
@@ -77,7 +77,7 @@ def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.
     if not model.n_motions:
         return q, v
     q, v = q.copy(), v.copy()
-    q[..., model.dof_q[model.motion_dof]], v[..., model.motion_dof], _ = model.motions(t)
+    q[..., model.dofs.q[model.prescribed.dof]], v[..., model.prescribed.dof], _ = model.motions(t)
     return q, v
 
 
@@ -95,11 +95,11 @@ def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
     out: list[int] = []
     for item in [fixed] if isinstance(fixed, str) else fixed:
         if isinstance(item, str):
-            if item not in model.link_names:
-                raise ModelError(f"fixed: must name links among {sorted(model.link_names)} (got {item!r})")
-            k = model.link_names.index(item)
-            start = int(model.link_v_start[k])
-            out += range(start, start + model.link_joint[k].nv)
+            if item not in model.links.names:
+                raise ModelError(f"fixed: must name links among {sorted(model.links.names)} (got {item!r})")
+            k = model.links.names.index(item)
+            start = int(model.links.v_start[k])
+            out += range(start, start + model.links.joint[k].nv)
         else:
             good = isinstance(item, int | np.integer) and not isinstance(item, bool) and 0 <= item < model.nv
             checks.require(good, "fixed", f"must be links, or indices from 0 to {model.nv - 1}", item)
@@ -109,11 +109,11 @@ def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
 
 def _weights(model: Model, free: np.ndarray) -> np.ndarray:
     """Square root of W of (1), zero for what stays."""
-    stiffness = np.diag(model.stiffness) * model.dof_scale**2
+    stiffness = np.diag(model.elasticity.stiffness) * model.dofs.scale**2
     soft = stiffness[stiffness > 0.0].min(initial=np.inf)
-    weights = model.dof_scale / np.sqrt(1.0 + stiffness / soft)
+    weights = model.dofs.scale / np.sqrt(1.0 + stiffness / soft)
     weights[~free] = 0.0
-    weights[model.motion_dof] = 0.0
+    weights[model.prescribed.dof] = 0.0
     return weights
 
 
@@ -146,7 +146,7 @@ def _nearest(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarr
         U, size, V = np.linalg.svd(J * weights / units[:, None], full_matrices=False)
         along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
         step = -weights * (V.T @ (along * (U.T @ (e / units))))
-        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / model.dof_scale)), 1e-300))
+        step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
         trial = integrate(model, q, step)
         e_trial, J_trial = _residual(model, trial)
         if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
@@ -168,23 +168,23 @@ def _residual(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _row_units(model: Model, q: np.ndarray) -> np.ndarray:
     """1 for rows on rotations; for rows on displacements the largest of what a unit of a coordinate makes of one."""
-    turns = np.abs(model.row_direction[:, :3]).max(axis=1, initial=0.0) + model.row_is_hinge > 0.0
-    reach = np.abs(_residual(model, q)[1] * model.dof_scale)[~turns]
+    turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) + model.loops.row_is_hinge > 0.0
+    reach = np.abs(_residual(model, q)[1] * model.dofs.scale)[~turns]
     size = float(reach.max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
 
 
 def describe_gap(model: Model, e: np.ndarray) -> str:
     """Which loop is open most, and by how much."""
-    first, stop = model.loop_row_start[:-1], model.loop_row_start[1:]
+    first, stop = model.loops.row_start[:-1], model.loops.row_start[1:]
     worst = max(range(len(first)), key=lambda k: np.abs(e[first[k] : stop[k]]).max())
     rows = slice(first[worst], stop[worst])
-    turns = (model.row_direction[rows, 3:] == 0.0).all(axis=1)
+    turns = (model.loops.row_direction[rows, 3:] == 0.0).all(axis=1)
     parts = []
     for chosen, unit in ((~turns, "m"), (turns, "rad")):
         if chosen.any():
             parts.append(f"{np.linalg.norm(e[rows][chosen]):.3g} {unit}")
-    return f"loop {model.loop_names[worst]!r} stays open by {' and '.join(parts)}"
+    return f"loop {model.loops.names[worst]!r} stays open by {' and '.join(parts)}"
 
 
 def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -214,7 +214,7 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
     A, rate = row_results(model, w, "A"), w.host["rate"][0].copy()
     kept = independent_rows(model, A)
     M = mass_matrix(model, q)
-    held = model.motion_dof
+    held = model.prescribed.dof
     A[:, held] = M[held] = M[:, held] = 0.0
     M[held, held] = 1.0
     try:

@@ -74,10 +74,10 @@ def groups(model: Model) -> list[tuple[int, int, bool]]:
 
 
 def _find_groups(model: Model) -> list[tuple[int, int, bool]]:
-    nodes = np.flatnonzero(model.node_has_quaternion)
-    v = model.node_v_start[nodes]
-    free = model.node_kind[nodes] == MotionKind.FREE.value
-    return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, model.node_q_shift[nodes], free)]
+    nodes = np.flatnonzero(model.nodes.has_quaternion)
+    v = model.nodes.v_start[nodes]
+    free = model.nodes.kind[nodes] == MotionKind.FREE.value
+    return [(int(a + s), int(a), bool(f)) for a, s, f in zip(v, model.nodes.q_shift[nodes], free)]
 
 
 def unit_quaternions(model: Model, q: np.ndarray) -> np.ndarray:
@@ -115,8 +115,8 @@ def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
     lead = leading(q=q, dv=dv)
     q, dv = np.broadcast_to(q, (*lead, model.nq)), np.broadcast_to(dv, (*lead, model.nv))
     out = q.copy()
-    plain = np.flatnonzero(model.dof_q >= 0)
-    out[..., model.dof_q[plain]] += dv[..., plain]
+    plain = np.flatnonzero(model.dofs.q >= 0)
+    out[..., model.dofs.q[plain]] += dv[..., plain]
     for at, j, free in groups(model):
         n = 3 if free else 0
         x, d = q[..., at : at + 4 + n], dv[..., j : j + 3 + n]
@@ -140,8 +140,8 @@ def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
     q0, q1 = checked_configuration(model, "q0", q0), checked_configuration(model, "q1", q1)
     lead = leading(q0=q0, q1=q1)
     out = np.zeros((*lead, model.nv))
-    plain = np.flatnonzero(model.dof_q >= 0)
-    out[..., plain] = q1[..., model.dof_q[plain]] - q0[..., model.dof_q[plain]]
+    plain = np.flatnonzero(model.dofs.q >= 0)
+    out[..., plain] = q1[..., model.dofs.q[plain]] - q0[..., model.dofs.q[plain]]
     for at, j, free in groups(model):
         R0, R1 = (quaternion_to_matrix(q[..., at : at + 4]) for q in (q0, q1))
         R = np.einsum("...ji,...jk->...ik", R0, R1)
@@ -169,8 +169,8 @@ def configuration_rate_derivatives(
     """
     rate_q, rate_v = np.zeros((model.nq, model.nq)), np.zeros((model.nq, model.nv))
     tangent = np.zeros((model.nv, model.nq))
-    plain = np.flatnonzero(model.dof_q >= 0)
-    rate_v[model.dof_q[plain], plain] = tangent[plain, model.dof_q[plain]] = 1.0
+    plain = np.flatnonzero(model.dofs.q >= 0)
+    rate_v[model.dofs.q[plain], plain] = tangent[plain, model.dofs.q[plain]] = 1.0
     for at, j, free in groups(model):
         x, four, three = q[at : at + 4], slice(at, at + 4), slice(j, j + 3)
         size = float(np.linalg.norm(x))

@@ -193,14 +193,14 @@ def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
     poses = forward_kinematics(model, q)
     lead = leading(q=poses[..., 0, 0, :] if model.n_nodes else np.zeros(0), multipliers=force)
     world = np.broadcast_to(np.eye(4), (*poses.shape[:-3], 1, 4, 4))
-    frames = np.concatenate([poses, world], axis=-3)[..., model.loop_node, :, :] @ model.loop_placement
+    frames = np.concatenate([poses, world], axis=-3)[..., model.loops.node, :, :] @ model.loops.placement
     R = np.swapaxes(frames[..., 1, :3, :3], -1, -2) @ frames[..., 0, :3, :3]
-    out = np.zeros((*lead, len(model.loop_names), 6))
-    for loop, (first, stop) in enumerate(zip(model.loop_row_start, model.loop_row_start[1:])):
+    out = np.zeros((*lead, len(model.loops.names), 6))
+    for loop, (first, stop) in enumerate(zip(model.loops.row_start, model.loops.row_start[1:])):
         for row in range(first, stop):
-            P = model.row_direction[row]
-            if model.row_is_hinge[row]:
-                turn = np.cross(R[..., loop, :, :] @ model.loop_hinge[loop, 1], model.loop_hinge[loop, 0])
+            P = model.loops.row_direction[row]
+            if model.loops.row_is_hinge[row]:
+                turn = np.cross(R[..., loop, :, :] @ model.loops.hinge[loop, 1], model.loops.hinge[loop, 0])
                 P = np.concatenate([turn, np.zeros_like(turn)], axis=-1)
             out[..., loop, :] += force[..., row, None] * P
     return out
@@ -227,8 +227,8 @@ def _least_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
     least = np.zeros_like(force)
     for part in parts(len(q)):
         w, lead = run_constraints(model, q[part])
-        A = row_results(model, w, "A", lead) * model.dof_scale
-        A[..., model.motion_dof] = 0.0
+        A = row_results(model, w, "A", lead) * model.dofs.scale
+        A[..., model.prescribed.dof] = 0.0
         size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
         Q = Q * (size > _NOTHING * size[:, -1:])[:, None, :]
         least[part] = np.einsum("nij,nkj,nk->ni", Q, Q, force[part])
@@ -259,5 +259,5 @@ def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple
 def _with_motions(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
     """Rows of loops behind the rows of prescribed coordinates."""
     held = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
-    held[..., np.arange(model.n_motions), model.motion_dof] = unit
+    held[..., np.arange(model.n_motions), model.prescribed.dof] = unit
     return np.concatenate([held, rows], axis=-2)

@@ -59,10 +59,10 @@ _NONE = Contacts((), (), np.zeros(0), (), np.zeros(0), np.zeros(0), *(np.zeros((
 def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
     """Distance of each ball from the nearest of what it may touch, no more than the margin."""
     for ball in range(gap.shape[1]):
-        gap[i, ball] = t.world.margin
+        gap[i, ball] = t.surroundings.margin
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        ball = t.world.pair[e, 0]
+        ball = t.surroundings.pair[e, 0]
         gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e))
 
 
@@ -233,12 +233,12 @@ def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:
     """Write anchors into the tables of a model that nobody else has."""
-    device_tables(model).world.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
+    device_tables(model).surroundings.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
 
 
 def present_anchors(model: Model) -> np.ndarray:
     """The anchors in the tables of a model, shape (n_pairs, 6)."""
-    return device_tables(model).world.anchor.numpy().reshape(-1, 6).copy()
+    return device_tables(model).surroundings.anchor.numpy().reshape(-1, 6).copy()
 
 
 def shares_of_friction(model: Model, q: np.ndarray) -> np.ndarray:

@@ -14,7 +14,7 @@ def stiffness_matrix(model: Model) -> np.ndarray:
 
     Source: SoRoSim 2022 eq. (28), on the rods' Gauss points.
     """
-    return model.stiffness.copy()
+    return model.elasticity.stiffness.copy()
 
 
 def damping_matrix(model: Model) -> np.ndarray:
@@ -22,4 +22,4 @@ def damping_matrix(model: Model) -> np.ndarray:
 
     Source: SoRoSim 2022 eq. (27), on the rods' Gauss points.
     """
-    return model.damping.copy()
+    return model.elasticity.damping.copy()

@@ -106,7 +106,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
         pivot = wp.int32(0)
-        if t.loop_node.shape[0] == 0:
+        if t.loops.node.shape[0] == 0:
             hold_prescribed(t, t.nv, x.width, i, still, M, a)
             pivot = ldl_solve(t.nv, x.width, i, M, a)
         else:
@@ -121,7 +121,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
 
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
-    shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channel_names),)}
+    shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channels.names),)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
@@ -158,10 +158,10 @@ def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndar
         host["u"][:] *= factor
     if w.factor != factor:
         host["gravity"][0] = factor * model.gravity
-    if model.load_varies or w.factor != factor:
+    if model.loads.varies or w.factor != factor:
         put_loads(model, w, t, factor)
         w.factor = factor
-    if model.custom_actuators:
+    if model.inputs.custom:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u
 
@@ -173,8 +173,8 @@ def run_forward_dynamics(
     with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
-    if len(model.motion_dof):
-        w.host["still"][:, model.motion_dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
+    if len(model.prescribed.dof):
+        w.host["still"][:, model.prescribed.dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
     w.host["pull"][0] = pull
     w.run()
     return w
@@ -240,7 +240,7 @@ def raise_if_massless(model: Model, w: Workspace) -> None:
         return
     bad = w.status[w.status > scratch.STATUS_SINGULAR]
     j = int(bad[0]) - scratch.STATUS_SINGULAR - 1
-    k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
-    local = j - int(model.link_v_start[k])
-    raise ModelError(f"link {model.link_names[k]!r}: its velocity coordinate {local} must move some mass of its own, "
+    k = int(np.searchsorted(model.links.v_start, j, side="right")) - 1
+    local = j - int(model.links.v_start[k])
+    raise ModelError(f"link {model.links.names[k]!r}: its velocity coordinate {local} must move some mass of its own, "
                      "but the mass matrix is singular there; give the link or its children mass")  # fmt: skip

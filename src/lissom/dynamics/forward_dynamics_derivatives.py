@@ -61,7 +61,7 @@ def forward_dynamics_derivatives(
         dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
     dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
     B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
-    held = model.motion_dof
+    held = model.prescribed.dof
     if len(held):
         B = B.copy()
         B[..., held, :] = dq[..., held, held] = 0.0
@@ -81,13 +81,13 @@ def _with_loops(
         q, v, u, a = (flat[name][part] for name in ("q", "v", "u", "a"))
         force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
         B = np.broadcast_to(input_response(model, q, u), (len(q), nv, nu)).copy()
-        B[:, model.motion_dof] = 0.0
+        B[:, model.prescribed.dof] = 0.0
         dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
         asked = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))
         found += [-_response(model, *x) for x in zip(dq, dv, M, asked, repeat(0.0), -B)]
     answer = np.array(found).reshape(*lead, nv, 2 * nv + nu)
-    answer[..., : 2 * nv][..., model.motion_dof, :] = 0.0
-    answer[..., model.motion_dof] = answer[..., nv + model.motion_dof] = 0.0
+    answer[..., : 2 * nv][..., model.prescribed.dof, :] = 0.0
+    answer[..., model.prescribed.dof] = answer[..., nv + model.prescribed.dof] = 0.0
     return answer[..., :nv], answer[..., nv : 2 * nv], answer[..., 2 * nv :]
 
 
@@ -116,7 +116,7 @@ def _response(
     A, A_q, rate_q, turn_q, turn_v = asked
     kept = independent_rows(model, A)
     rows = A[kept]
-    rows[:, model.motion_dof] = 0.0
+    rows[:, model.prescribed.dof] = 0.0
     by_q, by_v = turn_q + 2.0 * pull * rate_q + pull**2 * A_q, turn_v + 2.0 * pull * A
     lower = np.hstack([by_q, by_v, np.zeros((model.n_rows, more.shape[1]))])[kept]
     return solve_with_mass(model, M, rows, np.hstack([dq, dv, more]), lower)

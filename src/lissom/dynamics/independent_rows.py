@@ -17,8 +17,8 @@ def independent_rows(model: Model, A: np.ndarray) -> np.ndarray:
     """Indices of independent rows of A (n_rows, nv) by pivoted QR, prescribed coordinates standing still; rising."""
     if not len(A):
         return np.zeros(0, dtype=int)
-    scaled = A * model.dof_scale
-    scaled[:, model.motion_dof] = 0.0
+    scaled = A * model.dofs.scale
+    scaled[:, model.prescribed.dof] = 0.0
     _, R, order = qr(scaled.T, mode="economic", pivoting=True)  # pyright: ignore[reportAssignmentType]
     size = np.abs(np.diag(R))
     return np.sort(order[: int((size > _DEPENDENT * size[0]).sum())])
@@ -28,8 +28,8 @@ def bordered_matrix(
     model: Model, K: np.ndarray, A: np.ndarray, A_q: np.ndarray, kept: np.ndarray
 ) -> tuple[np.ndarray, float]:
     """[K, −σ Aᵀ; σ A_q, 0] with the kept rows, prescribed coordinates held, and its σ."""
-    held, nv, n = model.motion_dof, model.nv, model.nv + len(kept)
-    own = np.delete(np.abs(np.diag(K)) * model.dof_scale**2, held)
+    held, nv, n = model.prescribed.dof, model.nv, model.nv + len(kept)
+    own = np.delete(np.abs(np.diag(K)) * model.dofs.scale**2, held)
     own = own[own > 0.0]
     sigma = float(np.exp(np.log(own).mean())) if len(own) else 1.0
     matrix = np.zeros((n, n))
@@ -63,13 +63,13 @@ def solve_with_mass(model: Model, M: np.ndarray, rows: np.ndarray, top: np.ndarr
 def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
     """Columns (nv, n) that span the motions which loops and prescribed motions allow. Soft coordinates follow the
     others, so that no stiff one is spread over several columns."""
-    S = model.dof_scale
-    free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
+    S = model.dofs.scale
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
     N = np.diag(S)[:, free]
     if not len(kept):
         return N
     rows = (A[kept] * S)[:, free]
-    own = np.diag(model.stiffness)[free] * S[free] ** 2
+    own = np.diag(model.elasticity.stiffness)[free] * S[free] ** 2
     soft = own[own > 0.0].min(initial=np.inf)
     order: np.ndarray = qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
     led, lead = order[: len(kept)], np.sort(order[len(kept) :])

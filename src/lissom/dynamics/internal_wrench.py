@@ -134,15 +134,15 @@ def joint_wrench(
     Accuracy: exact for the discrete model. What is fixed to the base of a rod that has a fixed joint, other than
     links, acts on the parent directly.
     """
-    if link not in model.link_names:
-        raise ModelError(f"link: must be one of {sorted(model.link_names)} (got {link!r})")
+    if link not in model.links.names:
+        raise ModelError(f"link: must be one of {sorted(model.links.names)} (got {link!r})")
     states = _stacked(model, q, v, a, u, t, multipliers)
-    node, G = model.rods[link].base if link in model.rods else model.link_frame[link]
-    carried = np.zeros(len(model.link_names), dtype=bool)
-    carried[model.link_names.index(link)] = True
-    for _ in model.link_names:  # as often as links can hang on one another
-        carried |= (model.link_parent >= 0) & carried[model.link_parent]
-    beyond = carried[model.node_link[: model.n_dynamic]].astype(np.float64)[None]
+    node, G = model.rods[link].base if link in model.rods else model.links.frame[link]
+    carried = np.zeros(len(model.links.names), dtype=bool)
+    carried[model.links.names.index(link)] = True
+    for _ in model.links.names:  # as often as links can hang on one another
+        carried |= (model.links.parent >= 0) & carried[model.links.parent]
+    beyond = carried[model.nodes.link[: model.n_dynamic]].astype(np.float64)[None]
     return _carried(model, states, on_node(node, G), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
 
 
@@ -206,7 +206,7 @@ def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
     w.raise_for_status()
     node = w.scratch.node.numpy()[: w.batch, : model.n_dynamic]
     F = node["F"].copy()
-    for k, parent in enumerate(model.node_parent[: model.n_dynamic].tolist()):
+    for k, parent in enumerate(model.nodes.parent[: model.n_dynamic].tolist()):
         if parent >= 0:
             F[:, parent] -= node["F"][:, k]
     origin = where - node["p"]  # of the base frame in the world
@@ -217,7 +217,7 @@ def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
 def _spread_alone(model: Model) -> Model:
     """The model without what acts at single points."""
     world = model.surroundings
-    first = len(model.load_wrench)
+    first = len(model.loads.wrench)
     kept, called = np.flatnonzero(world.force_is_spread), np.flatnonzero(world.called_is_spread)
     rows = first + called
     alone = replace(
@@ -238,9 +238,9 @@ def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np
     spread at them, c_k of (2) less one or zero; each (n, n_dynamic)."""
     rod, n = model.rods[link], model.n_dynamic
     hung = np.zeros(n)  # where each node stands on the rod, or its branch leaves it; 0 for what is not on it
-    own = (model.node_link[:n] == model.link_names.index(link)) & (model.node_s[:n] > 0.0)
-    for k, parent in enumerate(model.node_parent[:n]):
-        hung[k] = model.node_s[k] if own[k] else hung[parent] if parent >= 0 else 0.0
+    own = (model.nodes.link[:n] == model.links.names.index(link)) & (model.nodes.s[:n] > 0.0)
+    for k, parent in enumerate(model.nodes.parent[:n]):
+        hung[k] = model.nodes.s[k] if own[k] else hung[parent] if parent >= 0 else 0.0
     beyond = ((hung > 0.0) & (hung >= places[:, None] - _SAME)).astype(np.float64)
     partial = np.zeros_like(beyond)
     edges = np.concatenate([[0.0], rod.node_s[rod.weight == 0.0]])
@@ -277,7 +277,7 @@ def _crossings(model: Model, link: str, places: tuple[float, ...]) -> _Crossings
     """What runs through the sections at places on a rod, None if nothing does: at s = 0 behind it, elsewhere just in
     front, where a path that starts at s is not yet there and a strain that jumps at s has not jumped."""
     rod, rows = model.rods[link], []
-    for channel, actuator in enumerate(model.channel_actuator):
+    for channel, actuator in enumerate(model.channels.actuator):
         items = actuator.path if isinstance(actuator, Tendon) else ()
         for item in (actuator.path,) if isinstance(actuator, Chamber) else items:
             if isinstance(item, PathRod) and item.link == link:

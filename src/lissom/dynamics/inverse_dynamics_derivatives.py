@@ -117,7 +117,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Workspace:
     square = (model.nv * column_width(model),)
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,), "tau": (model.nv,)}
-    shapes |= {"channel": (len(model.channel_names),), "dq": square, "dv": square, "da": square}
+    shapes |= {"channel": (len(model.channels.names),), "dq": square, "dv": square, "da": square}
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
@@ -173,12 +173,12 @@ def residual_derivatives(
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
     run_residual_derivatives(model, w, t, tendons=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
-    if model.custom_actuators:
+    if model.inputs.custom:
         dq -= custom_actuation_derivative(model, q.reshape(-1), factor * u.reshape(-1))
     if model.surroundings.called:
         by_q, by_v = called_response(model, q.reshape(-1), v.reshape(-1), t)
         dq, dv = dq + factor * by_q, dv + factor * by_v
-    for k in model.motion_dof:
+    for k in model.prescribed.dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
             matrix[..., k, :], matrix[..., k], matrix[..., k, k] = 0.0, 0.0, diagonal
     return dq, dv, da, w
@@ -186,7 +186,7 @@ def residual_derivatives(
 
 def custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """∂(B(q) u)/∂q of the users' own actuators, by central differences in the tangent space; shape (nv, nv)."""
-    moves = _DIFFERENCE_STEP * np.diag(model.dof_scale)
+    moves = _DIFFERENCE_STEP * np.diag(model.dofs.scale)
     ahead, behind = (
         np.array([custom_actuation(model, row) @ u for row in integrate(model, q, sign * moves)]) for sign in (1, -1)
     )

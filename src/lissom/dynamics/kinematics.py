@@ -188,7 +188,7 @@ def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
 def forward_kinematics(model: Model, q: Any) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 
-    Nodes are the joints and the points of the rods; `model.node_link` and `model.node_s` say where each one is.
+    Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` say where each one is.
 
     Args:
         q: configuration, shape (..., nq).

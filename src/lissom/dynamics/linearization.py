@@ -100,7 +100,7 @@ def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 
     rate = _velocity(model, row, v, t)
     da_dq, da_dv, da_du = forward_dynamics_derivatives(model, row, rate, given, t)
     kinematic = np.hstack([-carried(model, rate), np.eye(n)])
-    kinematic[model.motion_dof] = 0.0
+    kinematic[model.prescribed.dof] = 0.0
     A = np.vstack([kinematic, np.hstack([da_dq, da_dv])])
     return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]), rate)
 

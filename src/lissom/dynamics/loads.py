@@ -18,7 +18,7 @@ def load_rows(model: Model, t: float, factor: float = 1.0) -> np.ndarray:
     """What kernels read for time t, with forces times a factor, shape (n_load_rows, 6) [N·m, N]; zeros where a Python
     force stands."""
     rows = np.zeros((model.n_load_rows, 6))
-    for k, wrench in enumerate(model.load_wrench):
+    for k, wrench in enumerate(model.loads.wrench):
         rows[k] = wrench(t)
     rows *= factor
     if model.meets_anything:
@@ -31,12 +31,12 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     each instance."""
     if not model.n_load_rows:
         return
-    times = np.atleast_1d(t).tolist() if model.load_varies else [0.0]
+    times = np.atleast_1d(t).tolist() if model.loads.varies else [0.0]
     rows = {x: load_rows(model, x, factor) for x in dict.fromkeys(times)}
     w.host["load"][:] = [rows[x] for x in times]
     if model.surroundings.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
-        first, wrenches = len(model.load_wrench), called_wrenches(model, w.host["q"], v, t)
+        first, wrenches = len(model.loads.wrench), called_wrenches(model, w.host["q"], v, t)
         w.host["load"][:, first : first + len(model.surroundings.called)] = factor * wrenches
 
 
@@ -69,7 +69,7 @@ def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tup
     """What Python forces add to the derivatives of inverse dynamics at one state by changing, −Σ Jᵀ ∂F/∂q in the
     tangent space and −Σ Jᵀ ∂F/∂v, by central differences; each (nv, nv)."""
     n = model.nv
-    moves, rest = _DIFFERENCE_STEP * np.diag(model.dof_scale), np.zeros((2 * n, n))
+    moves, rest = _DIFFERENCE_STEP * np.diag(model.dofs.scale), np.zeros((2 * n, n))
     ends = np.vstack([moves, -moves])
     by_pose = called_wrenches(model, integrate(model, q, np.vstack([ends, rest])), v + np.vstack([rest, ends]), t)
     slopes = by_pose.reshape(2, 2, n, -1, 6)[:, 0] - by_pose.reshape(2, 2, n, -1, 6)[:, 1]

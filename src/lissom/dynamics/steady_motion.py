@@ -23,7 +23,7 @@ def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
     if v is None:
         rate = np.zeros(model.nv)
         if model.n_motions:
-            rate[model.motion_dof] = model.motions(t)[1]
+            rate[model.prescribed.dof] = model.motions(t)[1]
         return rate
     rate = np.asarray(v, dtype=float)
     if rate.shape != (model.nv,) or not np.isfinite(rate).all():
@@ -40,7 +40,7 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
     for _, j, free in groups(model):
         joint = slice(j, j + 6 if free else j + 3)
         moving[joint] = moving[joint].any()
-    moving[model.motion_dof] = False
+    moving[model.prescribed.dof] = False
     held = np.flatnonzero(moving)
     _keep_shape(model, held, v)
     if len(held):
@@ -51,15 +51,15 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
 def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:
     """Raise ModelError where a rod is to change its shape steadily."""
     for j in held.tolist():
-        k = int(np.searchsorted(model.link_v_start, j, side="right")) - 1
-        of_joint = j < int(model.link_v_start[k]) + model.link_joint[k].nv
-        rule = f"must be zero for the shape of link {model.link_names[k]!r}, which a steady motion keeps"
+        k = int(np.searchsorted(model.links.v_start, j, side="right")) - 1
+        of_joint = j < int(model.links.v_start[k]) + model.links.joint[k].nv
+        rule = f"must be zero for the shape of link {model.links.names[k]!r}, which a steady motion keeps"
         checks.require(of_joint, f"v[{j}]", rule, float(v[j]))
 
 
 def steady_velocity(model: Model, factor: float = 1.0) -> np.ndarray:
     """Velocity (nv,) of a model of in_motion, slowed so that inertia forces have a factor of theirs."""
-    return np.zeros(model.nv) if model.steady is None else np.sqrt(factor) * model.steady
+    return np.zeros(model.nv) if model.prescribed.steady is None else np.sqrt(factor) * model.prescribed.steady
 
 
 def carried(model: Model, v: np.ndarray) -> np.ndarray:

@@ -21,17 +21,19 @@ from lissom.model.model import Model
 def channel_sizes(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Tensions by (1) [N], pressures [Pa] and sizes of wrenches under inputs, shape (..., n_channels)."""
     lead = np.broadcast_shapes(q.shape[:-1], u.shape[:-1])
-    size = np.broadcast_to(u @ model.channel_gain.T, (*lead, len(model.channel_names))).copy()
-    if len(model.spool_channel):
-        size[..., model.spool_channel] = model.spool_stiffness * np.maximum(0.0, _stretch(model, q, u))
+    size = np.broadcast_to(u @ model.channels.gain.T, (*lead, len(model.channels.names))).copy()
+    if len(model.spools.channel):
+        size[..., model.spools.channel] = model.spools.stiffness * np.maximum(0.0, _stretch(model, q, u))
     return size
 
 
 def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """L − L₀ + u of the elastic tendons, negative where they are slack, shape (..., n)."""
     w, lead = run_actuation(model, q)
-    c = model.spool_channel
-    return w.result("length", lead, len(model.channel_names))[..., c] - model.spool_slack + u @ model.channel_gain[c].T
+    c = model.spools.channel
+    return (
+        w.result("length", lead, len(model.channels.names))[..., c] - model.spools.slack + u @ model.channels.gain[c].T
+    )
 
 
 def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
@@ -48,26 +50,26 @@ def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
     leading(q=q, u=u)
     require_finite_rows(q=q, u=u)
     q = checked_configuration(model, "q", q)
-    return channel_sizes(model, q, u)[..., model.channel_is_tendon]
+    return channel_sizes(model, q, u)[..., model.channels.is_tendon]
 
 
 def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """Generalised force of all inputs, B T of (2), of states (n, ...); shape (n, nv)."""
-    if not len(model.spool_channel):
+    if not len(model.spools.channel):
         return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
     w, lead = run_actuation(model, q)
-    B = w.result("B", lead, len(model.channel_names), model.nv)
-    force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.joint_gain.T
-    if model.custom_actuators:
+    B = w.result("B", lead, len(model.channels.names), model.nv)
+    force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.inputs.joint_gain.T
+    if model.inputs.custom:
         force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
     return force
 
 
 def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     """By how much the generalised force grows with the inputs, (2), shape (..., nv, nu)."""
-    if not len(model.spool_channel):
+    if not len(model.spools.channel):
         return actuation_matrix(model, q)
-    taut = _stretch(model, q, u) > -BEGINS_TO_PULL * model.spool_slack
-    size = np.ones((*taut.shape[:-1], len(model.channel_names)))
-    size[..., model.spool_channel] = taut * model.spool_stiffness
+    taut = _stretch(model, q, u) > -BEGINS_TO_PULL * model.spools.slack
+    size = np.ones((*taut.shape[:-1], len(model.channels.names)))
+    size[..., model.spools.channel] = taut * model.spools.stiffness
     return weighted_actuation(model, q, size)

@@ -36,12 +36,12 @@ NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # the tension that says of a 
 @wp.func(inline=False)
 def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix, channel: Matrix):
     """The lengths of elastic tendons pulled in, in channel, become their tensions by (1); s holds the poses."""
-    for e in range(t.spool_channel.shape[0]):
-        c = t.spool_channel[e]
-        stretch = path_length(t, s, i, c, q) - t.spool_slack[e] + channel[i, c]
+    for e in range(t.spools.channel.shape[0]):
+        c = t.spools.channel[e]
+        stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + channel[i, c]
         channel[i, c] = so3.ZERO
-        if stretch > -BEGINS * t.spool_slack[e]:
-            channel[i, c] = wp.max(NEXT_TO_NOTHING, t.spool_stiffness[e] * stretch)
+        if stretch > -BEGINS * t.spools.slack[e]:
+            channel[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
 
 
 @wp.func(inline=False)
@@ -49,18 +49,18 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix, row: Matrix):
     """b of tendon c into row, from the poses in s; the wrenches there are lost."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
-    for j in range(t.segment_channel.shape[0]):
-        if t.segment_channel[j] == c:
+    for j in range(t.segments.channel.shape[0]):
+        if t.segments.channel[j] == c:
             add_segment_wrench(t, s, i, j, -so3.ONE)
     project(t, s, i, row)
-    for k in range(t.point_xi.shape[0]):
-        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            if t.path_channel[e] == c:
-                phi_q = strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
-                direction, _stretch = path_tangent(t, t.point_xi[k] + phi_q, e)
-                f = t.path_weight[e] * direction
-                y = se3.join(wp.cross(t.path_offset[e], f), f)
-                project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, row)
+    for k in range(t.points.xi.shape[0]):
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.channel[e] == c:
+                phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
+                direction, _stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
+                f = t.paths.weight[e] * direction
+                y = se3.join(wp.cross(t.paths.offset[e], f), f)
+                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, row)
 
 
 ADD_OUTER = """
@@ -82,7 +82,7 @@ def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matri
 @wp.func(inline=False)
 def add_tendon_stretch(t: Tables, s: Scratch, i: int, width: int, q: Matrix, channel: Matrix, row: Matrix, dq: Matrix):
     """dq += k b bᵀ of (2) of the taut elastic tendons; row is scratch, and the wrenches in s are lost."""
-    for e in range(t.spool_channel.shape[0]):
-        if channel[i, t.spool_channel[e]] > so3.ZERO:
-            tendon_row(t, s, i, t.spool_channel[e], q, row)
-            add_outer_product(t.nv, width, i, t.spool_stiffness[e], row, row, dq)
+    for e in range(t.spools.channel.shape[0]):
+        if channel[i, t.spools.channel[e]] > so3.ZERO:
+            tendon_row(t, s, i, t.spools.channel[e], q, row)
+            add_outer_product(t.nv, width, i, t.spools.stiffness[e], row, row, dq)

@@ -22,10 +22,10 @@ from lissom.sweep.scratch import SPRINGS
 @wp.func
 def spring_logarithm(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64)) -> vec6:
     """x of (1) for the j-th spring of a spherical or free joint."""
-    k = t.group_node[j]
-    Rt = wp.transpose(t.group_R[j])
+    k = t.pose_springs.node[j]
+    Rt = wp.transpose(t.pose_springs.R[j])
     R = quaternion_rotation(q, i, t.node[k].v_start + t.node[k].q_shift)
-    return se3.log(Rt * R, Rt * (stored_position(t, q, i, k) - t.group_p[j]))
+    return se3.log(Rt * R, Rt * (stored_position(t, q, i, k) - t.pose_springs.p[j]))
 
 
 ELASTIC_ROWS = """
@@ -64,10 +64,10 @@ def elastic_rows(
 @wp.func
 def deflection(t: Tables, i: int, j: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
     """Coordinate j away from where its spring is slack; zero where its spring is that of a spherical or free joint."""
-    at = t.dof_q[j]
+    at = t.dofs.q[j]
     if at < 0:
         return so3.ZERO
-    return q[i, at] - t.dof_rest[j]
+    return q[i, at] - t.dofs.rest[j]
 
 
 @wp.func
@@ -81,23 +81,23 @@ def elastic_force(
     """Add (1) to tau."""
     elastic_rows(
         t.nv,
-        t.elastic_start,
-        t.elastic_column,
-        t.elastic_stiffness,
-        t.elastic_damping,
-        t.dof_q,
-        t.dof_rest,
+        t.elasticity.start,
+        t.elasticity.column,
+        t.elasticity.row_stiffness,
+        t.elasticity.row_damping,
+        t.dofs.q,
+        t.dofs.rest,
         i,
         q,
         v,
         tau,
     )
-    for j in range(t.group_node.shape[0]):
-        k = t.group_node[j]
+    for j in range(t.pose_springs.node.shape[0]):
+        k = t.pose_springs.node[j]
         x = spring_logarithm(t, j, i, q)
         w = se3.angular(x)
         A, B = se3.tangent_inverse(x, so3.stumpff(wp.dot(w, w)))
-        y = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
+        y = se3.apply_transpose(A, B, t.pose_springs.stiffness[j] * x)
         start = t.node[k].v_start
         for c in range(6):
             if start + c < t.node[k].v_stop:
@@ -135,7 +135,16 @@ def weighted_elastic_matrix(
 ):
     """out += by_k K + by_d D."""
     add_weighted_elastic_rows(
-        t.nv, width, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, by_k, by_d, out
+        t.nv,
+        width,
+        t.elasticity.start,
+        t.elasticity.column,
+        t.elasticity.row_stiffness,
+        t.elasticity.row_damping,
+        i,
+        by_k,
+        by_d,
+        out,
     )
 
 
@@ -155,8 +164,8 @@ def elastic_stiffness(
     K, along T(move)."""
     weighted_elastic_matrix(t, i, width, by_q, by_v, out)
     if by_q != so3.ZERO:
-        for j in range(t.group_node.shape[0]):
-            k = t.group_node[j]
+        for j in range(t.pose_springs.node.shape[0]):
+            k = t.pose_springs.node[j]
             A, B = move_tangent(t, i, k, move)
             K = by_q * group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A)
             add_own_block(t, i, k, width, K, out)
@@ -203,10 +212,18 @@ def elastic_change(
 ):
     """Add what (1) changes by along (dq, dv)."""
     changed_elastic_rows(
-        t.nv, t.elastic_start, t.elastic_column, t.elastic_stiffness, t.elastic_damping, i, dq, dv, tau
+        t.nv,
+        t.elasticity.start,
+        t.elasticity.column,
+        t.elasticity.row_stiffness,
+        t.elasticity.row_damping,
+        i,
+        dq,
+        dv,
+        tau,
     )
-    for j in range(t.group_node.shape[0]):
-        k = t.group_node[j]
+    for j in range(t.pose_springs.node.shape[0]):
+        k = t.pose_springs.node[j]
         start = t.node[k].v_start
         y = group_spring_stiffness(t, j, i, q) * twist(t, dq, i, k)
         for r in range(6):
@@ -223,8 +240,8 @@ def group_spring_stiffness(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.flo
     c = so3.stumpff(wp.dot(w, w))
     A, B = se3.tangent_inverse(x, c)
     T_inverse = se3.block(A, mat3(), B, A)
-    z = se3.apply_transpose(A, B, t.group_stiffness[j] * x)
-    inner = t.group_stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
+    z = se3.apply_transpose(A, B, t.pose_springs.stiffness[j] * x)
+    inner = t.pose_springs.stiffness[j] - se3.tangent_transpose_derivative(x, z, c)
     return wp.transpose(T_inverse) * inner * T_inverse
 
 
@@ -245,12 +262,12 @@ def elastic_energy(t: Tables, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.flo
     """½ eᵀ K e over all springs [J]."""
     total = wp.float64(0.0)
     for row in range(t.nv):
-        for e in range(t.elastic_start[row], t.elastic_start[row + 1]):
-            j = t.elastic_column[e]
-            total += so3.HALF * t.elastic_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
-    for j in range(t.group_node.shape[0]):
+        for e in range(t.elasticity.start[row], t.elasticity.start[row + 1]):
+            j = t.elasticity.column[e]
+            total += so3.HALF * t.elasticity.row_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
+    for j in range(t.pose_springs.node.shape[0]):
         x = spring_logarithm(t, j, i, q)
-        total += so3.HALF * wp.dot(x, t.group_stiffness[j] * x)
+        total += so3.HALF * wp.dot(x, t.pose_springs.stiffness[j] * x)
     return total
 
 

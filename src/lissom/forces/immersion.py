@@ -31,7 +31,7 @@ STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's curre
 @wp.func
 def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Function):
     """Twist C and rate Ċ of the fluid at a point of the world."""
-    row = load[t.load_node.shape[0]] + current(x, load[t.load_node.shape[0] + 1][0])
+    row = load[t.loads.node.shape[0]] + current(x, load[t.loads.node.shape[0] + 1][0])
     return se3.join(vec3(), se3.angular(row)), se3.join(vec3(), se3.linear(row))
 
 
@@ -58,29 +58,29 @@ def add_fluid(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
 ):
     """F of what gravity does not pull, and with loads of drag, current and wake."""
-    for j in range(t.world.fluid_node.shape[0]):
-        k = t.world.fluid_node[j]
+    for j in range(t.surroundings.fluid_node.shape[0]):
+        k = t.surroundings.fluid_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        F_B = t.world.fluid_lift[j] * se3.join(vec3(), wp.transpose(R) * gravity)
+        F_B = t.surroundings.fluid_lift[j] * se3.join(vec3(), wp.transpose(R) * gravity)
         if has_loads != 0:
             y = s.node[i, k].eta
-            if t.world.has_current != 0:
+            if t.surroundings.has_current != 0:
                 C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
-                M_A = in_base(R, p, t.world.fluid_added[j])
-                M_D = in_base(R, p, t.world.fluid_displaced[j])
+                M_A = in_base(R, p, t.surroundings.fluid_added[j])
+                M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
                 s.node[i, k].F = s.node[i, k].F + felt_current(M_A, M_D, y, C, C_rate)
                 y -= C
-            F_B += drag(t.world.fluid_drag[j], se3.Ad_inverse(R, p, y))
+            F_B += drag(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, y))
         s.node[i, k].F = s.node[i, k].F + se3.Ad_dual(R, p, F_B)
     if has_loads != 0:
-        for j in range(t.world.tail_node.shape[0]):
-            k = t.world.tail_node[j]
+        for j in range(t.surroundings.tail_node.shape[0]):
+            k = t.surroundings.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
             C, _C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
-            Phi = R * wake(t.world.tail_mass[j], V)
+            Phi = R * wake(t.surroundings.tail_mass[j], V)
             s.node[i, k].F = s.node[i, k].F - wrench_at_origin(p, vec3(), Phi)
 
 
@@ -96,32 +96,32 @@ def respond_to_fluid(
     current: wp.Function,
 ):
     """H and N of the fluid's wrenches."""
-    for j in range(t.world.fluid_node.shape[0]):
-        k = t.world.fluid_node[j]
+    for j in range(t.surroundings.fluid_node.shape[0]):
+        k = t.surroundings.fluid_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        H[i, k] = H[i, k] + in_base(R, p, t.world.fluid_lift[j]) * ad_matrix(se3.join(vec3(), gravity))
+        H[i, k] = H[i, k] + in_base(R, p, t.surroundings.fluid_lift[j]) * ad_matrix(se3.join(vec3(), gravity))
         if has_loads != 0:
             eta = s.node[i, k].eta
             C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
-            N = in_base(R, p, drag_response(t.world.fluid_drag[j], se3.Ad_inverse(R, p, eta - C)))
-            if t.world.has_current != 0:
+            N = in_base(R, p, drag_response(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, eta - C)))
+            if t.surroundings.has_current != 0:
                 turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
-                M_A = in_base(R, p, t.world.fluid_added[j])
-                M_D = in_base(R, p, t.world.fluid_displaced[j])
+                M_A = in_base(R, p, t.surroundings.fluid_added[j])
+                M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
                 L = momentum_response(M_A, eta - C)
                 H[i, k] = H[i, k] + (M_A * ad_matrix(eta) - L - N) * turn - (M_A + M_D) * turn_rate
                 N += L - momentum_response(M_A, eta) - M_A * ad_matrix(C)
             s.near.N[i, k] = s.near.N[i, k] + N
     if has_loads != 0:
-        for j in range(t.world.tail_node.shape[0]):
-            k = t.world.tail_node[j]
+        for j in range(t.surroundings.tail_node.shape[0]):
+            k = t.surroundings.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
             C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
-            N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.world.tail_mass[j], V)))
-            if t.world.has_current != 0:
+            N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.surroundings.tail_mass[j], V)))
+            if t.surroundings.has_current != 0:
                 turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 H[i, k] = H[i, k] - N * turn
             s.near.N[i, k] = s.near.N[i, k] + N

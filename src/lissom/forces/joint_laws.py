@@ -194,7 +194,7 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
 
 def _laws(model: Model) -> list[tuple[int, Any]]:
     """Velocity coordinate and CoordinateLaw of each coordinate that has one."""
-    joints = zip(model.link_names, model.link_joint, model.link_v_start.tolist())
+    joints = zip(model.links.names, model.links.joint, model.links.v_start.tolist())
     return [(v + c, law) for name, joint, v in joints for c, law in coordinate_laws(joint, f"link {name!r} > joint")]
 
 
@@ -214,7 +214,7 @@ def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
         elif law.pieces is not None:
             first, count = len(laws) + sum(map(len, pieces)), len(law.pieces[0])
             pieces.append(np.column_stack([*law.pieces, _held(*law.pieces)]))
-        index.append((j, model.dof_q[j], first, count))
+        index.append((j, model.dofs.q[j], first, count))
     numbers = np.array([law.numbers for _, law in laws]).reshape(-1, 6)
     return np.array(index, dtype=np.int32).reshape(-1, 4), np.vstack([numbers, *pieces])
 

@@ -18,16 +18,16 @@ from lissom.sweep.scratch import LOADS, Scratch
 @wp.func
 def apply_loads(t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int):
     """Subtract the point loads from the wrenches of their nodes."""
-    for j in range(t.load_node.shape[0]):
-        k = t.load_node[j]
+    for j in range(t.loads.node.shape[0]):
+        k = t.loads.node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
         m = se3.angular(wrench[j])
         f = se3.linear(wrench[j])
-        if t.load_is_body[j] != 0:
-            m = R * (t.load_R[j] * m)
-            f = R * (t.load_R[j] * f)
-        x = p + R * t.load_p[j]
+        if t.loads.is_body[j] != 0:
+            m = R * (t.loads.R[j] * m)
+            f = R * (t.loads.R[j] * f)
+        x = p + R * t.loads.p[j]
         s.node[i, k].F = s.node[i, k].F - se3.join(m + wp.cross(x, f), f)
 
 
@@ -36,10 +36,10 @@ def load_stiffness(
     t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
     """H of loads fixed in the world: −[[r^ f^ + m^, 0], [f^, 0]]; a load that turns with its body has none."""
-    for j in range(t.load_node.shape[0]):
-        if t.load_is_body[j] == 0:
-            k = t.load_node[j]
-            r = s.node[i, k].p + s.node[i, k].R * t.load_p[j]
+    for j in range(t.loads.node.shape[0]):
+        if t.loads.is_body[j] == 0:
+            k = t.loads.node[j]
+            r = s.node[i, k].p + s.node[i, k].R * t.loads.p[j]
             f = so3.hat(se3.linear(wrench[j]))
             top = so3.hat(r) * f + so3.hat(se3.angular(wrench[j]))
             H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())

@@ -48,15 +48,17 @@ def across(x: vec3, K: mat3, y: vec3) -> mat6:
 @wp.func
 def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matrix, dq: Matrix):
     """dq −= ∂(B u)/∂q of the paths inside rods, (1)."""
-    for k in range(t.point_xi.shape[0]):
-        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+    for k in range(t.points.xi.shape[0]):
+        xi = t.points.xi[k] + strain_at(
+            t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
+        )
         H = mat6()
-        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            if t.path_is_normal[e] == 0:
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.is_normal[e] == 0:
                 n, stretch = path_tangent(t, xi, e)
-                f = t.path_weight[e] * channel[i, t.path_channel[e]] / stretch
+                f = t.paths.weight[e] * channel[i, t.paths.channel[e]] / stretch
                 K = so3.quadratic(f, vec3(), -f * n, n)
-                H -= at_point(t.path_offset[e], K, mat3())
+                H -= at_point(t.paths.offset[e], K, mat3())
         add_point_block(x, i, t.n_nodes + k, H, dq)
 
 
@@ -67,7 +69,7 @@ def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix):
     x_b = segment_end(t, s, i, j, 1)
     length = wp.length(x_b - x_a)
     n = (x_b - x_a) / length
-    tension = channel[i, t.segment_channel[j]]
+    tension = channel[i, t.segments.channel[j]]
     f = tension / length
     return x_a, x_b, so3.quadratic(f, vec3(), -f * n, n), so3.hat(tension * n)
 
@@ -75,10 +77,10 @@ def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix):
 @wp.func
 def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
     """(3) of every straight piece into H of its two nodes."""
-    for j in range(t.segment_channel.shape[0]):
+    for j in range(t.segments.channel.shape[0]):
         x_a, x_b, K, C = segment_spring(t, s, i, j, channel)
-        a = t.segment_node[j, 0]
-        b = t.segment_node[j, 1]
+        a = t.segments.node[j, 0]
+        b = t.segments.node[j, 1]
         if a >= 0:
             H[i, a] = H[i, a] + at_point(x_a, K, -C)
         if b >= 0:
@@ -89,10 +91,10 @@ def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.
 def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
     """(3) of the straight pieces and (4) of the controlled wrenches into H of their nodes."""
     add_segment_stiffness(t, s, i, channel, H)
-    for j in range(t.wrench_channel.shape[0]):
-        if t.wrench_is_body[j] == 0:
+    for j in range(t.wrenches.channel.shape[0]):
+        if t.wrenches.is_body[j] == 0:
             m, f, x = input_wrench(t, s, i, j, channel)
-            k = t.wrench_node[j]
+            k = t.wrenches.node[j]
             H[i, k] = H[i, k] - se3.block(so3.hat(x) * so3.hat(f) + so3.hat(m), mat3(), so3.hat(f), mat3())
 
 
@@ -102,5 +104,5 @@ def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix):
     j = end // 2
     x_a, x_b, K, _ = segment_spring(t, s, i, j, channel)
     if end % 2 == 0:
-        return -across(x_a, K, x_b), t.segment_node[j, 1]
-    return -across(x_b, K, x_a), t.segment_node[j, 0]
+        return -across(x_a, K, x_b), t.segments.node[j, 1]
+    return -across(x_b, K, x_a), t.segments.node[j, 0]

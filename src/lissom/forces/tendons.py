@@ -17,7 +17,8 @@ import warp as wp
 
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
-from lissom.model.tables import Tables, vec6i, vec7i
+from lissom.model.fields import vec6i, vec7i
+from lissom.model.tables import Tables
 from lissom.sweep.base_frames import origin_of
 from lissom.sweep.scratch import Scratch
 
@@ -62,16 +63,16 @@ def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
     for c in range(channel.shape[1]):
         total = wp.float64(0.0)
         for j in range(u.shape[1]):
-            total += t.channel_gain[c, j] * u[i, j]
+            total += t.channels.gain[c, j] * u[i, j]
         channel[i, c] = total
 
 
 @wp.func
 def path_tangent(t: Tables, xi: vec6, e: int):
     """Direction of (2) at row e of the path table, and the stretch that the length (1) counts."""
-    d = t.path_offset[e]
-    T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.path_slope[e]
-    if t.path_is_normal[e] != 0:
+    d = t.paths.offset[e]
+    T = se3.linear(xi) + wp.cross(se3.angular(xi), d) + t.paths.slope[e]
+    if t.paths.is_normal[e] != 0:
         return vec3(so3.ONE, so3.ZERO, so3.ZERO), T[0]
     stretch = wp.length(T)
     return T / stretch, stretch
@@ -80,23 +81,25 @@ def path_tangent(t: Tables, xi: vec6, e: int):
 @wp.func
 def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64, tau: Rows):
     """tau += sign · (generalised force of the paths inside rods), for forces channel[i, c]."""
-    for k in range(t.point_xi.shape[0]):
-        xi = t.point_xi[k] + strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
+    for k in range(t.points.xi.shape[0]):
+        xi = t.points.xi[k] + strain_at(
+            t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
+        )
         y = vec6()
-        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
             direction, _stretch = path_tangent(t, xi, e)
-            f = (sign * t.path_weight[e] * channel[i, t.path_channel[e]]) * direction
-            y += se3.join(wp.cross(t.path_offset[e], f), f)
-        project_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, y, tau)
+            f = (sign * t.paths.weight[e] * channel[i, t.paths.channel[e]]) * direction
+            y += se3.join(wp.cross(t.paths.offset[e], f), f)
+        project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, tau)
 
 
 @wp.func
 def segment_end(t: Tables, s: Scratch, i: int, j: int, side: int) -> vec3:
     """Position of one end of straight piece j in the base frame."""
-    k = t.segment_node[j, side]
-    x = t.segment_position[j, side]
+    k = t.segments.node[j, side]
+    x = t.segments.position[j, side]
     if k < 0:
-        return x - origin_of(t, s, i, t.segment_node[j, 1 - side])
+        return x - origin_of(t, s, i, t.segments.node[j, 1 - side])
     return s.node[i, k].R * x + s.node[i, k].p
 
 
@@ -106,10 +109,10 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
     a = segment_end(t, s, i, j, 0)
     b = segment_end(t, s, i, j, 1)
     f = (tension / wp.length(b - a)) * (b - a)
-    k = t.segment_node[j, 0]
+    k = t.segments.node[j, 0]
     if k >= 0:
         s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
-    k = t.segment_node[j, 1]
+    k = t.segments.node[j, 1]
     if k >= 0:
         s.node[i, k].F = s.node[i, k].F + se3.join(wp.cross(b, f), f)
 
@@ -118,14 +121,14 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
 def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
     """L of (1) of tendon c, from the poses left in s."""
     total = wp.float64(0.0)
-    for k in range(t.point_xi.shape[0]):
-        for e in range(t.point_path_start[k], t.point_path_start[k + 1]):
-            if t.path_channel[e] == c:
-                phi_q = strain_at(t.point_phi, t.point_run_start[k], t.point_run_v[k], i, t.point_q_shift[k], q)
-                _direction, stretch = path_tangent(t, t.point_xi[k] + phi_q, e)
-                total -= t.path_weight[e] * stretch
-    for j in range(t.segment_channel.shape[0]):
-        if t.segment_channel[j] == c:
+    for k in range(t.points.xi.shape[0]):
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.channel[e] == c:
+                phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
+                _direction, stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
+                total -= t.paths.weight[e] * stretch
+    for j in range(t.segments.channel.shape[0]):
+        if t.segments.channel[j] == c:
             total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
     return total
 
@@ -133,22 +136,22 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
 @wp.func
 def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
     """Moment and force of controlled wrench j, and its point of application, in the base frame."""
-    k = t.wrench_node[j]
-    size = channel[i, t.wrench_channel[j]]
-    m = size * se3.angular(t.wrench_unit[j])
-    f = size * se3.linear(t.wrench_unit[j])
-    if t.wrench_is_body[j] != 0:
+    k = t.wrenches.node[j]
+    size = channel[i, t.wrenches.channel[j]]
+    m = size * se3.angular(t.wrenches.unit[j])
+    f = size * se3.linear(t.wrenches.unit[j])
+    if t.wrenches.is_body[j] != 0:
         m = s.node[i, k].R * m
         f = s.node[i, k].R * f
-    return m, f, s.node[i, k].p + s.node[i, k].R * t.wrench_position[j]
+    return m, f, s.node[i, k].p + s.node[i, k].R * t.wrenches.position[j]
 
 
 @wp.func
 def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
-    for j in range(t.segment_channel.shape[0]):
-        add_segment_wrench(t, s, i, j, sign * channel[i, t.segment_channel[j]])
-    for j in range(t.wrench_channel.shape[0]):
+    for j in range(t.segments.channel.shape[0]):
+        add_segment_wrench(t, s, i, j, sign * channel[i, t.segments.channel[j]])
+    for j in range(t.wrenches.channel.shape[0]):
         m, f, x = input_wrench(t, s, i, j, channel)
-        k = t.wrench_node[j]
+        k = t.wrenches.node[j]
         s.node[i, k].F = s.node[i, k].F - sign * se3.join(m + wp.cross(x, f), f)

@@ -62,36 +62,36 @@ def twist_of(s: Scratch, i: int, k: int) -> vec6:
 @wp.func
 def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
     """Centre of a ball in the base frame."""
-    R, p = pose_of(s, i, t.world.ball_node[ball], origin)
-    return R * t.world.ball_position[ball] + p
+    R, p = pose_of(s, i, t.surroundings.ball_node[ball], origin)
+    return R * t.surroundings.ball_position[ball] + p
 
 
 @wp.func
 def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
     """Centre of a ball in the world."""
-    origin = origin_of(t, s, i, t.world.ball_node[ball])
+    origin = origin_of(t, s, i, t.surroundings.ball_node[ball])
     return ball_centre(t, s, i, ball, origin) + origin
 
 
 @wp.func
 def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
     """Pose of the frame of an obstacle in the base frame."""
-    R, p = pose_of(s, i, t.world.obstacle_node[obstacle], origin)
-    return R * t.world.obstacle_R[obstacle], R * t.world.obstacle_p[obstacle] + p
+    R, p = pose_of(s, i, t.surroundings.obstacle_node[obstacle], origin)
+    return R * t.surroundings.obstacle_R[obstacle], R * t.surroundings.obstacle_p[obstacle] + p
 
 
 @wp.func
 def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Distance of the surfaces of pair e, negative where they overlap."""
-    ball = t.world.pair[e, 0]
-    obstacle = t.world.pair[e, 1]
-    b = t.world.obstacle_node[obstacle]
-    origin = origin_between(t, s, i, t.world.ball_node[ball], b)
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
+    b = t.surroundings.obstacle_node[obstacle]
+    origin = origin_between(t, s, i, t.surroundings.ball_node[ball], b)
     R, p = pose_of(s, i, b, origin)
-    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.world.obstacle_p[obstacle]
-    y = wp.transpose(t.world.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.world.obstacle_kind[obstacle], t.world.obstacle_size[obstacle], y)
-    return d - t.world.ball_radius[ball]
+    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.surroundings.obstacle_p[obstacle]
+    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    return d - t.surroundings.ball_radius[ball]
 
 
 @wp.func(inline=False)
@@ -99,8 +99,8 @@ def has_moved(t: Tables, s: Scratch, i: int) -> int:
     """Whether a ball has moved by half the margin since the last listing."""
     if s.near.count[i] < 0:
         return 1
-    limit = so3.HALF * so3.HALF * t.world.margin * t.world.margin
-    for ball in range(t.world.ball_node.shape[0]):
+    limit = so3.HALF * so3.HALF * t.surroundings.margin * t.surroundings.margin
+    for ball in range(t.surroundings.ball_node.shape[0]):
         moved = ball_in_world(t, s, i, ball) - s.near.seen[i, ball]
         if not (wp.dot(moved, moved) < limit):
             return 1
@@ -112,13 +112,13 @@ def list_near(t: Tables, s: Scratch, i: int):
     """List the pairs within the margin, all those whose obstacle roams among them."""
     count = wp.int32(0)
     room = s.near.pair.shape[1]
-    for e in range(t.world.pair.shape[0]):
-        obstacle = t.world.pair[e, 1]
-        if t.world.obstacle_roams[obstacle] != 0 or gap_of_pair(t, s, i, e) < t.world.margin:
+    for e in range(t.surroundings.pair.shape[0]):
+        obstacle = t.surroundings.pair[e, 1]
+        if t.surroundings.obstacle_roams[obstacle] != 0 or gap_of_pair(t, s, i, e) < t.surroundings.margin:
             if count < room:
                 s.near.pair[i, count] = e
             count += 1
-    for ball in range(t.world.ball_node.shape[0]):
+    for ball in range(t.surroundings.ball_node.shape[0]):
         s.near.seen[i, ball] = ball_in_world(t, s, i, ball)
     if count > room:
         s.status[i] = STATUS_CROWDED
@@ -129,20 +129,20 @@ def list_near(t: Tables, s: Scratch, i: int):
 @wp.func
 def anchor_at(t: Tables, i: int, e: int) -> vec3:
     """Point of the obstacle where pair e of an instance holds on; NaN where it does not."""
-    return t.world.anchor[holder(t, i), 2 * e]
+    return t.surroundings.anchor[holder(t, i), 2 * e]
 
 
 @wp.func
 def holder(t: Tables, i: int) -> int:
     """Row of the anchors of an instance: its own where there are so many, else that of all."""
-    return wp.min(i, t.world.anchor.shape[0] - 1)
+    return wp.min(i, t.surroundings.anchor.shape[0] - 1)
 
 
 @wp.func
 def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
     """Let pair e of an instance hold on there."""
-    t.world.anchor[holder(t, i), 2 * e] = on_obstacle
-    t.world.anchor[holder(t, i), 2 * e + 1] = on_ball
+    t.surroundings.anchor[holder(t, i), 2 * e] = on_obstacle
+    t.surroundings.anchor[holder(t, i), 2 * e + 1] = on_ball
 
 
 @wp.struct
@@ -166,17 +166,17 @@ class Touch:
 @wp.func(inline=False)
 def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
     """Pair e."""
-    ball = t.world.pair[e, 0]
-    obstacle = t.world.pair[e, 1]
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
     x = Touch()
-    x.a = t.world.ball_node[ball]
-    x.b = t.world.obstacle_node[obstacle]
-    x.radius = t.world.ball_radius[ball]
+    x.a = t.surroundings.ball_node[ball]
+    x.b = t.surroundings.obstacle_node[obstacle]
+    x.radius = t.surroundings.ball_radius[ball]
     origin = origin_between(t, s, i, x.a, x.b)
     x.c = ball_centre(t, s, i, ball, origin)
     R, p = obstacle_pose(t, s, i, obstacle, origin)
     y = wp.transpose(R) * (x.c - p)
-    d, n, N = signed_distance(t.world.obstacle_kind[obstacle], t.world.obstacle_size[obstacle], y)
+    d, n, N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
     x.depth = x.radius - d
     if x.depth > so3.ZERO:
         x.n = R * n
@@ -184,20 +184,20 @@ def touch_of(t: Tables, s: Scratch, i: int, e: int) -> Touch:
         rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
-        row = t.world.pair[e, 2]
-        x.law.stiffness = t.world.law[row, 0]
-        x.law.exponent = t.world.law[row, 1]
-        x.law.damping = t.world.law[row, 2]
-        x.law.friction = t.world.law[row, 3]
-        x.law.slip_speed = t.world.law[row, 4]
-        x.law.stick_stiffness = t.world.law[row, 5]
-        x.law.stick_damping = t.world.law[row, 6]
+        row = t.surroundings.pair[e, 2]
+        x.law.stiffness = t.surroundings.law[row, 0]
+        x.law.exponent = t.surroundings.law[row, 1]
+        x.law.damping = t.surroundings.law[row, 2]
+        x.law.friction = t.surroundings.law[row, 3]
+        x.law.slip_speed = t.surroundings.law[row, 4]
+        x.law.stick_stiffness = t.surroundings.law[row, 5]
+        x.law.stick_damping = t.surroundings.law[row, 6]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)
             x.grip.holds = 1
             x.grip.d = x.c - x.radius * x.n - R * anchor - p
-            x.grip.b = R_a * t.world.anchor[holder(t, i), 2 * e + 1]
+            x.grip.b = R_a * t.surroundings.anchor[holder(t, i), 2 * e + 1]
     return x
 
 
@@ -207,7 +207,7 @@ def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Touch):
     obstacle and of the ball's node."""
     push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
     origin = origin_between(t, s, i, x.a, x.b)
-    R, p = obstacle_pose(t, s, i, t.world.pair[e, 1], origin)
+    R, p = obstacle_pose(t, s, i, t.surroundings.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
     A = x.c - x.radius * x.n - held_slip(x.law, x.grip, x.radius, push, x.n)
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
@@ -218,7 +218,7 @@ def renew_anchors(t: Tables, s: Scratch, i: int):
     """Anchor what touches where it is now, less the slip that is held, and let go what has opened."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
-    for e in range(t.world.pair.shape[0]):
+    for e in range(t.surroundings.pair.shape[0]):
         if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
             put_anchor(t, i, e, vec3(NOWHERE, NOWHERE, NOWHERE), vec3(NOWHERE, NOWHERE, NOWHERE))
     for j in range(s.near.count[i]):
@@ -286,7 +286,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
 @wp.func
 def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
     """See term."""
-    if t.world.pair.shape[0] > 0:
+    if t.surroundings.pair.shape[0] > 0:
         add_contacts(t, s, i)
 
 
@@ -295,14 +295,14 @@ def respond(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
     """See term."""
-    if t.world.pair.shape[0] > 0:
+    if t.surroundings.pair.shape[0] > 0:
         respond_to_contacts(t, s, i, H)
 
 
 @wp.func
 def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
     """See term; for one instance alone, since anchors belong to the model."""
-    if t.world.sticks != 0:
+    if t.surroundings.sticks != 0:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, a, vec6())

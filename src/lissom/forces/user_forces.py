@@ -24,8 +24,8 @@ STEP = wp.constant(wp.float64(6e-6))  # of central differences
 @wp.func(inline=False)
 def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), force: wp.Function):
     """F of the users' compiled forces."""
-    for j in range(t.world.force_node.shape[0]):
-        k = t.world.force_node[j]
+    for j in range(t.surroundings.force_node.shape[0]):
+        k = t.surroundings.force_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
         W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load, force)
@@ -35,8 +35,10 @@ def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6)
 @wp.func
 def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6), force: wp.Function) -> vec6:
     """The wrench of row j of the forces, in the body's axes."""
-    time = load[t.load_node.shape[0] + 1][0]
-    return t.world.force_weight[j] * force(t.world.force_which[j], R, x, eta, t.world.force_s[j], time)
+    time = load[t.loads.node.shape[0] + 1][0]
+    return t.surroundings.force_weight[j] * force(
+        t.surroundings.force_which[j], R, x, eta, t.surroundings.force_s[j], time
+    )
 
 
 @wp.func(inline=False)
@@ -44,8 +46,8 @@ def respond_to_user(
     t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6), force: wp.Function
 ):
     """H and N of the users' compiled forces, by central differences along the body's axes."""
-    for j in range(t.world.force_node.shape[0]):
-        k = t.world.force_node[j]
+    for j in range(t.surroundings.force_node.shape[0]):
+        k = t.surroundings.force_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
         x = p + origin_of(t, s, i, k)

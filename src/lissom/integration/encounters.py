@@ -54,19 +54,19 @@ _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 
 @wp.func
 def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     """Gap of pair e, its rate, and the speed of the ball's centre as seen from the obstacle."""
-    ball = t.world.pair[e, 0]
-    obstacle = t.world.pair[e, 1]
-    a = t.world.ball_node[ball]
-    b = t.world.obstacle_node[obstacle]
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
+    a = t.surroundings.ball_node[ball]
+    b = t.surroundings.obstacle_node[obstacle]
     origin = origin_between(t, s, i, a, b)
     c = ball_centre(t, s, i, ball, origin)
     R_b, p_b = pose_of(s, i, b, origin)
-    R = R_b * t.world.obstacle_R[obstacle]
-    y = wp.transpose(R) * (c - R_b * t.world.obstacle_p[obstacle] - p_b)
-    d, n, _N = signed_distance(t.world.obstacle_kind[obstacle], t.world.obstacle_size[obstacle], y)
+    R = R_b * t.surroundings.obstacle_R[obstacle]
+    y = wp.transpose(R) * (c - R_b * t.surroundings.obstacle_p[obstacle] - p_b)
+    d, n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
     rho = twist_of(s, i, a) - twist_of(s, i, b)
     u = se3.linear(rho) + wp.cross(se3.angular(rho), c)
-    return vec3(d - t.world.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
+    return vec3(d - t.surroundings.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
 
 
 @wp.func
@@ -105,12 +105,12 @@ def encounters_kernel(
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
         doubtful[row] = 0
-        for e in range(t.world.pair.shape[0]):
+        for e in range(t.surroundings.pair.shape[0]):
             x = approach(t, s, i, e)
             pairs[row, e] = x
             if row > 0:
                 h = times[row] - times[row - 1]
-                radius = wp.max(t.world.ball_radius[t.world.pair[e, 0]], POINT)
+                radius = wp.max(t.surroundings.ball_radius[t.surroundings.pair[e, 0]], POINT)
                 if may_have_met(h, pairs[row - 1, e], x, radius, share[0], share[1]) == 1:
                     doubtful[row] = 1
 

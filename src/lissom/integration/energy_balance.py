@@ -52,7 +52,7 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
     E = energy(model, q, v)
     force = input_force(model, q, u)
-    force[:, model.motion_dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
+    force[:, model.prescribed.dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
     if model.n_load_rows:
         pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
         force = force + np.array(pushes)

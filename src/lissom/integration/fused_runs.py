@@ -82,7 +82,7 @@ def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) ->
     """Fill in, from a row on, what loads and prescribed motions are at the ends of stages."""
     rows, host = slice(first, first + len(times)), w.host
     if model.n_load_rows:
-        varying = model.load_varies
+        varying = model.loads.varies
         host["load"][rows] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
     if model.n_motions:
         host["held"][rows] = [model.motion_numbers(t) for t in times]

@@ -86,7 +86,7 @@ class ImplicitSteps:
     ) -> None:
         self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
-        self.held = model.motion_dof
+        self.held = model.prescribed.dof
         self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
         self.has_matrix = False  # whether the last step left one
@@ -189,11 +189,11 @@ class ImplicitSteps:
         """Fill in inputs, and the forces that come from Python, at a state."""
         model, host = self.model, w.host
         host["inputs"][0, 0, stage * model.nu : (stage + 1) * model.nu] = u
-        if model.custom_actuators:
+        if model.inputs.custom:
             host["extra"][0] = custom_actuation(model, q) @ u
         called = model.surroundings.called
         if called:
-            first = len(model.load_wrench)
+            first = len(model.loads.wrench)
             host["load"][stage, first : first + len(called)] = called_wrenches(model, q[None], v[None], t)[0]
 
     def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
@@ -203,7 +203,7 @@ class ImplicitSteps:
         if not (model.calls_python or self.f.is_feedback):
             return
         dq, dv = np.zeros((model.nv, model.nv)), np.zeros((model.nv, model.nv))
-        if model.custom_actuators:
+        if model.inputs.custom:
             dq -= custom_actuation_derivative(model, q, u)
         if model.surroundings.called:
             by_q, by_v = called_response(model, q, v, t)
@@ -228,8 +228,8 @@ class ImplicitSteps:
         answer = self.answer
         if again or answer is None:
             model = self.model
-            h_q = _ROOT_EPS * model.dof_scale
-            h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dof_scale)
+            h_q = _ROOT_EPS * model.dofs.scale
+            h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dofs.scale)
             moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
             answer = self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
         return answer
@@ -240,7 +240,7 @@ class ImplicitSteps:
         start = old.for_step(h)
         estimate = h * h * (c.second_order_error * start.a + c.third_order_error * (new.ahead - start.ahead))
         size = np.ones(model.nv)
-        plain = model.dof_q >= 0
-        size[plain] = np.abs(new.q[model.dof_q[plain]]) / model.dof_scale[plain]
-        weight = model.dof_scale * (self.atol + self.rtol * size)
+        plain = model.dofs.q >= 0
+        size[plain] = np.abs(new.q[model.dofs.q[plain]]) / model.dofs.scale[plain]
+        weight = model.dofs.scale * (self.atol + self.rtol * size)
         return float(np.sqrt(np.mean((estimate / weight)[self.free] ** 2))) if len(self.free) else 0.0

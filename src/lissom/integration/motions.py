@@ -82,4 +82,4 @@ def _multipliers(
     for part in _parts(n, len(t)):
         w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
         left[part] = w.host["tau"]
-    return np.concatenate([_by_motion(left[:, model.motion_dof], n), loops], axis=-1)
+    return np.concatenate([_by_motion(left[:, model.prescribed.dof], n), loops], axis=-1)

@@ -47,7 +47,7 @@ def starting_accelerations(
         u = inputs(ahead, *there, z + ahead * slope)
         later.append(accelerations(model, ahead, *there, u)[0])
     change = scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * a) / (2.0 * part)
-    size, most = (np.max(np.abs(x) / model.dof_scale, axis=1, initial=0.0) for x in (change, a))
+    size, most = (np.max(np.abs(x) / model.dofs.scale, axis=1, initial=0.0) for x in (change, a))
     is_resolved = size <= _RESOLVED * most
     sizes[is_resolved] = h
     return a, np.where(is_resolved[:, None], a + change, a), force, sizes

@@ -52,10 +52,10 @@ class StateDerivative:
         self.error: Exception | None = None
         self.ready: Workspace | None = None
         self.known: dict[float, np.ndarray] = {}
-        scale = model.dof_scale
+        scale = model.dofs.scale
         q_scale = np.ones(model.nq)
-        on_q = model.dof_q >= 0
-        q_scale[model.dof_q[on_q]] = scale[on_q]
+        on_q = model.dofs.q >= 0
+        q_scale[model.dofs.q[on_q]] = scale[on_q]
         self.scale = np.concatenate([q_scale, scale, np.ones(len(law.carried))])
 
     @property
@@ -148,7 +148,7 @@ class StateDerivative:
         u, w = self.inputs(t, seen, v, z), self.ready
         if w is None:
             w = run_forward_dynamics(model, q, v, u, t, self.pull)
-            if w.alone is not None and not (model.calls_python or model.load_varies or model.n_motions):
+            if w.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
                 self.ready = w  # only q, v and u differ from now on
         else:
             row = w.row
@@ -204,7 +204,7 @@ class StateDerivative:
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
         out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
-        on_q, on_v = model.dof_q[model.motion_dof], nq + model.motion_dof
+        on_q, on_v = model.dofs.q[model.prescribed.dof], nq + model.prescribed.dof
         for on in (on_q, on_v):  # prescribed coordinates move by themselves
             out[on], out[:, on] = 0.0, 0.0
 

@@ -75,13 +75,13 @@ class StepRows:
 def step_rows(w: Workspace, model: Model) -> StepRows:
     """Rows for the instances of a workspace, which shows them to the host."""
     nv, m = model.nv, model.n_rows
-    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channel_names), "notes": NOTES}
+    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channels.names), "notes": NOTES}
     sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
     x = StepRows()
     for name in StepRows.vars:
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
-    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
+    x.inverse_scale = wp.array(1.0 / model.dofs.scale, dtype=wp.float64, device=model.device)
     return x
 
 
@@ -248,10 +248,10 @@ def add_earlier(t: Tables, x: StepRows, i: int, e: int, at: int, h: wp.float64, 
 @wp.func
 def follow_motions(t: Tables, x: StepRows, i: int, held: wp.array(dtype=wp.float64)):
     """Put prescribed coordinates where they are at the end of a stage."""
-    n_held = t.motion_dof.shape[0]
+    n_held = t.prescribed.dof.shape[0]
     for e in range(n_held):
-        k = t.motion_dof[e]
-        x.move[i, k] = held[e] - x.start[i, t.dof_q[k]]
+        k = t.prescribed.dof[e]
+        x.move[i, k] = held[e] - x.start[i, t.dofs.q[k]]
         x.v[i, k] = held[n_held + e]
         x.a[i, k] = held[2 * n_held + e]
         x.ahead[i, k] = x.a[i, k]
@@ -286,7 +286,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
     """What the kept rows miss, and the others: residuals over CLOSED and, where asked, rates over AT_REST."""
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
-    if t.loop_node.shape[0] > 0:
+    if t.loops.node.shape[0] > 0:
         place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())

@@ -132,8 +132,8 @@ def take_residual(
     counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
     if s.status[i] != 0:
         return FAILED
-    for e in range(t.motion_dof.shape[0]):
-        b.loops.unknown[i, t.motion_dof[e]] = so3.ZERO
+    for e in range(t.prescribed.dof.shape[0]):
+        b.loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
     iteration = int(x.notes[i, ITERATION])
     rate = x.notes[i, RATE]
     fresh = counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)

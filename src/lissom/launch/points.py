@@ -99,7 +99,7 @@ def put_places(w: Workspace, model: Model, places: Places) -> None:
 def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
     """Write the nodes of further points, all modes of their rod in each run."""
     rows, (m, _, modes) = w.host["rows of nodes"][at], places.Phi1.shape
-    start = len(model.run_phi1)
+    start = len(model.runs.phi1)
     for name, Phi in (("run_phi1", places.Phi1), ("run_phi2", places.Phi2)):
         w.host[name][start : start + Phi.size] = Phi.ravel()
     rows[:] = model.cached(("row of a point", places.v_start, modes), lambda: _row(places, modes))

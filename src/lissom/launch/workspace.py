@@ -233,7 +233,7 @@ def _call(command: Callable[[], None]) -> None:
 def _scratch(model: Model, batch: int, more_nodes: int = 0) -> Scratch:
     s = Scratch()
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
-    s.origin = wp.zeros((batch, len(model.base_position)), dtype=vec3, device=model.device)
+    s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
     world, count = model.surroundings, batch if model.meets_anything else 0
     sizes = {"pair": world.capacity} | dict.fromkeys(("a", "b", "K", "D", "bar"), world.capacity + len(model.springs))

@@ -152,7 +152,7 @@ def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, 
 def _strains(model: Model) -> list[_Strains]:
     found = []
     for name, rod in model.rods.items():
-        body = placed(model.link_body[model.link_names.index(name)])
+        body = placed(model.links.body[model.links.names.index(name)])
         s = rod.node_s[rod.weight > 0.0]
         basis = np.concatenate([rod.strain.basis(float(x))[1:4] for x in s])
         reference = np.concatenate([rod.strain.reference(float(x))[1:4] for x in s])

@@ -81,7 +81,7 @@ def places_of(model: Model, name: str, s: Any) -> Places:
     abscissae = np.asarray(s, dtype=np.float64)
     if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
         raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
-    known = sorted([*model.link_names, *model.frames])
+    known = sorted([*model.links.names, *model.frames])
     if not isinstance(name, str) or name not in known:
         raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
     single, rows = abscissae.ndim == 0, np.atleast_1d(abscissae).tolist()
@@ -94,7 +94,7 @@ def places_of(model: Model, name: str, s: Any) -> Places:
 def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
     if name in model.rods and name not in model.frames:
         return _on_rod(model, name, abscissae, single)
-    node, g = model.frames[name] if name in model.frames else model.link_frame[name]
+    node, g = model.frames[name] if name in model.frames else model.links.frame[name]
     return on_node(node, g, len(abscissae), single)
 
 
@@ -129,13 +129,13 @@ def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Pl
     ends, both = np.array(Phi).reshape(m, 2, 6, -1 if m else 0), np.array(xi).reshape(m, 2, 6)
     return Places(nodes, np.array(placements).reshape(-1, 4, 4), single, np.array(parents, dtype=np.int32),
                   np.array(G).reshape(m, 4, 4), np.array(h), both[:, 0], both[:, 1], ends[:, 0], ends[:, 1],
-                  int(model.node_base[rod.node[0]]), strain.v_start, strain.q_shift)  # fmt: skip
+                  int(model.nodes.base[rod.node[0]]), strain.v_start, strain.q_shift)  # fmt: skip
 
 
 def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
     """The basis of a rod at abscissae (n,), as (n, 6 modes): by the coefficients of its polynomials where it consists
     of such, which is several times faster than the basis itself."""
-    strain, body = model.rods[name].strain, model.link_body[model.link_names.index(name)]
+    strain, body = model.rods[name].strain, model.links.body[model.links.names.index(name)]
     count = body.basis.degree() + 1 if isinstance(body, Rod) else 0
 
     def exact(s: np.ndarray) -> np.ndarray:

@@ -126,7 +126,7 @@ def continuation(
         here = _start(path, q, begin, direction)
     else:
         given = checks.array(along, (model.nv + 1,), "along", f"must be {model.nv + 1} finite numbers")
-        given[model.motion_dof] = 0.0
+        given[model.prescribed.dof] = 0.0
         here = _start_along(path, q, begin, direction * given)
     branch = _follow(path, here, (float(low), float(high)), step, max_points, along is None, _kinds(events))
     warn_of_dropped_friction(model, branch.q[-1:])

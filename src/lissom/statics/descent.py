@@ -35,7 +35,7 @@ from lissom.model.model import Model
 from lissom.statics.stability import is_symmetric
 from lissom.statics.tangent_stiffness import residual_jacobian
 
-_LONGEST = 0.7  # of one step, in units of dof_scale
+_LONGEST = 0.7  # of one step, in units of dofs.scale
 _NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
 _ASIDE = 0.02  # length of the step that leaves a saddle
 _LEAST_PACE = 1e-12
@@ -104,8 +104,8 @@ class Descent:
             return False
         x = self.here.N @ shape[:, 0]
         falls = -float(x @ self.here.r)
-        largest = x[np.abs(x / self.model.dof_scale).argmax()]
-        scale = np.linalg.norm(self.here.r * self.model.dof_scale) * np.linalg.norm(x / self.model.dof_scale)
+        largest = x[np.abs(x / self.model.dofs.scale).argmax()]
+        scale = np.linalg.norm(self.here.r * self.model.dofs.scale) * np.linalg.norm(x / self.model.dofs.scale)
         x *= np.sign(falls if abs(falls) > _NOTHING * scale else largest) * _ASIDE / self._length(x)
         self.pace = 0.5 / float(-size[0])
         return self._moved(x)
@@ -124,7 +124,7 @@ class Descent:
         return False
 
     def _length(self, x: np.ndarray) -> float:
-        return float(np.max(np.abs(x) / self.model.dof_scale, initial=0.0))
+        return float(np.max(np.abs(x) / self.model.dofs.scale, initial=0.0))
 
     def _moved(self, x: np.ndarray) -> bool:
         """Move by x and back onto the loops, if that falls by (3); whether it does."""
@@ -152,7 +152,7 @@ def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndar
     if w.status[0] == 3 or not np.isfinite(r).all():
         return None
     w.raise_for_status()
-    r[model.motion_dof] = 0.0
+    r[model.prescribed.dof] = 0.0
     return r
 
 
@@ -162,17 +162,20 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
     if model.n_rows:
         A = row_results(model, run_constraints(model, q)[0], "A")
     kept = independent_rows(model, A)
-    N, S = allowed_motions(model, A, kept), model.dof_scale
+    N, S = allowed_motions(model, A, kept), model.dofs.scale
     if len(kept):
         rows = A[kept] * S
-        rows[:, model.motion_dof] = 0.0
+        rows[:, model.prescribed.dof] = 0.0
         force[kept] = np.linalg.lstsq(rows.T, S * r, rcond=None)[0]
     K = residual_jacobian(model, q, u, t, 1.0, force)[0]
     if not np.isfinite(K).all():
         return None
-    own, loads = np.diag(model.stiffness), np.abs((K - model.stiffness) * S * S[:, None]).max(initial=0.0)
+    own, loads = (
+        np.diag(model.elasticity.stiffness),
+        np.abs((K - model.elasticity.stiffness) * S * S[:, None]).max(initial=0.0),
+    )
     size = max(loads, float(np.abs(S * r).max(initial=0.0))) or 1.0
-    W = model.stiffness + np.diag(np.where(own > 0.0, _NOTHING * own, size / S**2))
+    W = model.elasticity.stiffness + np.diag(np.where(own > 0.0, _NOTHING * own, size / S**2))
     return Slope(q, r, force, N, N.T @ K @ N, N.T @ W @ N)
 
 

@@ -87,11 +87,11 @@ class Equilibrium:
         symmetric part where loads are not conservative (...) [J].
 
         A motion of unit size turns, stretches or shears a rod by 1 from end to end, turns a joint by 1 rad, or moves
-        one by as much as it moves the robot when turned by 1 rad (`model.dof_scale`): the work it takes is half of
+        one by as much as it moves the robot when turned by 1 rad (`model.dofs.scale`): the work it takes is half of
         this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
         infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
         """
-        lead, n_motions = self.q.shape[:-1], self.model.n_motions - self.model.n_held
+        lead, n_motions = self.q.shape[:-1], self.model.n_motions - self.model.prescribed.n_held
         rows = (
             np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
         )
@@ -179,16 +179,16 @@ def solve_statics(
     left = np.zeros_like(rate)
     if len(q):
         left[:] = run_residual(model, q, rate, left, rows[1], t, 1.0, force).host["tau"]
-    driven = model.motion_dof[: model.n_motions - model.n_held]
+    driven = model.prescribed.dof[: model.n_motions - model.prescribed.n_held]
     multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
-    left[:, model.motion_dof] = 0.0
+    left[:, model.prescribed.dof] = 0.0
     counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, rows[1])], dtype=int)
     if stable and counts.any():
         warn_of_instability(model, q, rows[1], t, force, counts)
     return Equilibrium(
         q.reshape(*lead, model.nq),
         np.broadcast_to(u, (*lead, model.nu)).copy(),
-        multipliers.reshape(*lead, model.n_multipliers - model.n_held),
+        multipliers.reshape(*lead, model.n_multipliers - model.prescribed.n_held),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
         rate.reshape(*lead, model.nv),
@@ -203,13 +203,13 @@ def solve_statics(
 def _moving(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
     """The model in the motion of v, or of its prescribed motions; at rest where those would move loops."""
     moving = in_motion(model, moving_velocity(model, v, t))
-    if moving.steady is None or not model.n_rows or not len(q):
+    if moving.prescribed.steady is None or not model.n_rows or not len(q):
         return moving
-    w, _ = run_constraints(model, q, np.broadcast_to(moving.steady, (len(q), model.nv)))
+    w, _ = run_constraints(model, q, np.broadcast_to(moving.prescribed.steady, (len(q), model.nv)))
     rate = np.abs(w.host["rate"]).max(axis=0)
-    if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.steady).max():
+    if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.prescribed.steady).max():
         return moving
-    name = model.loop_names[int(np.searchsorted(model.loop_row_start, rate.argmax(), side="right")) - 1]
+    name = model.loops.names[int(np.searchsorted(model.loops.row_start, rate.argmax(), side="right")) - 1]
     if v is not None:
         raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
     warnings.warn(
@@ -242,7 +242,7 @@ class _Iterate:
         """The iterate as a result, with the residual it leaves."""
         r = static_residual(model, self.q, u, t, factor, self.force)
         size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
-        forces = np.concatenate([np.zeros(model.n_motions - model.n_held), self.force])
+        forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_held), self.force])
         claims = np.array(False), np.array(0)
         v = steady_velocity(model, factor)
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
@@ -279,7 +279,7 @@ def _newton(
     hold: Any = 0.0,
 ) -> list[_Iterate]:
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
-    force that holds; sizes of steps are in dof_scale."""
+    force that holds; sizes of steps are in dofs.scale."""
     opened = np.zeros(model.n_rows) if opened is None else opened
     found = []
     if len(q) and not model.calls_python:
@@ -367,9 +367,9 @@ def _load_steps(
 def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
     """The neutral configuration (nq,), joints that move where they are."""
     q = moved_to(model, model.neutral(), t)
-    held = model.motion_dof[model.n_motions - model.n_held :]
-    plain = held[model.dof_q[held] >= 0]
-    q[model.dof_q[plain]] = closed[model.dof_q[plain]]
+    held = model.prescribed.dof[model.n_motions - model.prescribed.n_held :]
+    plain = held[model.dofs.q[held] >= 0]
+    q[model.dofs.q[plain]] = closed[model.dofs.q[plain]]
     for at, j, free in groups(model):
         if j in held:
             place = slice(at, at + (7 if free else 4))

@@ -40,7 +40,7 @@ def shortest_step(
 ) -> Callable[[np.ndarray], np.ndarray] | None:
     """What solves matrix x = right by (1), K (nv, nv) with the rows of loops behind it; None where forces drive what
     nothing holds."""
-    own, S = _own_stiffness(model, K), model.dof_scale
+    own, S = _own_stiffness(model, K), model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
     D = 1.0 / np.sqrt(np.where(own > 0.0, own, size / S**2))
     rows = np.linalg.norm(matrix[model.nv :, : model.nv] * D, axis=1)
@@ -58,7 +58,7 @@ def shortest_step(
 
 def _own_stiffness(model: Model, K: np.ndarray) -> np.ndarray:
     """How stiff each coordinate is held by springs and rods; others share the largest stiffness that is no spring's."""
-    own, diagonal, S = np.diag(model.stiffness), np.diag(K).copy(), model.dof_scale
-    diagonal[model.motion_dof] = own[model.motion_dof]
+    own, diagonal, S = np.diag(model.elasticity.stiffness), np.diag(K).copy(), model.dofs.scale
+    diagonal[model.prescribed.dof] = own[model.prescribed.dof]
     loads = (np.abs(diagonal - own) * S**2).max(initial=0.0)
     return np.where(own > 0.0, np.maximum(own, np.abs(diagonal)), loads / S**2)

@@ -35,7 +35,7 @@ from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
 
-LONGEST_STEP = 2.0  # of one iteration, in units of dof_scale
+LONGEST_STEP = 2.0  # of one iteration, in units of dofs.scale
 FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
 LEAST_FRACTION = 1e-4
 ASTRAY = 1e-6  # stiffness along a step, over that of the coordinates themselves, below which rounding may lead it
@@ -87,8 +87,8 @@ def force_at_trial(
     that fails."""
     s.status[i] = 0
     residual(t, s, i, x.trial, x.v, x.still, x.u, x.extra, x.channel, gravity, load, loops, loops.unknown)
-    for e in range(t.motion_dof.shape[0]):
-        loops.unknown[i, t.motion_dof[e]] = so3.ZERO
+    for e in range(t.prescribed.dof.shape[0]):
+        loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
     for j in range(t.nv):
         bad += so3.ZERO * loops.unknown[i, j]
@@ -145,7 +145,7 @@ def iterate_equilibrium(
     """Damped Newton iteration from x.q; why it ended. Where a tendon or a cable that begins to pull lets no step come
     nearer, the shortest one goes behind that once, where K knows of its pull."""
     nq = x.q.shape[1]
-    may_pull = t.spool_channel.shape[0] + t.springs.node.shape[0] > 0
+    may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] > 0
     crossed = wp.int32(0)
     keep(nq, i, x.q, x.trial)
     if force_at_trial(t, s, x, b.loops, i, gravity, load, residual) != so3.ZERO:
@@ -250,7 +250,7 @@ def equilibrium_kernel(act: Acting) -> Any:
 
 
 def _make(model: Model, batch: int) -> Workspace:
-    sizes = {"q": model.nq, "trial": model.nq, "u": model.nu, "channel": len(model.channel_names)}
+    sizes = {"q": model.nq, "trial": model.nq, "u": model.nu, "channel": len(model.channels.names)}
     sizes |= {name: model.nv for name in ("move", "met", "still", "v", "extra")} | {"step": model.nv + model.n_rows}
     sizes["stiffness"] = model.nv * column_width(model)
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
@@ -258,8 +258,8 @@ def _make(model: Model, batch: int) -> Workspace:
     for name in sizes:
         setattr(x, name, w.on_device[name])
     x.opened = w.buffer("opened", (model.n_rows,), common=True)
-    x.inverse_scale = wp.array(1.0 / model.dof_scale, dtype=wp.float64, device=model.device)
-    x.sprung = wp.array(np.diag(model.stiffness).copy(), dtype=wp.float64, device=model.device)
+    x.inverse_scale = wp.array(1.0 / model.dofs.scale, dtype=wp.float64, device=model.device)
+    x.sprung = wp.array(np.diag(model.elasticity.stiffness).copy(), dtype=wp.float64, device=model.device)
     rest = [
         w.buffer("tolerance", (1,)),
         w.buffer("limit", (1,), wp.int32),

@@ -43,7 +43,7 @@ def static_residual(
     if w.status[0] == 3 or not np.isfinite(r).all():
         return None
     w.raise_for_status()
-    r[model.motion_dof] = 0.0
+    r[model.prescribed.dof] = 0.0
     return r
 
 
@@ -64,7 +64,7 @@ def newton_in_python(
     r = static_residual(model, q, u, t, factor, force, hold)
     if r is None:
         return q, force, 0, WOUND_UP
-    last, crossed, may_pull = np.inf, False, len(model.spool_channel) + len(model.springs) > 0
+    last, crossed, may_pull = np.inf, False, len(model.spools.channel) + len(model.springs) > 0
     for iteration in range(1, limit + 1):
         step_to = _newton_map(model, q, u, t, factor, force, opened, r)
         if isinstance(step_to, int):
@@ -97,8 +97,8 @@ def newton_in_python(
 
 
 def _length(model: Model, step: np.ndarray) -> float:
-    """Size of a step in q, in units of dof_scale."""
-    return float(np.max(np.abs(step) / model.dof_scale, initial=0.0))
+    """Size of a step in q, in units of dofs.scale."""
+    return float(np.max(np.abs(step) / model.dofs.scale, initial=0.0))
 
 
 def _newton_map(

@@ -1,7 +1,7 @@
 """The curve r(q, μ, λ) = 0, e(q) = 0 of static equilibria: points, tangents, corrections.
 
 λ is a factor of the loads, or the time of loads and prescribed motions. Moves along the curve are taken in units of
-each unknown: x = (δq / S, δμ / σ, δλ / Λ), S = `dof_scale`, μ the forces of the independent rows of loops and σ the
+each unknown: x = (δq / S, δμ / σ, δλ / Λ), S = `dofs.scale`, μ the forces of the independent rows of loops and σ the
 mean size of S K S, Λ the width of the range of λ; rows of r are multiplied by S, so that K stays symmetric where it
 was, those of e by σ. r is affine in a factor, so its slope r' is a difference; in the time, where the prescribed
 coordinates p(λ) move with it, r' = ∂r/∂λ + ∂r/∂p dp/dλ is a central difference with p moved along, and so it is with
@@ -79,10 +79,10 @@ class StaticPath:
         """The path from λ = `begin` with the rows of loops that are independent at q."""
         K, A, A_q = residual_jacobian(model, q, u, begin if t is None else t)
         kept = independent_rows(model, A)
-        stiff = np.diag(model.stiffness) * model.dof_scale**2
+        stiff = np.diag(model.elasticity.stiffness) * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
         own = 1.0 / np.sqrt(np.where(np.isfinite(stiff), stiff, 1.0))
-        own[model.motion_dof] = 1.0
+        own[model.prescribed.dof] = 1.0
         return cls(model, u, t, width, kept, bordered_matrix(model, K, A, A_q, kept)[1], own)
 
     @property
@@ -97,7 +97,7 @@ class StaticPath:
     @property
     def units(self) -> np.ndarray:
         """Units (S, σ, Λ) of moves, shape (nv + kept + 1,)."""
-        return np.concatenate([self.model.dof_scale, np.full(len(self.kept), self.sigma), [self.width]])
+        return np.concatenate([self.model.dofs.scale, np.full(len(self.kept), self.sigma), [self.width]])
 
     def length(self, x: np.ndarray) -> float:
         """Length of a move: that of its parts in q and λ."""
@@ -112,7 +112,7 @@ class StaticPath:
     def residual(self, q: np.ndarray, force: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray] | None:
         """(S r; σ e) and its slope by (1); None where a rod interval turns too far."""
         model, h = self.model, _TIME_STEP * self.width
-        if self.t is None or len(model.spool_channel):
+        if self.t is None or len(model.spools.channel):
             there = [moved_to(model, q, x) if self.t is None else q for x in (at - h, at + h)]
             ends = [static_residual(model, p, self.u, *self.load(x), force) for p, x in zip(there, (at - h, at + h))]
             here = static_residual(model, q, self.u, *self.load(at), force)
@@ -125,7 +125,7 @@ class StaticPath:
                 return None
             slope = ends[1] - ends[0]
             here = ends[0] + at * slope
-        scale = np.concatenate([model.dof_scale, np.full(len(self.kept), self.sigma)])
+        scale = np.concatenate([model.dofs.scale, np.full(len(self.kept), self.sigma)])
         rows = np.concatenate([np.arange(model.nv), model.nv + self.kept])
         return scale * here[rows], self.width * scale * slope[rows]
 
@@ -136,7 +136,7 @@ class StaticPath:
 
     def bordered(self, K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray) -> np.ndarray:
         """J of (2) from its parts."""
-        S, held = self.model.dof_scale, self.model.motion_dof
+        S, held = self.model.dofs.scale, self.model.prescribed.dof
         A, A_q = A[self.kept] * S, A_q[self.kept] * S
         A[:, held] = A_q[:, held] = 0.0
         none = np.zeros((len(self.kept), len(self.kept)))
@@ -152,13 +152,13 @@ class StaticPath:
     ) -> tuple[np.ndarray, np.ndarray, float]:
         nv, pushed = self.model.nv, force.copy()
         pushed[self.kept] += self.sigma * x[nv:-1]
-        q, factor = integrate(self.model, q, self.model.dof_scale * x[:nv]), factor + self.width * float(x[-1])
+        q, factor = integrate(self.model, q, self.model.dofs.scale * x[:nv]), factor + self.width * float(x[-1])
         return (moved_to(self.model, q, factor) if self.t is None else q), pushed, factor
 
     def between(self, a: PathPoint, b: PathPoint) -> np.ndarray:
         """The move from a to b."""
         change = difference(self.model, a.q, b.q)
-        change[self.model.motion_dof] = 0.0
+        change[self.model.prescribed.dof] = 0.0
         return np.concatenate([change, (b.force - a.force)[self.kept], [b.factor - a.factor]]) / self.units
 
     def opened(self, x: np.ndarray, at: float) -> np.ndarray:
@@ -167,7 +167,7 @@ class StaticPath:
         if self.t is None and self.model.n_motions:
             h = _TIME_STEP * self.width
             behind, ahead = (self.model.motions(t)[0] for t in (at - h, at + h))
-            change[self.model.motion_dof] = (ahead - behind) / (2.0 * h) * change[-1]
+            change[self.model.prescribed.dof] = (ahead - behind) / (2.0 * h) * change[-1]
         return change
 
     def correct(
@@ -213,7 +213,7 @@ class StaticPath:
         if tangent is None:
             return SINGULAR
         N = allowed_motions(model, A, self.kept)
-        growing = growing_exponents(*(N.T @ X @ N for X in (K, D, M, model.stiffness)))
+        growing = growing_exponents(*(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
         return PathPoint(q, force, factor, tangent / self.length(tangent), growing)
 
     def ahead(self, a: PathPoint, s: float, move: np.ndarray | None = None) -> tuple[PathPoint, int] | str:

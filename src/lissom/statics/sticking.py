@@ -32,7 +32,7 @@ def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
     """Warn where a contact touches at one of the rows of q whose friction statics leaves out."""
     world = model.surroundings
     moving = [name for name, law in zip(world.contact_names, world.law) if law[3] > 0.0 and law[5] == 0.0]
-    moving = [] if model.steady is not None else moving
+    moving = [] if model.prescribed.steady is not None else moving
     for row in q[:_LOOKED_AT] if moving else ():
         found = sorted(set(moving) & set(contact_forces(model, row).contact))
         if found:

@@ -47,7 +47,7 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
     K, D, M, w = residual_derivatives(model, q, v, still, u, t, 1.0, force)
     A = row_results(model, w, "A")
     N = allowed_motions(model, A, independent_rows(model, A))
-    return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.stiffness)))
+    return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
 
 def surely_stable(model: Model, K: np.ndarray, A: np.ndarray) -> np.ndarray:
@@ -57,13 +57,13 @@ def surely_stable(model: Model, K: np.ndarray, A: np.ndarray) -> np.ndarray:
     for part in parts(len(K)):
         if model.n_rows:
             motions = [allowed_motions(model, rows, independent_rows(model, rows)) for rows in A[part]]
-            found[part] = [_is_definite(*(N.T @ X @ N for X in (here, model.stiffness)))[0]
+            found[part] = [_is_definite(*(N.T @ X @ N for X in (here, model.elasticity.stiffness)))[0]
                            for N, here in zip(motions, K[part][:, None])]  # fmt: skip
         elif model.n_motions:
-            free = np.setdiff1d(np.arange(model.nv), model.motion_dof)
-            found[part] = _is_definite(K[part][:, free[:, None], free], model.stiffness[np.ix_(free, free)])
+            free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+            found[part] = _is_definite(K[part][:, free[:, None], free], model.elasticity.stiffness[np.ix_(free, free)])
         else:
-            found[part] = _is_definite(K[part], model.stiffness)
+            found[part] = _is_definite(K[part], model.elasticity.stiffness)
     return found
 
 
@@ -91,9 +91,9 @@ def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
 
 
 def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> float:
-    """Least eigenvalue of the symmetric part of (1) on motions of unit size in units of dof_scale [J]."""
+    """Least eigenvalue of the symmetric part of (1) on motions of unit size in units of dofs.scale [J]."""
     here = reduced(model, q, u, t, force)
-    unit = here.N / model.dof_scale[:, None]
+    unit = here.N / model.dofs.scale[:, None]
     if not unit.shape[1]:
         return np.inf
     return float(eigh(0.5 * (here.K + here.K.T), unit.T @ unit, eigvals_only=True, subset_by_index=(0, 0))[0])
@@ -111,8 +111,8 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
         size, shape = eigh(0.5 * (here.K + here.K.T), here.M)
     except np.linalg.LinAlgError:
         return text
-    moved = np.abs(here.N @ shape[:, 0]) / model.dof_scale
-    link = model.link_names[int(np.searchsorted(model.link_v_start, int(moved.argmax()), side="right")) - 1]
+    moved = np.abs(here.N @ shape[:, 0]) / model.dofs.scale
+    link = model.links.names[int(np.searchsorted(model.links.v_start, int(moved.argmax()), side="right")) - 1]
     return f"{text}, the fastest by e in {1.0 / np.sqrt(max(-size[0], 1e-300)):.3g} s, most of it in link {link!r}"
 
 

@@ -41,11 +41,11 @@ def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
 
     What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
     """
-    for b in range(t.base_position.shape[0]):
+    for b in range(t.bases.position.shape[0]):
         s.origin[i, b] = vec3()
-        p = t.base_position[b]
-        for e in range(t.base_slide_start[b], t.base_slide_start[b + 1]):
-            k = t.base_slide[e]
+        p = t.bases.position[b]
+        for e in range(t.bases.slide_start[b], t.bases.slide_start[b + 1]):
+            k = t.bases.slide[e]
             outward_pose(t, s, i, k, q)
             p = s.node[i, k].p
         s.origin[i, b] = p

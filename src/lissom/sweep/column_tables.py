@@ -73,17 +73,17 @@ def _make(model: Model) -> Columns:
     below = np.zeros((model.n_nodes, width // 8), dtype=bool)
     for k in range(model.n_nodes - 1, -1, -1):
         below[k] |= own_blocks(model, k)
-        if model.node_parent[k] >= 0:
-            below[model.node_parent[k]] |= below[k]
+        if model.nodes.parent[k] >= 0:
+            below[model.nodes.parent[k]] |= below[k]
     start, ranges = stretches(below)
     sites = [_node_rows(model, k) for k in range(model.n_nodes)]
-    sites += [_point_rows(model, k) for k in range(len(model.point_run_start))]
+    sites += [_point_rows(model, k) for k in range(len(model.points.run_start))]
     entries = [_entries(rows) for rows in sites]
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
     values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
-    values["end_start"], values["end"] = _pair_ends(model, model.segment_node)
-    values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loop_node)
+    values["end_start"], values["end"] = _pair_ends(model, model.segments.node)
+    values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
     values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
     rows = np.concatenate([np.zeros((0, 4)), *sites])
@@ -99,7 +99,7 @@ def _make(model: Model) -> Columns:
 
 def own_blocks(model: Model, k: int) -> np.ndarray:
     """Whether each block of 8 columns holds a column of node k itself."""
-    first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
+    first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
     blocks = np.arange(column_width(model) // 8)
     return (stop > first) & (blocks >= first // 8) & (blocks < (stop + 7) // 8)
 
@@ -113,15 +113,17 @@ def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _node_rows(model: Model, k: int) -> np.ndarray:
     """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
-    first, stop = int(model.node_v_start[k]), int(model.node_v_stop[k])
-    if model.node_has_quaternion[k]:
+    first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
+    if model.nodes.has_quaternion[k]:
         return np.array([(v, v - first, 1.0, 0.0) for v in range(first, stop)]).reshape(-1, 4)
-    return _run_rows(model.node_run_start[k], model.node_run_v[k], model.run_phi1, model.run_phi2)
+    return _run_rows(model.nodes.run_start[k], model.nodes.run_v[k], model.runs.phi1, model.runs.phi2)
 
 
 def _point_rows(model: Model, k: int) -> np.ndarray:
     """The same of a strain point of a tendon."""
-    return _run_rows(model.point_run_start[k], model.point_run_v[k], model.point_phi, np.zeros_like(model.point_phi))
+    return _run_rows(
+        model.points.run_start[k], model.points.run_v[k], model.points.phi, np.zeros_like(model.points.phi)
+    )
 
 
 def _run_rows(start: np.ndarray, at: np.ndarray, phi1: np.ndarray, phi2: np.ndarray) -> np.ndarray:
@@ -147,13 +149,13 @@ def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
     reach = path.copy()
     world = model.surroundings
     touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    for a, b in [*model.segment_node, *model.loop_node, *model.springs.node, *np.unique(touching, axis=0)]:
+    for a, b in [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]:
         for one, two in ((a, b), (b, a)):
             if one >= 0 and two >= 0:
                 reach[one] |= path[two]
     for k in range(model.n_dynamic - 1, -1, -1):
-        if model.node_parent[k] >= 0:
-            reach[model.node_parent[k]] |= reach[k]
+        if model.nodes.parent[k] >= 0:
+            reach[model.nodes.parent[k]] |= reach[k]
     return stretches(reach)
 
 
@@ -161,8 +163,8 @@ def _path_blocks(model: Model, nodes: int) -> np.ndarray:
     """Whether each block of eight columns holds a column of the path to each node."""
     blocks = np.zeros((nodes, column_width(model) // 8), dtype=bool)
     for k in range(nodes):
-        if model.node_parent[k] >= 0:
-            blocks[k] = blocks[model.node_parent[k]]
+        if model.nodes.parent[k] >= 0:
+            blocks[k] = blocks[model.nodes.parent[k]]
         blocks[k] |= own_blocks(model, k)
     return blocks
 
@@ -174,7 +176,7 @@ def _sum_slots(model: Model) -> np.ndarray:
     for k in range(model.n_dynamic - 1, -1, -1):
         if slot[k] < 0:
             slot[k], count = count, count + 1
-        parent = int(model.node_parent[k])
+        parent = int(model.nodes.parent[k])
         if parent >= 0 and slot[parent] < 0:
             slot[parent] = slot[k]
     return slot

@@ -36,7 +36,7 @@ FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 def node_strains(t: Tables, i: int, k: int, q: Matrix, v: Matrix, a: Matrix) -> mat6:
     """Rows Φ₁q, Φ₂q, Φ₁v, Φ₂v, Φ₁a, Φ₂a of node k."""
     start = t.node[k].run_start
-    return strain_sums(t.run_phi1, t.run_phi2, start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a)
+    return strain_sums(t.runs.phi1, t.runs.phi2, start, t.node[k].run_v, i, t.node[k].q_shift, q, v, a)
 
 
 @wp.func
@@ -245,7 +245,7 @@ def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
     """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame."""
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
-    project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+    project_strains(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
 
 
 @wp.func
@@ -290,7 +290,7 @@ def pair_apply(A: mat3, B: mat3, y: vec6) -> vec6:
 def own_changes(t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """Ad_g T δΩ, Ad_g d/dt(T δΩ) and Ad_g d²/dt²(T δΩ) along a direction."""
     x = node_strains(t, i, k, q, v, a)
-    y = strain_sums(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, 0, d.dq, d.dv, d.da)
+    y = strain_sums(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, 0, d.dq, d.dv, d.da)
     xi1 = s.node[i, k].xi1
     xi2 = s.node[i, k].xi2
     h = t.node[k].h
@@ -337,7 +337,7 @@ def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, f: vec6,
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, dy, t.node[k].h, kappa)
     y1 += kappa * se3.coad(d.node[i, k].xi2, y)
     y2 -= kappa * se3.coad(d.node[i, k].xi1, y)
-    project_strains(t.run_phi1, t.run_phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
+    project_strains(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
 
 
 @wp.func

@@ -21,7 +21,7 @@ Rows = wp.array2d(dtype=wp.float64)
 def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
     """q = start ⊕ move for instance i."""
     for j in range(t.nv):
-        at = t.dof_q[j]
+        at = t.dofs.q[j]
         if at >= 0:
             q[i, at] = start[i, at] + move[i, j]
     if q.shape[1] != t.nv:
@@ -34,7 +34,7 @@ def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
 def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
     """out = q̇ for instance i."""
     for j in range(t.nv):
-        at = t.dof_q[j]
+        at = t.dofs.q[j]
         if at >= 0:
             out[i, at] = v[i, j]
     if q.shape[1] != t.nv:

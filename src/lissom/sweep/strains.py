@@ -9,7 +9,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.types import mat6, vec6
-from lissom.model.tables import vec6i, vec7i
+from lissom.model.fields import vec6i, vec7i
 
 STRAIN_SUMS = """
     const double *x = row(q, i) + q_shift, *y = row(v, i), *z = row(a, i);

@@ -73,8 +73,8 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRows:
     loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
     scale = np.zeros(w)
-    scale[: model.nv] = model.dof_scale
-    scale[model.motion_dof] = 0.0
+    scale[: model.nv] = model.dofs.scale
+    scale[model.prescribed.dof] = 0.0
     loops.scale = wp.array(scale, dtype=wp.float64, device=model.device)
     size = (model.nv + m) * loops.width if m or square is not None else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
@@ -262,7 +262,7 @@ def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
 @wp.func
 def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
     """Choose the rows and make (1) from K, the rows loops.A and A_q; its size."""
-    m = t.row_is_hinge.shape[0]
+    m = t.loops.row_is_hinge.shape[0]
     if m == 0:
         return t.nv
     kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
@@ -294,30 +294,30 @@ def take_forces(nv: int, i: int, loops: LoopRows):
 @wp.func
 def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
     """Rows A, or A_q of the residual, from the nodes' own columns S."""
-    clear_loop_rows(x.width, t.row_is_hinge.shape[0], i, out)
-    for loop in range(t.loop_node.shape[0]):
+    clear_loop_rows(x.width, t.loops.row_is_hinge.shape[0], i, out)
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             y = velocity_row(t, g, loop, row)
             if of_residual != 0:
                 y = residual_row(t, g, loop, row)
             y = se3.Ad_dual(g.R_B, g.p_B, y)
             at = row * x.width
-            add_own_rows(t, x, t.loop_node[loop, 0], i, y, S, at, out)
-            add_own_rows(t, x, t.loop_node[loop, 1], i, -y, S, at, out)
+            add_own_rows(t, x, t.loops.node[loop, 0], i, y, S, at, out)
+            add_own_rows(t, x, t.loops.node[loop, 1], i, -y, S, at, out)
 
 
 @wp.func
 def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopRows):
     """Rows A and A_q from path sums J of the columns."""
-    m = t.row_is_hinge.shape[0]
+    m = t.loops.row_is_hinge.shape[0]
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        a = t.loop_node[loop, 0]
-        b = t.loop_node[loop, 1]
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        a = t.loops.node[loop, 0]
+        b = t.loops.node[loop, 1]
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             at = row * x.width
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
@@ -330,12 +330,12 @@ def path_rows(t: Tables, s: Scratch, x: Columns, i: int, J: Matrix, loops: LoopR
 @wp.func
 def untwist_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, S_T: Matrix, loops: LoopRows):
     """Rows A where the path sums held S T of spherical and free joints: with S instead."""
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             for side in range(2):
-                untwist_path(t, x, t.loop_node[loop, side], i, y, S, S_T, row * x.width, loops.A)
+                untwist_path(t, x, t.loops.node[loop, side], i, y, S, S_T, row * x.width, loops.A)
                 y = -y
 
 

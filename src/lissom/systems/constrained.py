@@ -26,8 +26,8 @@ Rows = wp.array2d(dtype=wp.float64)
 @wp.func
 def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Rows, M: Rows, b: Rows):
     """Rows and columns of prescribed coordinates as in the identity of size n, with the given values on the right."""
-    for e in range(t.motion_dof.shape[0]):
-        k = t.motion_dof[e]
+    for e in range(t.prescribed.dof.shape[0]):
+        k = t.prescribed.dof[e]
         for j in range(n):
             M[i, k * width + j] = so3.ZERO
             M[i, j * width + k] = so3.ZERO
@@ -47,8 +47,8 @@ def solve_constrained(
     put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
     for j in range(t.nv):
         loops.unknown[i, j] = loops.units[i, j] * a[i, j]
-    for e in range(t.motion_dof.shape[0]):
-        loops.units[i, t.motion_dof[e]] = so3.ONE  # what is held has its own unit
+    for e in range(t.prescribed.dof.shape[0]):
+        loops.units[i, t.prescribed.dof[e]] = so3.ONE  # what is held has its own unit
     for row in range(m):
         at = loops.slot[i, row]
         if at >= 0:

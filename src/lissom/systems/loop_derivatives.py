@@ -64,7 +64,7 @@ def add_loop_derivatives(
     d: LoopDerivatives,
 ):
     """Rows A and A_q, residuals and rates, and (1)-(4), from the sums in b and the motion in s."""
-    m = t.row_is_hinge.shape[0]
+    m = t.loops.row_is_hinge.shape[0]
     x = b.x
     clear_loop_rows(x.width, m, i, loops.A)
     clear_loop_rows(x.width, m, i, loops.A_q)
@@ -72,13 +72,13 @@ def add_loop_derivatives(
     clear_loop_rows(x.width, m, i, d.rate_q)
     clear_loop_rows(x.width, m, i, d.turn_q)
     clear_loop_rows(x.width, m, i, d.turn_v)
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        node_A = t.loop_node[loop, 0]
-        node_B = t.loop_node[loop, 1]
+        node_A = t.loops.node[loop, 0]
+        node_B = t.loops.node[loop, 1]
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
         eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             at = row * x.width
             y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
             z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
@@ -96,8 +96,8 @@ def add_loop_derivatives(
             add_difference(x, node_A, node_B, i, onto_J, b.J, at, d.turn_q)
             add_difference(x, node_A, node_B, i, y, b.J_E, at, d.turn_v)
             add_difference(x, node_A, node_B, i, both, b.J, at, d.turn_v)
-            if t.row_is_hinge[row] != 0:
-                a = t.loop_hinge[loop, 0]
+            if t.loops.row_is_hinge[row] != 0:
+                a = t.loops.hinge[loop, 0]
                 across = eta_A - eta_B
                 w = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, across))
                 alpha = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across)))

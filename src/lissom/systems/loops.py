@@ -51,18 +51,18 @@ class Gap:
 @wp.func
 def loop_pose(t: Tables, s: Scratch, i: int, loop: int, side: int):
     """Frame A (side 0) or B (side 1) of a loop in the base frame."""
-    k = t.loop_node[loop, side]
-    R = t.loop_R[loop, side]
-    p = t.loop_p[loop, side]
+    k = t.loops.node[loop, side]
+    R = t.loops.R[loop, side]
+    p = t.loops.p[loop, side]
     if k < 0:
-        return R, p - origin_of(t, s, i, t.loop_node[loop, 1 - side])
+        return R, p - origin_of(t, s, i, t.loops.node[loop, 1 - side])
     return s.node[i, k].R * R, s.node[i, k].R * p + s.node[i, k].p
 
 
 @wp.func
 def loop_motion(t: Tables, s: Scratch, i: int, loop: int, side: int, acc_base: vec6):
     """Twist and acceleration of the node of one side in the base frame."""
-    k = t.loop_node[loop, side]
+    k = t.loops.node[loop, side]
     if k < 0:
         return vec6(), acc_base
     return s.node[i, k].eta, s.node[i, k].acc
@@ -90,17 +90,17 @@ def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
     g.p_B = p_B
     g.R = wp.transpose(R_B) * R_A
     g.p = wp.transpose(R_B) * (p_A - p_B)
-    g.b = g.R * t.loop_hinge[loop, 1]
-    a = t.loop_axis[loop]
-    turns = t.loop_turns[loop]
+    g.b = g.R * t.loops.hinge[loop, 1]
+    a = t.loops.axis[loop]
+    turns = t.loops.turns[loop]
     R_h = so3.diagonal_plus(so3.ONE, vec3())
-    g.p_h = t.loop_slide[loop] * g.p
+    g.p_h = t.loops.slide[loop] * g.p
     if turns == 3:
         R_h = g.R
     if turns == 1:
         c, sine, R_h1 = own_turn(a, g.R)
         R_h = R_h1
-        pitch = t.loop_pitch[loop]
+        pitch = t.loops.pitch[loop]
         if pitch != so3.ZERO:
             angle = wp.atan2(sine, c)
             turned = (wp.dot(a, g.p) / pitch - angle) / _FULL_TURN
@@ -124,36 +124,36 @@ def loop_gap(t: Tables, s: Scratch, i: int, loop: int) -> Gap:
 @wp.func
 def row_residual(t: Tables, g: Gap, loop: int, row: int) -> wp.float64:
     """e of one row."""
-    if t.row_is_hinge[row] != 0:
-        a = t.loop_hinge[loop, 0]
-        return wp.dot(a, g.b) - wp.dot(a, t.loop_hinge[loop, 1])
-    return wp.dot(t.row_direction[row], g.epsilon)
+    if t.loops.row_is_hinge[row] != 0:
+        a = t.loops.hinge[loop, 0]
+        return wp.dot(a, g.b) - wp.dot(a, t.loops.hinge[loop, 1])
+    return wp.dot(t.loops.row_direction[row], g.epsilon)
 
 
 @wp.func
 def velocity_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
     """Row of P as a wrench in the axes of B."""
-    if t.row_is_hinge[row] != 0:
-        return se3.join(wp.cross(g.b, t.loop_hinge[loop, 0]), vec3())
-    return t.row_direction[row]
+    if t.loops.row_is_hinge[row] != 0:
+        return se3.join(wp.cross(g.b, t.loops.hinge[loop, 0]), vec3())
+    return t.loops.row_direction[row]
 
 
 @wp.func
 def residual_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
     """Row of E in (2): with z = T⁻ᵀ Φ⊥ and m = Ad_{exp ε}ᵀ z, what h takes from a twist (ω; u) of A is taken off z."""
-    if t.row_is_hinge[row] != 0:
+    if t.loops.row_is_hinge[row] != 0:
         return velocity_row(t, g, loop, row)
-    z = se3.apply_transpose(g.T_A, g.T_B, t.row_direction[row])
+    z = se3.apply_transpose(g.T_A, g.T_B, t.loops.row_direction[row])
     m = se3.Ad_transpose(g.R_left, g.p_left, z)
     push = se3.linear(m)
     turn = se3.angular(m) - wp.cross(g.p_h, push)
     own = vec3()
-    if t.loop_turns[loop] == 3:
+    if t.loops.turns[loop] == 3:
         own = turn
-    if t.loop_turns[loop] == 1:
-        a = t.loop_axis[loop]
-        own = (wp.dot(a, turn) + t.loop_pitch[loop] * wp.dot(a, push)) * g.k
-    slid = t.loop_slide[loop] * push
+    if t.loops.turns[loop] == 1:
+        a = t.loops.axis[loop]
+        own = (wp.dot(a, turn) + t.loops.pitch[loop] * wp.dot(a, push)) * g.k
+    slid = t.loops.slide[loop] * push
     return z - se3.join(own + wp.cross(g.p, slid), slid)
 
 
@@ -161,7 +161,7 @@ def residual_row(t: Tables, g: Gap, loop: int, row: int) -> vec6:
 def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
     """Pᵀ λ of a loop, in the axes of B."""
     f = vec6()
-    for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+    for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
         f += force[i, row] * velocity_row(t, g, loop, row)
     return f
 
@@ -169,15 +169,15 @@ def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
 @wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; leaves the residuals in gap."""
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             gap[i, row] = row_residual(t, g, loop, row)
         W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
-        k = t.loop_node[loop, 0]
+        k = t.loops.node[loop, 0]
         if k >= 0:
             s.node[i, k].F = s.node[i, k].F - W
-        k = t.loop_node[loop, 1]
+        k = t.loops.node[loop, 1]
         if k >= 0:
             s.node[i, k].F = s.node[i, k].F + W
 
@@ -185,16 +185,16 @@ def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix)
 @wp.func
 def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
     """e of all rows, from the poses left in s."""
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             gap[i, row] = row_residual(t, g, loop, row)
 
 
 @wp.func
 def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn: Matrix):
     """P y and P ẏ + Ṗ y of all rows, from the motion left in s."""
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
         eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
@@ -202,12 +202,12 @@ def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn
         y = se3.Ad_inverse(g.R_B, g.p_B, across)
         y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
         w = se3.angular(y)
-        for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             P = velocity_row(t, g, loop, row)
             rate[i, row] = wp.dot(P, y)
             turn[i, row] = wp.dot(P, y_dot)
-            if t.row_is_hinge[row] != 0:
-                n_dot = wp.cross(wp.cross(w, g.b), t.loop_hinge[loop, 0])
+            if t.loops.row_is_hinge[row] != 0:
+                n_dot = wp.cross(wp.cross(w, g.b), t.loops.hinge[loop, 0])
                 turn[i, row] = turn[i, row] + wp.dot(n_dot, w)
 
 
@@ -216,9 +216,9 @@ def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
     """adbar_W − U and U of a loop."""
     W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
     U = mat3()
-    for row in range(t.loop_row_start[loop], t.loop_row_start[loop + 1]):
-        if t.row_is_hinge[row] != 0:
-            a = g.R_B * t.loop_hinge[loop, 0]
+    for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+        if t.loops.row_is_hinge[row] != 0:
+            a = g.R_B * t.loops.hinge[loop, 0]
             U = force[i, row] * so3.cross_columns(a, so3.hat(g.R_B * g.b))
     wide = se3.block(U, mat3(), mat3(), mat3())
     return adbar_matrix(W) - wide, wide
@@ -231,20 +231,20 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
     g = loop_gap(t, s, i, loop)
     on_A, on_B = wrench_stiffness(t, g, i, loop, force)
     if end % 2 == 0:
-        return -on_A, t.loop_node[loop, 1]
-    return on_B, t.loop_node[loop, 0]
+        return -on_A, t.loops.node[loop, 1]
+    return on_B, t.loops.node[loop, 0]
 
 
 @wp.func
 def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
     """What the node of each side answers to its own columns."""
-    for loop in range(t.loop_node.shape[0]):
+    for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
         on_A, on_B = wrench_stiffness(t, g, i, loop, force)
-        k = t.loop_node[loop, 0]
+        k = t.loops.node[loop, 0]
         if k >= 0:
             H[i, k] = H[i, k] + on_A
-        k = t.loop_node[loop, 1]
+        k = t.loops.node[loop, 1]
         if k >= 0:
             H[i, k] = H[i, k] - on_B
 

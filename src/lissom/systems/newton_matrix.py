@@ -78,11 +78,11 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
 def add_tendon_derivatives(t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix):
     """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
     add_path_derivatives(t, b.x, i, q, channel, b.matrix)
-    for e in range(t.spool_channel.shape[0]):
-        if channel[i, t.spool_channel[e]] > so3.ZERO:
-            tendon_row(t, s, i, t.spool_channel[e], q, b.row)
+    for e in range(t.spools.channel.shape[0]):
+        if channel[i, t.spools.channel[e]] > so3.ZERO:
+            tendon_row(t, s, i, t.spools.channel[e], q, b.row)
             turn_row(t, i, move, b.row, b.turned)
-            add_outer_product(t.nv, b.x.width, i, t.spool_stiffness[e], b.row, b.turned, b.matrix)
+            add_outer_product(t.nv, b.x.width, i, t.spools.stiffness[e], b.row, b.turned, b.matrix)
 
 
 @wp.func
@@ -138,7 +138,7 @@ def make_newton_matrix(
         )
     stiffen(t, i, b.x.width, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     add_tendon_derivatives(t, s, b, i, q, move, channel)
-    if t.loop_node.shape[0] > 0:
+    if t.loops.node.shape[0] > 0:
         path_rows(t, s, b.x, i, b.J, b.loops)
         if q.shape[1] != t.nv:
             untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)

@@ -71,7 +71,7 @@ def residual_force(
     project(t, s, i, tau)
     force(t, i, q, v, EVERYTHING, tau)
     add_path_forces(t, i, q, channel, -so3.ONE, tau)
-    subtract_inputs(t.nv, u.shape[1], i, t.joint_gain, u, extra, tau)
+    subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
 
 
 @cache

@@ -64,7 +64,7 @@ def animate(
     ax: Any = figure.axes[0]
     clock = figure.text(0.03, 0.03, "")
     low, high = np.transpose([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
-    names = [name for name in model.link_names if links is None or name in links]
+    names = [name for name in model.links.names if links is None or name in links]
     with writer.saving(figure, str(path), dpi):
         for t, q in zip(times, rows):
             for shape in [c for c in ax.collections if isinstance(c, Poly3DCollection)]:

@@ -146,9 +146,9 @@ def _levels(values: Any, count: int) -> np.ndarray:
 
 def _drawn_links(model: Model, links: Sequence[str] | None) -> list[str]:
     for name in links or ():
-        if name not in model.link_names:
-            raise ModelError(f"links: must be among the links {sorted(model.link_names)} (got {name!r})")
-    return list(model.link_names if links is None else links)
+        if name not in model.links.names:
+            raise ModelError(f"links: must be among the links {sorted(model.links.names)} (got {name!r})")
+    return list(model.links.names if links is None else links)
 
 
 def _curves(trace: Any) -> list[np.ndarray]:

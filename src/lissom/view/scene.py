@@ -22,7 +22,7 @@ AROUND = 24
 
 def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
     """Quadrilaterals of the body of a link, (n, m, 4, 3) [m] for configurations (n, nq); m is 0 without a body."""
-    body = model.link_body[model.link_names.index(name)]
+    body = model.links.body[model.links.names.index(name)]
     solid = None if body is None else body.solid()
     if solid is not None:
         return _on_frame(frame_pose(model, q, name), _solid_facets(solid))
@@ -34,12 +34,12 @@ def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
 def connectors(model: Model, q: np.ndarray, links: Sequence[str]) -> np.ndarray:
     """Straight lines from each link to the links it carries away from its own end, shape (n, m, 2, 3) [m]."""
     lines = []
-    for k, name in enumerate(model.link_names):
-        parent = int(model.link_parent[k])
-        if parent >= 0 and name in links and model.link_names[parent] in links:
+    for k, name in enumerate(model.links.names):
+        parent = int(model.links.parent[k])
+        if parent >= 0 and name in links and model.links.names[parent] in links:
             start = _origin(model, q, name)
-            rod = model.link_names[parent] in model.rods
-            held = frame_pose(model, q, model.link_names[parent], s=np.linspace(0.0, 1.0, STATIONS))[..., :3, 3]
+            rod = model.links.names[parent] in model.rods
+            held = frame_pose(model, q, model.links.names[parent], s=np.linspace(0.0, 1.0, STATIONS))[..., :3, 3]
             near = np.argmin(np.linalg.norm(held - start[:, None], axis=-1), axis=-1) if rod else 0
             lines.append(np.stack([held[np.arange(len(q)), near], start], axis=1))
     return np.stack(lines, axis=1) if lines else np.zeros((len(q), 0, 2, 3))

@@ -47,13 +47,13 @@ def plot_trajectory(
 
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
-    carriers = set(model.link_parent.tolist())
-    followed = link or [name for k, name in enumerate(model.link_names) if k not in carriers][-1]
+    carriers = set(model.links.parent.tolist())
+    followed = link or [name for k, name in enumerate(model.links.names) if k not in carriers][-1]
     tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
     place = f"tip of {followed}" if followed in model.rods else followed
     drawn = [(f"{place} [m]", tip, list("xyz")), *_wrench_panels(model, trajectory, internal, joint)]
     for unit, columns in _inputs_by_unit(model).items():
-        drawn.append((unit, trajectory.u[:, columns], [model.input_names[k] for k in columns]))
+        drawn.append((unit, trajectory.u[:, columns], [model.inputs.names[k] for k in columns]))
     heights = [1.25] + [1.0] * (len(drawn) - 1)
     figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
     panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
@@ -91,10 +91,10 @@ def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
     groups: dict[str, list[int]] = {}
     kinds = _joint_force_kinds(model)
     for k in range(model.nu):
-        used = np.flatnonzero(model.channel_gain[:, k])
-        found = {model.channel_units[c] for c in used}
-        found |= {kinds[int(j)] for j in np.flatnonzero(model.joint_gain[:, k])}
-        found |= {"input" for _, gain in model.custom_actuators if gain[:, k].any()}
+        used = np.flatnonzero(model.channels.gain[:, k])
+        found = {model.channels.units[c] for c in used}
+        found |= {kinds[int(j)] for j in np.flatnonzero(model.inputs.joint_gain[:, k])}
+        found |= {"input" for _, gain in model.inputs.custom if gain[:, k].any()}
         groups.setdefault(found.pop() if len(found) == 1 else "input", []).append(k)
     return groups
 
@@ -102,7 +102,7 @@ def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
 def _joint_force_kinds(model: Model) -> dict[int, str]:
     """By velocity coordinate of a joint: torque or force."""
     kinds = {}
-    for joint, start in zip(model.link_joint, model.link_v_start):
+    for joint, start in zip(model.links.joint, model.links.v_start):
         columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
         for k, column in enumerate(columns):
             kinds[int(start) + k] = "torque [N·m]" if column[:3].any() else "force [N]"
