@@ -118,10 +118,13 @@ def test_the_model_is_frozen(build):
     model = build()
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.gravity = np.zeros(3)
-    for item in dataclasses.fields(model):
-        value = getattr(model, item.name)
-        if isinstance(value, np.ndarray):
-            assert not value.flags.writeable, item.name
+    groups = [getattr(model, item.name) for item in dataclasses.fields(model)]
+    for group in (model, *(x for x in groups if dataclasses.is_dataclass(x) and x is not model.description)):
+        for item in dataclasses.fields(group):
+            value = getattr(group, item.name)
+            if isinstance(value, np.ndarray):
+                assert not value.flags.writeable, item.name
+    assert len(model.nodes.parent) and len(model.links.mass)
     for frames in (model.links.frame, model.frames):
         for name, (_, placement) in frames.items():
             assert not placement.flags.writeable, name

@@ -134,14 +134,15 @@ def joint_wrench(
     Accuracy: exact for the discrete model. What is fixed to the base of a rod that has a fixed joint, other than
     links, acts on the parent directly.
     """
-    if link not in model.links.names:
-        raise ModelError(f"link: must be one of {sorted(model.links.names)} (got {link!r})")
+    rods, links = model.rods, model.links
+    if link not in links.names:
+        raise ModelError(f"link: must be one of {sorted(links.names)} (got {link!r})")
     states = _stacked(model, q, v, a, u, t, multipliers)
-    node, G = model.rods[link].base if link in model.rods else model.links.frame[link]
-    carried = np.zeros(len(model.links.names), dtype=bool)
-    carried[model.links.names.index(link)] = True
-    for _ in model.links.names:  # as often as links can hang on one another
-        carried |= (model.links.parent >= 0) & carried[model.links.parent]
+    node, G = rods[link].base if link in rods else links.frame[link]
+    carried = np.zeros(len(links.names), dtype=bool)
+    carried[links.names.index(link)] = True
+    for _ in links.names:  # as often as links can hang on one another
+        carried |= (links.parent >= 0) & carried[links.parent]
     beyond = carried[model.nodes.link[: model.n_dynamic]].astype(np.float64)[None]
     return _carried(model, states, on_node(node, G), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
 
@@ -229,8 +230,9 @@ def _spread_alone(model: Model) -> Model:
         **{name: getattr(world, name)[kept] for name in ("force_node", "force_which", "force_weight", "force_s")},
         called=tuple(world.called[k] for k in called),
     )
-    loads = {name: getattr(model, name)[rows] for name in ("load_node", "load_placement", "load_is_body")}
-    return replace(model, load_wrench=(), surroundings=alone, **loads, cache={})
+    x = model.loads
+    loads = replace(x, node=x.node[rows], placement=x.placement[rows], is_body=x.is_body[rows], wrench=())
+    return replace(model, loads=loads, surroundings=alone, cache={})
 
 
 def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

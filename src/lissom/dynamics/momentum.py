@@ -44,10 +44,10 @@ def center_of_mass(model: Model, q: Any) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: as inverse_dynamics. Cost: O(nodes).
     """
+    w, lead = filled(model, "center_of_mass", mass_sums, q=q)  # its own workspace: v stays zero there
     mass = float(model.links.mass.sum())
     if not mass > 0.0:
         raise ModelError(f"robot {model.name!r}: a centre of mass needs a mass > 0 (got {mass!r})")
-    w, lead = filled(model, "center_of_mass", mass_sums, q=q)  # its own workspace: v stays zero there
     w.run()
     w.raise_for_status()
     return w.result("out", lead, 12)[..., 9:] / mass

@@ -45,7 +45,7 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
     _keep_shape(model, held, v)
     if len(held):
         model = model.cached(("held", tuple(held.tolist())), lambda: model.holding(held, None))
-    return replace(model, steady=v)
+    return replace(model, prescribed=replace(model.prescribed, steady=v))
 
 
 def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:

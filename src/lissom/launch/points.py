@@ -18,7 +18,7 @@ from lissom.launch.workspace import Workspace
 from lissom.lie.types import mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
-from lissom.model.tables import NodeRow, Tables, device_tables
+from lissom.model.tables import NodeRow, Tables, altered, device_tables
 from lissom.robot.joints import MotionKind
 from lissom.sweep.column_tables import Columns, column_tables, column_width, stretches
 
@@ -42,12 +42,11 @@ def room_for(places: Places) -> int:
 
 def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[Tables, FrameRows]:
     """The tables of a model with room for so many further points, and the rows of as many frames."""
-    t, base, frames = Tables(), device_tables(model), FrameRows()
-    for name in Tables.vars:
-        setattr(t, name, getattr(base, name))
-    t.node = _longer(w, "rows of nodes", base.node.numpy(), room, NodeRow)
-    for name in ("run_phi1", "run_phi2"):
-        setattr(t, name, _longer(w, name, getattr(base, name).numpy(), 6 * model.nv * room, wp.float64))
+    base, frames, values = device_tables(model), FrameRows(), 6 * model.nv * room
+    phi1 = _longer(w, "run_phi1", base.runs.phi1.numpy(), values, wp.float64)
+    phi2 = _longer(w, "run_phi2", base.runs.phi2.numpy(), values, wp.float64)
+    node = _longer(w, "rows of nodes", base.node.numpy(), room, NodeRow)
+    t = altered(base, node=node, runs=altered(base.runs, phi1=phi1, phi2=phi2))
     frames.count = w.buffer("frames and points", (2,), wp.int32, common=True)
     frames.node = w.buffer("nodes of frames", (room,), wp.int32, common=True)
     frames.R = w.buffer("R of frames", (room,), mat3, common=True)

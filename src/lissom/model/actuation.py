@@ -11,6 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.model.bodies import PlacedBody, anchor, point
+from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.nodes import Node, Point, component_runs, distance, index_of
 from lissom.robot.actuators import (
     Chamber,
@@ -28,27 +29,27 @@ from lissom.robot.robot import Robot
 
 @final
 class ActuationBuilder:
-    """Collects tendons, chambers and wrenches while a robot is built; `tables` freezes them once nodes have numbers."""
+    """Collects tendons, chambers and wrenches while a robot is built; the rest freezes them once nodes have numbers."""
 
     def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
         self.robot, self.bodies, self.v_start = robot, bodies, v_start
         owners = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber | WrenchInput)]
-        self.channels = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
-        self.names = [actuator.name for actuator in self.channels]
+        self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
+        self.names = [actuator.name for actuator in self.owners]
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
         self.segments: list[tuple[int, Point, Point]] = []
-        for channel, actuator in enumerate(self.channels):
+        for channel, actuator in enumerate(self.owners):
             if not isinstance(actuator, WrenchInput):
                 self._add_path(channel, actuator)
-        self.wrenches: list[tuple[int, Node, np.ndarray, np.ndarray, bool]] = []
-        self.units = [_unit_of(actuator) for actuator in self.channels]
-        for channel, actuator in enumerate(self.channels):
+        self.pushes: list[tuple[int, Node, np.ndarray, np.ndarray, bool]] = []
+        self.units = [_unit_of(actuator) for actuator in self.owners]
+        for channel, actuator in enumerate(self.owners):
             if isinstance(actuator, WrenchInput):
                 self._add_wrench(channel, actuator)
 
     def pulled(self) -> list[Node | None]:
         """Nodes that something acts on."""
-        return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.wrenches]
+        return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.pushes]
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
@@ -70,52 +71,81 @@ class ActuationBuilder:
         turned = np.concatenate([G[:3, :3] @ unit[:3], G[:3, :3] @ unit[3:]]) if in_body else unit
         position = G[:3, 3] + G[:3, :3] @ np.asarray(actuator.position, dtype=np.float64)
         if node is not None:
-            self.wrenches.append((channel, node, turned, position, in_body))
+            self.pushes.append((channel, node, turned, position, in_body))
 
-    def tables(self) -> dict[str, Any]:
-        """Every table of Model that concerns actuation."""
-        segments, wrenches = self.segments, self.wrenches
-        points = _point_tables(self.bodies, self.rows)
-        return {
-            **points,
-            "segment_channel": np.array([channel for channel, _, _ in segments], dtype=np.int32),
-            "segment_node": np.array([(index_of(a), index_of(b)) for _, (a, _), (b, _) in segments],
-                                     dtype=np.int32).reshape(-1, 2),
-            "segment_position": np.array([(a[1], b[1]) for _, a, b in segments]).reshape(-1, 2, 3),
-            "wrench_channel": np.array([row[0] for row in wrenches], dtype=np.int32),
-            "wrench_node": np.array([row[1].index for row in wrenches], dtype=np.int32),
-            "wrench_unit": np.array([row[2] for row in wrenches], dtype=np.float64).reshape(-1, 6),
-            "wrench_position": np.array([row[3] for row in wrenches], dtype=np.float64).reshape(-1, 3),
-            "wrench_is_body": np.array([row[4] for row in wrenches], dtype=np.int32),
-            **self._spools(points),
-            "channel_names": tuple(self.names),
-            "channel_actuator": tuple(self.channels),
-            "channel_units": tuple(self.units),
-            "channel_is_tendon": np.array([isinstance(actuator, Tendon) for actuator in self.channels], dtype=bool),
-            **_inputs(self.robot, self.names, self.v_start),
-        }  # fmt: skip
+    def points(self) -> tuple[Points, Paths]:
+        """Strain points by link and s, with the runs of the basis there, and the paths through each."""
+        flat = [row for paths in self.rows.values() for row in paths]
+        on = [self.bodies[link].strain for link, _ in self.rows]
+        bases = [strain.basis(s)[None] for strain, (_, s) in zip(on, self.rows)]
+        start, column, phi = component_runs(bases, [strain.v_start for strain in on])
+        points = Points(
+            q_shift=np.array([strain.q_shift for strain in on], dtype=np.int32),
+            xi=np.array([strain.reference(s) for strain, (_, s) in zip(on, self.rows)]).reshape(-1, 6),
+            run_start=start,
+            run_v=column,
+            phi=phi[:, 0].copy(),
+            path_start=np.cumsum([0] + [len(paths) for paths in self.rows.values()]).astype(np.int32),
+        )
+        return points, Paths(
+            channel=np.array([row[0] for row in flat], dtype=np.int32),
+            weight=np.array([row[1] for row in flat], dtype=np.float64),
+            offset=np.array([row[2] for row in flat], dtype=np.float64).reshape(-1, 3),
+            slope=np.array([row[3] for row in flat], dtype=np.float64).reshape(-1, 3),
+            is_normal=np.array([row[4] for row in flat], dtype=np.int32),
+        )
 
-    def _spools(self, points: dict[str, Any]) -> dict[str, Any]:
-        """Channels, stiffness and slack lengths of the elastic tendons, from the tables of points."""
-        rows = [(c, a) for c, a in enumerate(self.channels) if isinstance(a, Tendon) and a.is_elastic]
-        slack = [self._neutral_path(points, c) if a.slack_length is None else a.slack_length for c, a in rows]
-        return {
-            "spool_channel": np.array([c for c, _ in rows], dtype=np.int32),
-            "spool_stiffness": np.array([a.stiffness for _, a in rows], dtype=np.float64),
-            "spool_slack": np.array(slack, dtype=np.float64),
-        }
+    def straight(self) -> Segments:
+        """The straight pieces."""
+        ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _) in self.segments]
+        return Segments(
+            channel=np.array([channel for channel, _, _ in self.segments], dtype=np.int32),
+            node=np.array(ends, dtype=np.int32).reshape(-1, 2),
+            position=np.array([(a[1], b[1]) for _, a, b in self.segments]).reshape(-1, 2, 3),
+        )
 
-    def _neutral_path(self, tables: dict[str, Any], channel: int) -> float:
+    def spools(self, points: Points, paths: Paths) -> Spools:
+        """The elastic tendons; what they have no slack length for is as long as in the neutral configuration."""
+        rows = [(c, a) for c, a in enumerate(self.owners) if isinstance(a, Tendon) and a.is_elastic]
+        slack = [self._neutral_path(points, paths, c) if a.slack_length is None else a.slack_length for c, a in rows]
+        return Spools(
+            channel=np.array([c for c, _ in rows], dtype=np.int32),
+            stiffness=np.array([a.stiffness for _, a in rows], dtype=np.float64),
+            slack=np.array(slack, dtype=np.float64),
+        )
+
+    def _neutral_path(self, points: Points, paths: Paths, channel: int) -> float:
         """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
-        rows = np.flatnonzero(tables["path_channel"] == channel)
-        points = np.searchsorted(tables["point_path_start"], rows, side="right") - 1
-        xi = tables["point_xi"][points]
-        tangent = xi[:, 3:] + np.cross(xi[:, :3], tables["path_offset"][rows]) + tables["path_slope"][rows]
-        total = -float(tables["path_weight"][rows] @ np.linalg.norm(tangent, axis=1))
+        rows = np.flatnonzero(paths.channel == channel)
+        xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
+        tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
+        total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1))
         for owner, a, b in self.segments:
             if owner == channel:
                 total += distance((a, b))
         return total
+
+    def wrenches(self) -> Wrenches:
+        """The controlled wrenches."""
+        rows = self.pushes
+        return Wrenches(
+            channel=np.array([row[0] for row in rows], dtype=np.int32),
+            node=np.array([row[1].index for row in rows], dtype=np.int32),
+            unit=np.array([row[2] for row in rows], dtype=np.float64).reshape(-1, 6),
+            position=np.array([row[3] for row in rows], dtype=np.float64).reshape(-1, 3),
+            is_body=np.array([row[4] for row in rows], dtype=np.int32),
+        )
+
+    def channels(self) -> tuple[Channels, Inputs]:
+        """What inputs drive, and the inputs."""
+        gain, inputs = _inputs(self.robot, self.names, self.v_start)
+        return Channels(
+            names=tuple(self.names),
+            actuator=tuple(self.owners),
+            units=tuple(self.units),
+            is_tendon=np.array([isinstance(actuator, Tendon) for actuator in self.owners], dtype=bool),
+            gain=gain,
+        ), inputs
 
 
 def _unit_of(actuator: Tendon | Chamber | WrenchInput) -> str:
@@ -179,29 +209,8 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
             yield a, b
 
 
-def _point_tables(bodies: dict[str, PlacedBody], rows: dict[tuple[str, float], list[Any]]) -> dict[str, Any]:
-    """Strain points by link and s, with the runs of the basis there and the paths through each."""
-    flat = [row for paths in rows.values() for row in paths]
-    on = [bodies[link].strain for link, _ in rows]
-    bases = [strain.basis(s)[None] for strain, (_, s) in zip(on, rows)]
-    start, column, phi = component_runs(bases, [strain.v_start for strain in on])
-    return {
-        "point_q_shift": np.array([strain.q_shift for strain in on], dtype=np.int32),
-        "point_xi": np.array([strain.reference(s) for strain, (_, s) in zip(on, rows)]).reshape(-1, 6),
-        "point_run_start": start,
-        "point_run_v": column,
-        "point_phi": phi[:, 0].copy(),
-        "point_path_start": np.cumsum([0] + [len(paths) for paths in rows.values()]).astype(np.int32),
-        "path_channel": np.array([row[0] for row in flat], dtype=np.int32),
-        "path_weight": np.array([row[1] for row in flat], dtype=np.float64),
-        "path_offset": np.array([row[2] for row in flat], dtype=np.float64).reshape(-1, 3),
-        "path_slope": np.array([row[3] for row in flat], dtype=np.float64).reshape(-1, 3),
-        "path_is_normal": np.array([row[4] for row in flat], dtype=np.int32),
-    }
-
-
-def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> dict[str, Any]:
-    """Names of the inputs and the gains from u to channels, joints and custom actuators."""
+def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> tuple[np.ndarray, Inputs]:
+    """The gains from u to channels; names of the inputs and the gains to joints and custom actuators."""
     coupled = {member: c for c in robot.couplings.values() for member in c.gains}
     names: list[str] = []
     columns: dict[str, list[tuple[int, float]]] = {}
@@ -231,10 +240,4 @@ def _inputs(robot: Robot, channels: list[str], v_start: list[int]) -> dict[str, 
         else:
             for k, (column, gain) in enumerate(columns[name]):
                 channel_gain[channels.index(name) + k, column] += gain
-    return {
-        "nu": len(names),
-        "input_names": tuple(names),
-        "channel_gain": channel_gain,
-        "joint_gain": joint_gain,
-        "custom_actuators": tuple(custom),
-    }
+    return channel_gain, Inputs(tuple(names), joint_gain, tuple(custom))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lissom.model.nodes import Node
+from lissom.model.tree import Bases
 from lissom.robot.joints import MotionKind
 
 
-def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, Any]:
-    """The base frame of each node, and where those stand.
+def base_tables(nodes: list[Node], ties: np.ndarray) -> tuple[Bases, np.ndarray]:
+    """The base frames, and the index of that of each node.
 
     A tree has a base frame of its own; trees that a tie joins share that of the one with most mass.
 
@@ -30,12 +29,12 @@ def base_arrays(nodes: list[Node], ties: np.ndarray) -> dict[str, Any]:
     bases = sorted(set(leader.values()))
     number = {b: k for k, b in enumerate(bases)}
     slides = [_sliding_joint(nodes, b) for b in bases]
-    return {
-        "base_position": np.array([nodes[b].G[:3, 3] for b in bases]).reshape(-1, 3),
-        "base_slide_start": np.cumsum([0] + [len(chain) for chain in slides]).astype(np.int32),
-        "base_slide": np.array([k for chain in slides for k in chain], dtype=np.int32),
-        "node_base": np.array([number[leader[int(r)]] for r in root], dtype=np.int32),
-    }
+    tables = Bases(
+        position=np.array([nodes[b].G[:3, 3] for b in bases]).reshape(-1, 3),
+        slide_start=np.cumsum([0] + [len(chain) for chain in slides]).astype(np.int32),
+        slide=np.array([k for chain in slides for k in chain], dtype=np.int32),
+    )
+    return tables, np.array([number[leader[int(r)]] for r in root], dtype=np.int32)
 
 
 def _leaders(weight: dict[int, float], tied: set[tuple[int, ...]]) -> dict[int, int]:

@@ -146,7 +146,7 @@ class PlacedRod(PlacedBody):
         self.tree, self.link, self.base = tree, tree.names.index(link.name), base
         self.felt = felt_by(tree.robot, link.name)
         reference, points = rod.strain_reference(where), interval_points(rod)
-        self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift)
+        self.strain = RodStrain(rod.length, rod.basis.evaluate, reference, points, block.start, shift, rod.basis)
         K, D = self._add_intervals(where)
         turning = np.any([self.strain.basis(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7)], axis=0)
         tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import copy
+from dataclasses import fields, is_dataclass
 from typing import Any, final
 
 import numpy as np
 
+from lissom.model.acting import Loads, Loops, Prescribed
 from lissom.model.actuation import ActuationBuilder
-from lissom.model.bases import base_arrays
+from lissom.model.bases import base_tables
 from lissom.model.bodies import anchor, placed, point, shifted
 from lissom.model.growing import GrowingTree
 from lissom.model.joints import place_joint
 from lissom.model.maps import map_tables
 from lissom.model.model import Model
-from lissom.model.nodes import Frame, Point, index_of, node_arrays, number, numbered
+from lissom.model.nodes import Frame, Point, index_of, node_tables, number, numbered
 from lissom.model.plausibility import warn_of_units
-from lissom.model.springs import spring_tables
-from lissom.model.surroundings import SurroundingsBuilder
+from lissom.model.springs import Springs, spring_tables
+from lissom.model.surroundings import Surroundings, SurroundingsBuilder
+from lissom.model.tree import Dofs, Links
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.loops import Loop
@@ -35,11 +39,22 @@ def build(robot: Robot) -> Model:
     robot.check()
     warn_of_units(robot)
     model = _Assembly(robot).model()
-    for name, table in vars(model).items():
-        if isinstance(table, np.ndarray) and table.dtype.kind == "f" and not np.isfinite(table).all():
-            rule = f"{checks.SIZE}; {name} is not finite"
+    for group, name, table in _numbers(model):
+        if not np.isfinite(table).all():
+            rule = f"{checks.SIZE}; {name} of {group} is not finite"
             raise checks.fail(f"robot {robot.name!r}", rule, table[~np.isfinite(table)][0])
     return model
+
+
+def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
+    """Arrays of numbers that must be finite, with the names of their group and their own."""
+    for group in fields(model):
+        table = getattr(model, group.name)
+        if is_dataclass(table) and not isinstance(table, Surroundings | Springs | Robot):
+            for item in fields(table):
+                value = getattr(table, item.name)
+                if isinstance(value, np.ndarray) and value.dtype.kind == "f":
+                    yield group.name, item.name, value
 
 
 @final
@@ -86,65 +101,78 @@ class _Assembly:
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
         nodes, dynamic = number(tree.nodes, pulled)
-        loops, actuation = self._loops(), self.actuation.tables()
+        loops, segments = self._loops(), self.actuation.straight()
         surroundings = self.world.tables(tree.wet, tree.tails)
         springs = spring_tables(robot, self.spring_ends)
-        ties = [loops["loop_node"], actuation["segment_node"], surroundings.touching_nodes, springs.node]
-        parents = [robot.links[name].parent for name in tree.names]
+        bases, base = base_tables(
+            nodes, np.vstack([loops.node, segments.node, surroundings.touching_nodes, springs.node])
+        )
+        node_rows, runs = node_tables(nodes, base)
+        points, paths = self.actuation.points()
+        channels, inputs = self.actuation.channels()
         rods = {name: body.table() for name, body in self.bodies.items()}
         return Model(
             name=robot.name,
             gravity=np.array(robot.gravity, dtype=np.float64),
             nq=tree.q_start[-1],
             nv=tree.nv,
+            nu=len(inputs.names),
             n_dynamic=dynamic,
-            link_names=tuple(tree.names),
-            link_parent=np.array([-1 if p is None else tree.names.index(p) for p in parents]),
-            link_q_start=np.array(tree.q_start),
-            link_v_start=np.array(tree.v_start),
-            link_mass=tree.mass,
-            link_frame={name: numbered(body.anchor(1.0)) for name, body in self.bodies.items()},
+            links=self._links(),
             frames={name: numbered(frame) for name, frame in self.frames.items()},
             rods={name: rod for name, rod in rods.items() if rod is not None},
-            link_joint=tuple(robot.links[name].joint for name in tree.names),
-            link_body=tuple(robot.links[name].body for name in tree.names),
-            q_neutral=tree.neutral,
-            dof_q=tree.dof_q,
-            **base_arrays(nodes, np.vstack(ties)),
-            **node_arrays(nodes),
-            stiffness=tree.K,
-            damping=tree.D,
-            **tree.elastic_rows(),
-            dof_rest=tree.rest,
-            dof_scale=tree.scale,
-            group_node=np.array([group[0].index for group in tree.groups], dtype=np.int32),
-            group_rest=np.array([group[1] for group in tree.groups]).reshape(-1, 4, 4),
-            group_stiffness=np.array([group[2] for group in tree.groups]).reshape(-1, 6, 6),
-            **self._loads(),
-            **self._motions(),
-            **loops,
-            surroundings=surroundings,
-            springs=springs,
+            nodes=node_rows,
+            runs=runs,
+            bases=bases,
+            dofs=Dofs(tree.dof_q, tree.rest, tree.scale, tree.neutral),
+            elasticity=tree.elasticity(),
+            pose_springs=tree.pose_springs(),
             maps=map_tables(nodes),
-            **actuation,
+            springs=springs,
+            loads=self._loads(),
+            surroundings=surroundings,
+            prescribed=self._prescribed(),
+            loops=loops,
+            points=points,
+            paths=paths,
+            segments=segments,
+            spools=self.actuation.spools(points, paths),
+            wrenches=self.actuation.wrenches(),
+            channels=channels,
+            inputs=inputs,
             description=copy(robot),
         )
 
-    def _loads(self) -> dict[str, Any]:
+    def _links(self) -> Links:
+        """What the robot is described by."""
+        robot, tree = self.robot, self.tree
+        parents = [robot.links[name].parent for name in tree.names]
+        return Links(
+            names=tuple(tree.names),
+            parent=np.array([-1 if p is None else tree.names.index(p) for p in parents]),
+            q_start=np.array(tree.q_start),
+            v_start=np.array(tree.v_start),
+            mass=tree.mass,
+            frame={name: numbered(body.anchor(1.0)) for name, body in self.bodies.items()},
+            joint=tuple(robot.links[name].joint for name in tree.names),
+            body=tuple(robot.links[name].body for name in tree.names),
+        )
+
+    def _loads(self) -> Loads:
         """Point loads, then users' Python forces."""
         called = self.world.called
         nodes = [node for _, node, _ in self.loads] + [call[2] for call in called]
         frames = [shifted(G, load.position) for load, _, G in self.loads] + [call[3] for call in called]
         is_body = [load.frame == "body" for load, _, _ in self.loads] + [True] * len(called)
-        return {
-            "load_node": np.array([index_of(node) for node in nodes], np.int32),
-            "load_placement": np.array(frames).reshape(-1, 4, 4),
-            "load_is_body": np.array(is_body, np.int32),
-            "load_wrench": tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
-            "load_varies": any(load.varies for load, _, _ in self.loads) or self.world.varies,
-        }
+        return Loads(
+            node=np.array([index_of(node) for node in nodes], np.int32),
+            placement=np.array(frames).reshape(-1, 4, 4),
+            is_body=np.array(is_body, np.int32),
+            wrench=tuple(load.wrench(f"load {load.name!r}") for load, _, _ in self.loads),
+            varies=any(load.varies for load, _, _ in self.loads) or self.world.varies,
+        )
 
-    def _motions(self) -> dict[str, Any]:
+    def _prescribed(self) -> Prescribed:
         """Prescribed coordinates in the order added, and their functions of time."""
         names, dofs, functions = [], [], []
         for name, motion in self.robot.motions.items():
@@ -153,28 +181,25 @@ class _Assembly:
             names += [name] if n == 1 else [f"{name}[{k}]" for k in range(n)]
             dofs += range(v, v + n)
             functions.append(motion.kinematics(f"motion {name!r}", n))
-        dof = np.array(dofs, dtype=np.int32)
-        return {"motion_names": tuple(names), "motion_dof": dof, "motion_functions": tuple(functions)}
+        return Prescribed(tuple(names), np.array(dofs, dtype=np.int32), tuple(functions))
 
-    def _loops(self) -> dict[str, Any]:
+    def _loops(self) -> Loops:
         """Ends and closures of the loops in the order added."""
         loops = self.robot.loops
         made = [loop.closure(f"loop {name!r}") for name, loop in loops.items()]
-        return {
-            "loop_names": tuple(loops),
-            "loop_node": np.array([[index_of(node) for node, _ in ends] for ends in self.ends], np.int32).reshape(
-                -1, 2
-            ),
-            "loop_placement": np.array([[G for _, G in ends] for ends in self.ends]).reshape(-1, 2, 4, 4),
-            "loop_row_start": np.cumsum([0] + [len(c.rows) for c in made]).astype(np.int32),
-            "loop_turns": np.array([c.turns for c in made], dtype=np.int32),
-            "loop_axis": np.array([c.axis for c in made]).reshape(-1, 3),
-            "loop_slide": np.array([c.slide for c in made]).reshape(-1, 3, 3),
-            "loop_pitch": np.array([c.pitch for c in made], dtype=np.float64),
-            "loop_hinge": np.array([c.hinge for c in made]).reshape(-1, 2, 3),
-            "row_direction": np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
-            "row_is_hinge": np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
-        }
+        return Loops(
+            names=tuple(loops),
+            node=np.array([[index_of(x) for x, _ in ends] for ends in self.ends], np.int32).reshape(-1, 2),
+            placement=np.array([[G for _, G in ends] for ends in self.ends]).reshape(-1, 2, 4, 4),
+            row_start=np.cumsum([0] + [len(c.rows) for c in made]).astype(np.int32),
+            turns=np.array([c.turns for c in made], dtype=np.int32),
+            axis=np.array([c.axis for c in made]).reshape(-1, 3),
+            slide=np.array([c.slide for c in made]).reshape(-1, 3, 3),
+            pitch=np.array([c.pitch for c in made], dtype=np.float64),
+            hinge=np.array([c.hinge for c in made]).reshape(-1, 2, 3),
+            row_direction=np.vstack([np.zeros((0, 6)), *(c.rows for c in made)]),
+            row_is_hinge=np.concatenate([np.zeros(0), *(c.is_hinge for c in made)]).astype(np.int32),
+        )
 
 
 def _ordered(robot: Robot) -> list[str]:

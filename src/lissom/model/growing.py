@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
+from lissom.model.elasticity import Elasticity, PoseSprings
 from lissom.model.fluid import Wet
 from lissom.model.nodes import Frame, Node
 from lissom.robot.robot import Robot
@@ -74,13 +75,22 @@ class GrowingTree:
         node.heavy = node.heavy - wet.carried
         self.wet.append((node, wet))
 
-    def elastic_rows(self) -> dict[str, Any]:
-        """K and D on their common pattern, row by row."""
+    def elasticity(self) -> Elasticity:
+        """K and D, and both on their common pattern, row by row."""
         rows, columns = np.nonzero((self.K_linear != 0.0) | (self.D != 0.0))
-        start = np.searchsorted(rows, np.arange(self.nv + 1))
-        return {
-            "elastic_start": start.astype(np.int32),
-            "elastic_column": columns.astype(np.int32),
-            "elastic_stiffness": self.K_linear[rows, columns],
-            "elastic_damping": self.D[rows, columns],
-        }
+        return Elasticity(
+            stiffness=self.K,
+            damping=self.D,
+            start=np.searchsorted(rows, np.arange(self.nv + 1)).astype(np.int32),
+            column=columns.astype(np.int32),
+            row_stiffness=self.K_linear[rows, columns],
+            row_damping=self.D[rows, columns],
+        )
+
+    def pose_springs(self) -> PoseSprings:
+        """The springs of joints that turn freely."""
+        return PoseSprings(
+            node=np.array([group[0].index for group in self.groups], dtype=np.int32),
+            rest=np.array([group[1] for group in self.groups]).reshape(-1, 4, 4),
+            stiffness=np.array([group[2] for group in self.groups]).reshape(-1, 6, 6),
+        )

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from lissom.model.fields import Floats, Ints, Vectors6Rows
 from lissom.model.nodes import Node
 from lissom.robot.poses import PoseFunction, PoseSpline
 
@@ -15,24 +16,17 @@ from lissom.robot.poses import PoseFunction, PoseSpline
 @final
 @dataclass(frozen=True, eq=False)
 class Maps:
-    """Tables of the nodes of kind MAP.
-
-    Fields:
-        node (m,), q_start (m,): where they are, and their first coordinate in q. pose: what gives each pose.
-        column_start, pair_start, triple_start (m + 1,): where the columns of each, and those of one and of two
-        derivatives, start. piece_start (m + 1,): where the pieces of its spline do, none for a function.
-        knot (p,): where each piece begins; coefficient (p, 6, 6): of each power of the distance from there.
-    """
+    """The nodes of kind MAP."""
 
     node: np.ndarray
-    q_start: np.ndarray
-    pose: tuple[PoseFunction | PoseSpline, ...]
-    column_start: np.ndarray
-    pair_start: np.ndarray
-    triple_start: np.ndarray
-    piece_start: np.ndarray
-    knot: np.ndarray
-    coefficient: np.ndarray
+    q_start: np.ndarray  # first coordinate in q
+    pose: tuple[PoseFunction | PoseSpline, ...]  # what gives each pose
+    column_start: Ints  # where the columns of each start
+    pair_start: Ints  # and those of one derivative
+    triple_start: Ints  # and of two
+    piece_start: Ints  # where the pieces of its spline do, none for a function
+    knot: Floats  # where each piece begins
+    coefficient: Vectors6Rows  # of each power of the distance from there (pieces, 6, 6)
 
     def __len__(self) -> int:
         return len(self.node)

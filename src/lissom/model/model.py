@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import Any, final
 
 import numpy as np
 
 from lissom.errors import ShapeError
+from lissom.model.acting import Loads, Loops, Prescribed
+from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
+from lissom.model.elasticity import Elasticity, PoseSprings
+from lissom.model.fields import Int
 from lissom.model.maps import Maps
 from lissom.model.nodes import RodTable
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
+from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
 from lissom.robot.robot import Robot
 
 _KEPT = 128
@@ -23,153 +28,37 @@ _MOST_BYTES = 2**29
 @final
 @dataclass(frozen=True, eq=False, repr=False)
 class Model:
-    """A built robot: flat, read-only tables that every function takes. Made by Robot.build().
-
-    Fields (index sets first; *_start arrays end with a sentinel; SI units, 6-vectors angular first):
-        name; gravity (3,) [m/s²]; nq, nv, nu: sizes of q, v, u; n_dynamic: nodes that carry or hold up anything, the
-        rest are massless frames.
-        link_*: names, index of the parent (-1 world), start in q and v, mass [kg], frame at the tip (node, placement).
-        frame_*: named frames: (node, placement 4x4).
-        base_*: base frames of the sweeps: position of the root each stands at (n, 3) [m], and base_slide, the nodes of
-        that root's joint where it can slide, from base_slide_start on.
-        node_*: parent, base frame, kind, whether it has a quaternion, link, s, placement (n, 4, 4), h [m], kappa [m²],
-        reference strains, range in v, shift from v to q, inertia (n, 6, 6) with that of the fluid around, dry: first
-        moment and mass of its own
-        (n, 4), heavy: less what the fluid carries, and the runs of its strain basis: for each of the six strains, where
-        its values start and the index in v of the first.
-        run_*: values of the strain bases at the two points of a node, strain by strain.
-        dof_*: index in q of a velocity coordinate (-1 for spherical and free joints), where its spring is slack,
-        and its natural size: 1/length for a rod's curvatures and twist, 1 otherwise.
-        elastic_*: K and D in compressed rows.
-        group_*: springs of spherical and free joints: node, rest pose, stiffness (6, 6).
-        load_*: node, frame in the node (4, 4), whether in its axes, of point loads, then of users' Python forces;
-        load_wrench: functions of t of the former.
-        surroundings: contacts, the fluid and users' forces. springs: those between two points. maps: joints
-        whose pose is any function of q.
-        motion_*: names and velocity coordinates of prescribed motions; functions of t for position, velocity and
-        acceleration. The last n_held of them have no motion, but are held for a steady one; steady: velocity
-        (nv,) of the motion about which equilibria are sought, None at rest.
-        loop_*: names, the two nodes and frames in them (a, then b), range of its rows; turns, axis, slide, pitch and
-        hinge are those of robot.loops.Closure. row_direction (n, 6) Φ⊥ᵀ and row_is_hinge, row by row.
-        point_*, path_*: strain points of tendons and chambers, and what runs through each.
-        segment_*: straight pieces of tendons between two points (node, position).
-        spool_*: elastic tendons: channel, stiffness [N/m] and slack length [m].
-        wrench_*: controlled wrenches: channel, node, wrench per unit (6,) and point (3,) in the node, whether it turns
-        with the node.
-        channel_actuator: what describes each channel. channel_gain (n_channels, nu): tensions, or lengths pulled in of
-        elastic tendons, chamber pressures and sizes of wrenches from u, channel_units what they are; joint_gain
-        (nv, nu): joint forces from u; custom_actuators: (function, (size, nu) gain) pairs. description: the robot as it
-        was when it was built.
-    """
+    """A built robot: flat, read-only tables that every function takes, in groups. Made by Robot.build()."""
 
     name: str
-    gravity: np.ndarray
-    nq: int
-    nv: int
-    nu: int
-    n_dynamic: int
-    link_names: tuple[str, ...]
-    link_parent: np.ndarray
-    link_q_start: np.ndarray
-    link_v_start: np.ndarray
-    link_mass: np.ndarray
-    link_frame: dict[str, tuple[int, np.ndarray]]
-    frames: dict[str, tuple[int, np.ndarray]]
-    rods: dict[str, RodTable]
-    link_joint: tuple[Any, ...]
-    link_body: tuple[Any, ...]
-    q_neutral: np.ndarray
-    dof_q: np.ndarray
-    dof_rest: np.ndarray
-    dof_scale: np.ndarray
-    base_position: np.ndarray
-    base_slide_start: np.ndarray
-    base_slide: np.ndarray
-    node_parent: np.ndarray
-    node_base: np.ndarray
-    node_kind: np.ndarray
-    node_has_quaternion: np.ndarray
-    node_link: np.ndarray
-    node_s: np.ndarray
-    node_placement: np.ndarray
-    node_h: np.ndarray
-    node_kappa: np.ndarray
-    node_xi1: np.ndarray
-    node_xi2: np.ndarray
-    node_v_start: np.ndarray
-    node_v_stop: np.ndarray
-    node_q_shift: np.ndarray
-    node_inertia: np.ndarray
-    node_dry: np.ndarray
-    node_heavy: np.ndarray
-    node_run_start: np.ndarray
-    node_run_v: np.ndarray
-    run_phi1: np.ndarray
-    run_phi2: np.ndarray
-    stiffness: np.ndarray
-    damping: np.ndarray
-    elastic_start: np.ndarray
-    elastic_column: np.ndarray
-    elastic_stiffness: np.ndarray
-    elastic_damping: np.ndarray
-    group_node: np.ndarray
-    group_rest: np.ndarray
-    group_stiffness: np.ndarray
-    load_node: np.ndarray
-    load_placement: np.ndarray
-    load_is_body: np.ndarray
-    load_wrench: tuple[Any, ...]
-    load_varies: bool
-    surroundings: Surroundings
-    springs: Springs
+    gravity: np.ndarray  # [m/s²]
+    nq: int  # size of q
+    nv: Int  # of v
+    nu: int  # of u
+    n_dynamic: Int  # nodes that carry or hold up anything; the rest are massless frames
+    links: Links
+    frames: dict[str, tuple[int, np.ndarray]]  # those with a name: node (-1 for the world), placement (4, 4)
+    rods: dict[str, RodTable]  # by name of the link
+    nodes: Nodes  # kernels read it as rows, `node`
+    runs: Runs
+    bases: Bases
+    dofs: Dofs
+    elasticity: Elasticity
+    pose_springs: PoseSprings
     maps: Maps
-    motion_names: tuple[str, ...]
-    motion_dof: np.ndarray
-    motion_functions: tuple[Any, ...]
-    loop_names: tuple[str, ...]
-    loop_node: np.ndarray
-    loop_placement: np.ndarray
-    loop_row_start: np.ndarray
-    loop_turns: np.ndarray
-    loop_axis: np.ndarray
-    loop_slide: np.ndarray
-    loop_pitch: np.ndarray
-    loop_hinge: np.ndarray
-    row_direction: np.ndarray
-    row_is_hinge: np.ndarray
-    point_q_shift: np.ndarray
-    point_xi: np.ndarray
-    point_run_start: np.ndarray
-    point_run_v: np.ndarray
-    point_phi: np.ndarray
-    point_path_start: np.ndarray
-    path_channel: np.ndarray
-    path_weight: np.ndarray
-    path_offset: np.ndarray
-    path_slope: np.ndarray
-    path_is_normal: np.ndarray
-    segment_channel: np.ndarray
-    segment_node: np.ndarray
-    segment_position: np.ndarray
-    spool_channel: np.ndarray
-    spool_stiffness: np.ndarray
-    spool_slack: np.ndarray
-    wrench_channel: np.ndarray
-    wrench_node: np.ndarray
-    wrench_unit: np.ndarray
-    wrench_position: np.ndarray
-    wrench_is_body: np.ndarray
-    channel_names: tuple[str, ...]
-    channel_actuator: tuple[Any, ...]
-    channel_units: tuple[str, ...]
-    channel_is_tendon: np.ndarray
-    channel_gain: np.ndarray
-    joint_gain: np.ndarray
-    custom_actuators: tuple[Any, ...]
-    input_names: tuple[str, ...]
-    description: Robot
-    n_held: int = 0
-    steady: np.ndarray | None = None
+    springs: Springs
+    loads: Loads
+    surroundings: Surroundings
+    prescribed: Prescribed
+    loops: Loops
+    points: Points
+    paths: Paths
+    segments: Segments
+    spools: Spools
+    wrenches: Wrenches
+    channels: Channels
+    inputs: Inputs
+    description: Robot  # the robot as it was when it was built
     device: str = "cpu"
     cache: dict[Any, Any] = field(default_factory=dict)
 
@@ -181,9 +70,9 @@ class Model:
         return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"
 
     @property
-    def n_nodes(self) -> int:
+    def n_nodes(self) -> Int:
         """Number of nodes."""
-        return len(self.node_parent)
+        return len(self.nodes.parent)
 
     @property
     def n_multipliers(self) -> int:
@@ -193,17 +82,17 @@ class Model:
     @property
     def n_motions(self) -> int:
         """Number of prescribed coordinates."""
-        return len(self.motion_dof)
+        return len(self.prescribed.dof)
 
     @property
     def n_rows(self) -> int:
         """Number of directions that loops hold, dependent ones included."""
-        return len(self.row_direction)
+        return len(self.loops.row_direction)
 
     @property
     def n_load_rows(self) -> int:
         """Rows that kernels read: wrenches of point loads and of Python forces, then current and time."""
-        return len(self.load_node) + (2 if self.meets_anything else 0)
+        return len(self.loads.node) + (2 if self.meets_anything else 0)
 
     @property
     def meets_anything(self) -> bool:
@@ -213,7 +102,7 @@ class Model:
     @property
     def calls_python(self) -> bool:
         """Whether forces or poses come from Python functions of the state, which kernels cannot call."""
-        return bool(self.custom_actuators or self.surroundings.called or self.maps.calls_python)
+        return bool(self.inputs.custom or self.surroundings.called or self.maps.calls_python)
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""
@@ -226,11 +115,11 @@ class Model:
 
     def motion_numbers(self, t: float) -> list[float]:
         """What `motions` returns, as 3 n_motions numbers."""
-        return [x for order in range(3) for functions in self.motion_functions for x in functions[order](t)]
+        return [x for order in range(3) for functions in self.prescribed.functions for x in functions[order](t)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = self.motion_dof[self.n_motions - self.n_held :].copy()
-        return _rebuilt, (self.description, self.device, held, self.steady, self.surroundings.anchors)
+        held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
+        return _rebuilt, (self.description, self.device, held, self.prescribed.steady, self.surroundings.anchors)
 
     def __copy__(self) -> Model:
         """The same tables, which nothing can change, with buffers of its own."""
@@ -285,20 +174,19 @@ class Model:
 
     def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
         """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""
-        zero = [0.0] * len(dofs)
-        return replace(
-            self,
-            motion_names=(*self.motion_names, *(f"held[{j}]" for j in dofs.tolist())),
-            motion_dof=np.append(self.motion_dof, dofs).astype(np.int32),
-            motion_functions=(*self.motion_functions, (lambda t: zero,) * 3),
+        zero, known = [0.0] * len(dofs), self.prescribed
+        held = Prescribed(
+            names=(*known.names, *(f"held[{j}]" for j in dofs.tolist())),
+            dof=np.append(known.dof, dofs).astype(np.int32),
+            functions=(*known.functions, (lambda t: zero,) * 3),
             n_held=len(dofs),
             steady=steady,
-            cache={},
         )
+        return replace(self, prescribed=held, cache={})
 
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
-        return self.q_neutral.copy()
+        return self.dofs.neutral.copy()
 
 
 def _rebuilt(
@@ -312,15 +200,12 @@ def _rebuilt(
 
 
 def _freeze(value: Any) -> None:
-    """Make every array of a table read-only, in the frames and rods too."""
+    """Make every array of a table read-only, in the groups, frames and rods too."""
     if isinstance(value, np.ndarray):
         value.setflags(write=False)
-    elif isinstance(value, RodTable):
-        for part in (value.base, value.node, value.node_s):
-            _freeze(part)
     elif isinstance(value, tuple | dict):
         for part in value.values() if isinstance(value, dict) else value:
             _freeze(part)
-    elif isinstance(value, Surroundings | Springs | Maps):
+    elif type(value).__module__.startswith("lissom.model.") and is_dataclass(value):
         for item in fields(value):
             _freeze(getattr(value, item.name))

@@ -15,11 +15,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from lissom.lie.arrays import se3_ad, se3_exp
+from lissom.model.tree import Nodes, Runs
+from lissom.robot.bases import Basis
 from lissom.robot.joints import MotionKind
 from lissom.robot.poses import PoseFunction, PoseSpline
 
@@ -70,7 +72,7 @@ class RodStrain:
 
     Fields:
         length [m]; basis and reference strain as functions of s; points of (1) in an interval; start of its
-        coordinates in v and the shift from v to q.
+        coordinates in v and the shift from v to q; the family that the basis is of.
     """
 
     length: float
@@ -79,6 +81,7 @@ class RodStrain:
     interval_points: int
     v_start: int
     q_shift: int
+    family: Basis
 
     def interval(self, link: int, parent: Frame, s0: float, s1: float) -> Node:
         """The node that carries the rod's frame from s0 to s1."""
@@ -172,33 +175,35 @@ def _neutral_motion(node: Node) -> np.ndarray:
     return se3_exp(0.5 * node.h * (node.xi1 + node.xi2) + node.kappa * (se3_ad(node.xi1) @ node.xi2))
 
 
-def node_arrays(nodes: list[Node]) -> dict[str, Any]:
-    """The flat tables of a list of nodes; index sets first, start arrays end with a sentinel."""
+def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
+    """The flat tables of a list of nodes, whose base frames are given."""
     stored = [node.kind.has_quaternion for node in nodes]
+    mapped = np.array([node.pose is not None for node in nodes], dtype=bool)
     both = [np.stack([n.Phi1, n.Phi2]) if n.kind is MotionKind.EXP else np.zeros((2, 6, 0)) for n in nodes]
     start, column, phi = component_runs(both, [n.v_start for n in nodes])
-    return {
-        "node_parent": np.array([index_of(n.parent) for n in nodes], dtype=np.int32),
-        "node_kind": np.array([n.kind.value for n in nodes], dtype=np.int32),
-        "node_has_quaternion": np.array(stored, dtype=bool),
-        "node_link": np.array([n.link for n in nodes], dtype=np.int32),
-        "node_s": np.array([n.s for n in nodes], dtype=np.float64),
-        "node_placement": np.array([n.G for n in nodes]).reshape(-1, 4, 4),
-        "node_h": np.array([n.h for n in nodes], dtype=np.float64),
-        "node_kappa": np.array([n.kappa for n in nodes], dtype=np.float64),
-        "node_xi1": np.array([n.xi1 for n in nodes]).reshape(-1, 6),
-        "node_xi2": np.array([n.xi2 for n in nodes]).reshape(-1, 6),
-        "node_v_start": np.array([n.v_start for n in nodes], dtype=np.int32),
-        "node_v_stop": np.array([n.v_start + n.Phi1.shape[1] for n in nodes], dtype=np.int32),
-        "node_q_shift": np.array([n.q_shift for n in nodes], dtype=np.int32),
-        "node_dry": np.array([n.dry for n in nodes]).reshape(-1, 4),
-        "node_heavy": np.array([n.heavy for n in nodes]).reshape(-1, 4),
-        "node_inertia": np.array([n.inertia for n in nodes]).reshape(-1, 6, 6),
-        "node_run_start": start,
-        "node_run_v": column,
-        "run_phi1": phi[:, 0].copy(),
-        "run_phi2": phi[:, 1].copy(),
-    }
+    tables = Nodes(
+        placement=np.array([n.G for n in nodes]).reshape(-1, 4, 4),
+        h=np.array([n.h for n in nodes], dtype=np.float64),
+        kappa=np.array([n.kappa for n in nodes], dtype=np.float64),
+        xi1=np.array([n.xi1 for n in nodes]).reshape(-1, 6),
+        xi2=np.array([n.xi2 for n in nodes]).reshape(-1, 6),
+        inertia=np.array([n.inertia for n in nodes]).reshape(-1, 6, 6),
+        dry=np.array([n.dry for n in nodes]).reshape(-1, 4),
+        heavy=np.array([n.heavy for n in nodes]).reshape(-1, 4),
+        run_start=start,
+        run_v=column,
+        parent=np.array([index_of(n.parent) for n in nodes], dtype=np.int32),
+        base=base,
+        kind=np.array([n.kind.value for n in nodes], dtype=np.int32),
+        has_quaternion=np.array(stored, dtype=bool),
+        map=np.where(mapped, np.cumsum(mapped) - 1, -1).astype(np.int32),
+        v_start=np.array([n.v_start for n in nodes], dtype=np.int32),
+        v_stop=np.array([n.v_start + n.Phi1.shape[1] for n in nodes], dtype=np.int32),
+        q_shift=np.array([n.q_shift for n in nodes], dtype=np.int32),
+        link=np.array([n.link for n in nodes], dtype=np.int32),
+        s=np.array([n.s for n in nodes], dtype=np.float64),
+    )
+    return tables, Runs(phi1=phi[:, 0].copy(), phi2=phi[:, 1].copy())
 
 
 def component_runs(bases: list[np.ndarray], v_start: list[int]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

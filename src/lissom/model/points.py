@@ -18,7 +18,6 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.model.nodes import line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
-from lissom.robot.bodies import Rod
 
 _KEPT = 128  # places that are remembered
 _ONE = np.eye(4)
@@ -135,15 +134,15 @@ def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Pl
 def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
     """The basis of a rod at abscissae (n,), as (n, 6 modes): by the coefficients of its polynomials where it consists
     of such, which is several times faster than the basis itself."""
-    strain, body = model.rods[name].strain, model.links.body[model.links.names.index(name)]
-    count = body.basis.degree() + 1 if isinstance(body, Rod) else 0
+    strain = model.rods[name].strain
+    family, count = strain.family, strain.family.degree() + 1
 
     def exact(s: np.ndarray) -> np.ndarray:
         return np.array([strain.basis(x).ravel() for x in s.tolist()])
 
-    if not isinstance(body, Rod) or isinstance(body.basis, BasisCustom) or count > _MOST_COEFFICIENTS:
+    if isinstance(family, BasisCustom) or count > _MOST_COEFFICIENTS:
         return exact
-    edges = [0.0, *body.basis.breaks(), 1.0]
+    edges = [0.0, *family.breaks(), 1.0]
     pieces, orders = [_fitted(exact, a, b, count) for a, b in pairwise(edges)], np.arange(count)
     if any(piece is None for piece in pieces):
         return exact

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.model.fields import FloatRows, Floats, IntRows, Ints, Vectors3Rows
 from lissom.model.nodes import Point, distance, index_of
 from lissom.robot.forces import is_compiled
 from lissom.robot.robot import Robot
@@ -17,26 +18,18 @@ LINEAR, TABLE, COMPILED = 0, 1, 2
 @final
 @dataclass(frozen=True, eq=False)
 class Springs:
-    """Tables of the springs, those without mass of their own between two points.
-
-    Fields:
-        names. node (n, 2), position (n, 2, 3): where the ends are; node -1 is the world.
-        law (n, 5): k, L₀, T₀, c, and 1 where it only pulls, of robot.springs.Spring. kind: of the law, LINEAR, TABLE or
-        COMPILED. first: of a table, its first knot; of a compiled law, its number. pieces: of a table.
-        knot: lengths where pieces of tables begin [m], with the last one's end; coefficient (n_knots, 4) of the powers
-        of the distance from there, those at an end for the straight line beyond it. compiled: the Warp functions.
-    """
+    """Springs without mass of their own between two points."""
 
     names: tuple[str, ...]
-    node: np.ndarray
-    position: np.ndarray
-    law: np.ndarray
-    kind: np.ndarray
-    first: np.ndarray
-    pieces: np.ndarray
-    knot: np.ndarray
-    coefficient: np.ndarray
-    compiled: tuple[Any, ...]
+    node: IntRows  # of both ends, -1 for the world
+    position: Vectors3Rows  # in these (n, 2, 3)
+    law: FloatRows  # k, L₀, T₀, c, and 1 where it only pulls, of robot.springs.Spring (n, 5)
+    kind: Ints  # of the law: LINEAR, TABLE or COMPILED
+    first: Ints  # of a table its first knot, of a compiled law its number
+    pieces: Ints  # of a table
+    knot: Floats  # lengths where pieces of tables begin [m], with the last one's end
+    coefficient: FloatRows  # of powers of the distance from the knot, those at an end for the straight line beyond it
+    compiled: tuple[Any, ...]  # the Warp functions
 
     def __len__(self) -> int:
         return len(self.names)

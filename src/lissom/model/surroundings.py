@@ -5,11 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, NamedTuple, final
+from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.lie.types import mat3, vec3
 from lissom.model.bodies import PlacedBody, anchor
+from lissom.model.fields import (
+    POSITION,
+    ROTATION,
+    Flag,
+    Float,
+    FloatRows,
+    Floats,
+    IntRows,
+    Ints,
+    Matrices3,
+    Matrices6,
+    Read,
+    Vectors3,
+    Vectors3Rows,
+)
 from lissom.model.fluid import Wet
 from lissom.model.nodes import Node, index_of
 from lissom.robot import checks
@@ -49,61 +65,45 @@ class Obstacle(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """Tables of what the world does to a robot.
+    """What the world does to a robot: contacts, the fluid and users' forces."""
 
-    Fields:
-        ball_*: link, s, node, position in it (n, 3) and radius [m].
-        contact_names. obstacle_*: what balls may touch: link (None is the world) and abscissa on it, kind of ShapeKind,
-        node (-1 world), frame in it (n, 4, 4), sizes (n, 3), shape (None for a ball), and whether it moves and
-        is no ball.
-        pair (n, 3): ball, obstacle and row of `law` (n, 7): k, p, c, μ, v_s, k_t (0 for None) and τ of
-        robot.contacts.Contact.
-        anchors (n, 6): of each pair, the point of the obstacle, in its frame, and the direction from the ball's centre,
-        in its node, where it holds on; NaN for pairs that do not.
-        capacity: pairs that may be near each other at once; margin: what is near [m].
-        fluid_*: nodes in the fluid, their added inertia, drag matrix and what gravity does not pull (6, 6).
-        fluid_displaced: of the lift, what is the inertia of the fluid displaced (6, 6).
-        tail_*: nodes with the force of a wake, and the added mass across them (3, 3).
-        current: velocity and rate of the fluid at time t, (6,), or a Warp function.
-        force_*: nodes of the users' compiled forces, which function, weight and abscissa; compiled: those functions;
-        called: (name, function, node, placement, weight) of forces that stay in Python.
-        force_is_spread, called_is_spread: whether each is one of a force per metre, at a Gauss point of a rod.
-    """
-
-    ball_link: tuple[str, ...]
+    ball_link: tuple[str, ...]  # balls, which touch
     ball_s: np.ndarray
-    ball_node: np.ndarray
-    ball_position: np.ndarray
-    ball_radius: np.ndarray
+    ball_node: Ints
+    ball_position: Vectors3  # in the node [m]
+    ball_radius: Floats  # [m]
     contact_names: tuple[str, ...]
-    obstacle_link: tuple[str | None, ...]
+    obstacle_link: tuple[str | None, ...]  # what balls may touch; None is the world
     obstacle_s: np.ndarray
-    obstacle_kind: np.ndarray
-    obstacle_node: np.ndarray
-    obstacle_placement: np.ndarray
-    obstacle_size: np.ndarray
-    obstacle_shape: tuple[Shape | None, ...]
-    obstacle_roams: np.ndarray
-    pair: np.ndarray
-    law: np.ndarray
-    anchors: np.ndarray
-    capacity: int
-    margin: float
-    fluid_node: np.ndarray
-    fluid_added: np.ndarray
-    fluid_drag: np.ndarray
-    fluid_lift: np.ndarray
-    fluid_displaced: np.ndarray
-    tail_node: np.ndarray
-    tail_mass: np.ndarray
-    current: Any
-    force_node: np.ndarray
-    force_which: np.ndarray
-    force_weight: np.ndarray
-    force_s: np.ndarray
-    force_is_spread: np.ndarray
-    compiled: tuple[Any, ...]
-    called: tuple[Any, ...]
+    obstacle_kind: Ints  # of ShapeKind
+    obstacle_node: Ints  # -1 for the world
+    obstacle_placement: Annotated[
+        np.ndarray, Read(mat3, name="obstacle_R", part=ROTATION), Read(vec3, name="obstacle_p", part=POSITION)
+    ]  # in the node (n, 4, 4)
+    obstacle_size: Vectors3  # sizes that kernels know [m]
+    obstacle_shape: tuple[Shape | None, ...]  # None where it is a ball
+    obstacle_roams: Ints  # whether it moves and is no ball
+    pair: IntRows  # ball, obstacle and row of `law` (n, 3)
+    law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
+    anchors: np.ndarray  # where a pair holds on: point in the obstacle's frame, direction from the ball's centre in its
+    # node (n, 6); NaN for pairs that do not
+    capacity: int  # pairs that may be near each other at once
+    margin: Float  # what is near [m]
+    fluid_node: Ints  # nodes in the fluid
+    fluid_added: Matrices6  # added inertia
+    fluid_drag: Matrices6  # drag matrix
+    fluid_lift: Matrices6  # what gravity does not pull
+    fluid_displaced: Matrices6  # of this, what is the inertia of the fluid displaced
+    tail_node: Ints  # nodes with the force of a wake
+    tail_mass: Matrices3  # and the added mass across them
+    current: Any  # velocity and rate of the fluid at time t, (6,), or a Warp function
+    force_node: Ints  # of users' compiled forces
+    force_which: Ints  # of `compiled`
+    force_weight: Floats
+    force_s: Floats
+    force_is_spread: np.ndarray  # whether it is a force per metre, at a Gauss point of a rod
+    compiled: tuple[Any, ...]  # the functions
+    called: tuple[Any, ...]  # (name, function, node, placement, weight) of forces that stay in Python
     called_is_spread: np.ndarray
 
     @property
@@ -117,7 +117,17 @@ class Surroundings:
         return np.column_stack([self.ball_node[self.pair[:, 0]], self.obstacle_node[self.pair[:, 1]]])
 
     @property
-    def sticks(self) -> bool:
+    def anchor(self) -> Vectors3Rows:
+        """Both vectors of all anchors; kernels may be given a row for each instance, of which this is the one."""
+        return self.anchors.reshape(1, -1, 3)
+
+    @property
+    def has_current(self) -> Flag:
+        """Whether the fluid flows."""
+        return self.current is not None
+
+    @property
+    def sticks(self) -> Flag:
         """Whether a contact has friction that holds by anchors."""
         return bool(self.sticking)
 

@@ -1,7 +1,7 @@
 """Nodes whose relative pose g(q) is any smooth function of their n coordinates, inside kernels.
 
 Tables hold, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first and
-second derivatives, by MapRows. Those of a spline are made here; others are filled before a launch (launch/prepare).
+second derivatives, by Maps. Those of a spline are made here; others are filled before a launch (launch/prepare).
 They depend on q alone, so that v and a may change inside a kernel:
 
     Ṡ_j = Σ_c ∂S_j/∂q_c v_c,   S̈_j = Σ_c ∂S_j/∂q_c a_c + Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e                       (1)

@@ -63,7 +63,7 @@ class Near:
 @wp.struct
 class MapState:
     """Poses of mapped nodes in their parents' frames, by (instance, map), and their columns with one and two
-    derivatives in their own frames, by (instance, place of MapRows)."""
+    derivatives in their own frames, by (instance, place of Maps)."""
 
     R: wp.array2d(dtype=mat3)
     p: wp.array2d(dtype=vec3)

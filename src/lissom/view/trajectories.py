@@ -47,10 +47,11 @@ def plot_trajectory(
 
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
-    carriers = set(model.links.parent.tolist())
-    followed = link or [name for k, name in enumerate(model.links.names) if k not in carriers][-1]
+    rods, links = model.rods, model.links
+    carriers = set(links.parent.tolist())
+    followed = link or [name for k, name in enumerate(links.names) if k not in carriers][-1]
     tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
-    place = f"tip of {followed}" if followed in model.rods else followed
+    place = f"tip of {followed}" if followed in rods else followed
     drawn = [(f"{place} [m]", tip, list("xyz")), *_wrench_panels(model, trajectory, internal, joint)]
     for unit, columns in _inputs_by_unit(model).items():
         drawn.append((unit, trajectory.u[:, columns], [model.inputs.names[k] for k in columns]))

@@ -1,0 +1,33 @@
+"""Groups of a model: stiffness and damping of rods and joints."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from lissom.model.fields import Floats, Ints, Matrices6, Poses
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Elasticity:
+    """K and D of rods and joints; the rows kernels read are compressed, and have no stiffness of PoseSprings."""
+
+    stiffness: np.ndarray  # K (nv, nv)
+    damping: np.ndarray  # D (nv, nv)
+    start: Ints  # where each row starts in what follows
+    column: Ints  # index in v
+    row_stiffness: Floats
+    row_damping: Floats
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class PoseSprings:
+    """Springs of spherical and free joints."""
+
+    node: Ints
+    rest: Poses  # where it is slack (n, 4, 4)
+    stiffness: Matrices6  # (n, 6, 6)
