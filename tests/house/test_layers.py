@@ -6,15 +6,16 @@ import sys
 from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "portable", "lie", "robot", "model", "sweep", "forces", "systems", "launch", "dynamics",
-          "deformable", "statics", "integration", "control", "io", "view", "cli")  # fmt: skip
+LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "sweep", "forces", "systems", "launch",
+          "dynamics", "statics", "integration", "control", "io", "view", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
     "errors": (),
     "portable": ("errors",),
     "lie": ("errors",),
     "robot": ("errors", "portable"),  # plain data: no numerics of ours
-    "model": ("errors", "portable", "lie", "robot"),
+    "deformable": ("errors", "portable", "robot"),  # integrals over bodies, by NumPy and JAX alone
+    "model": ("errors", "portable", "lie", "robot", "deformable"),
     "sweep": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "sweep"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "sweep", "forces"),  # residuals, Newton matrices, bordered systems
@@ -26,11 +27,12 @@ UPWARDS = {
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio",
-            "shapely", "skfem"}  # fmt: skip
+            "shapely", "skfem", "meshio"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
     "robot": {"numpy", "scipy", "jax", "shapely", "skfem"},  # but for NumPy where they are needed, imported late
+    "deformable": {"numpy", "scipy", "jax", "meshio"},
     "model": {"numpy", "warp"},
 }
 

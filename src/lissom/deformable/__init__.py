@@ -1,0 +1,5 @@
+"""Bodies whose kinematics is an input: p = f(x, θ) of material points x and n coordinates θ.
+
+What a body is made of, each from its own module:
+domains: DomainCylinder, DomainAnnulus, DomainCone, DomainBox; meshes: DomainTetrahedra.
+"""
