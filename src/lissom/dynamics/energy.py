@@ -18,7 +18,6 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.spring_lengths import spring_energy
 from lissom.forces.acting import Acting
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -82,7 +81,7 @@ def energy_kernel(act: Acting) -> Any:
                 gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + o))
         out[i, 0] = kinetic
         out[i, 1] = gravitational
-        out[i, 2] = held(t, i, q)
+        out[i, 2] = held(t, s, i, q)
         for c in range(3):
             out[i, 3 + c] = angular[c]
             out[i, 6 + c] = linear[c]
@@ -116,4 +115,4 @@ def energy(model: Model, q: Any, v: Any) -> Energy:
     w.run()
     w.raise_for_status()
     kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)
-    return Energy(kinetic, gravitational, elastic + spring_energy(model, q) if len(model.springs) else elastic)
+    return Energy(kinetic, gravitational, elastic)

@@ -178,15 +178,15 @@ def _change_both(first: Any, second: Any, flag: Any) -> Any:
 
 
 @wp.func
-def no_energy(t: Tables, i: int, q: Matrix) -> wp.float64:
+def no_energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
     """No energy."""
     return wp.float64(0.0)
 
 
 def _energy_of_both(first: Any, second: Any, _flag: Any) -> Any:
     @wp.func(module="unique")
-    def energy(t: Tables, i: int, q: Matrix) -> wp.float64:
-        return first(t, i, q) + second(t, i, q)
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+        return first(t, s, i, q) + second(t, s, i, q)
 
     return energy
 

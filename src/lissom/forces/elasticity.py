@@ -16,7 +16,7 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.group import move_tangent, quaternion_rotation, stored_position, twist
-from lissom.sweep.scratch import SPRINGS
+from lissom.sweep.scratch import SPRINGS, Scratch
 
 
 @wp.func
@@ -258,7 +258,7 @@ def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2
 
 
 @wp.func
-def elastic_energy(t: Tables, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
+def elastic_energy(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)) -> wp.float64:
     """½ eᵀ K e over all springs [J]."""
     total = wp.float64(0.0)
     for row in range(t.nv):

@@ -21,21 +21,15 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.laws import COMPILED, energy_of_user, slope_of_user, table_energy, table_force, table_rows
 from lissom.forces.term import Term, chosen
 from lissom.lie import so3
-from lissom.lie.types import vec8
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
 from lissom.robot.forces import is_compiled
 from lissom.robot.joints import coordinate_laws
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import SPRINGS
-
-STEP = wp.constant(wp.float64(1e-4))  # of differences of a user's law, of fourth order, relative and absolute
-# of the integral of a user's law, by Gauss's rule of eight points in eight panels
-GAUSS_X = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[0]))
-GAUSS_W = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[1]))
-COMPILED = -1  # in the place of the number of pieces
+from lissom.sweep.scratch import SPRINGS, Scratch
 
 
 @wp.func
@@ -70,51 +64,28 @@ def stop_energy(d: wp.float64, k: wp.float64, w: wp.float64) -> wp.float64:
 
 
 @wp.func
-def piece_of(rows: TermRows, e: int, x: wp.float64):
-    """Row of the piece of the table of law e that x lies on, the distance from its knot, and its last two coefficients,
-    zero before the first knot."""
-    at = rows.index[e, 2]
-    last = at + rows.index[e, 3] - 1
-    while at < last and x >= rows.number[at + 1, 0]:
-        at += 1
-    z = x - rows.number[at, 0]
-    if z < so3.ZERO:
-        return at, z, so3.ZERO, so3.ZERO
-    return at, z, rows.number[at, 3], rows.number[at, 4]
-
-
-@wp.func
 def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
     """f of the spring of law e and its slope."""
-    if rows.index[e, 3] == 0:
+    first = rows.index[e, 2]
+    count = rows.index[e, 3]
+    if count == 0:
         return so3.ZERO, so3.ZERO
-    if rows.index[e, 3] < 0:
-        which = rows.index[e, 2]
-        h = STEP * (so3.ONE + wp.abs(x))
-        near = law(which, x + h) - law(which, x - h)
-        far = law(which, x + so3.TWO * h) - law(which, x - so3.TWO * h)
-        return law(which, x), (wp.float64(8.0) * near - far) / (wp.float64(12.0) * h)
-    at, z, c2, c3 = piece_of(rows, e, x)
-    c1 = rows.number[at, 2]
-    value = rows.number[at, 1] + z * (c1 + z * (c2 + z * c3))
-    return value, c1 + z * (so3.TWO * c2 + wp.float64(3.0) * z * c3)
+    if count < 0:
+        return law(first, x, so3.ZERO), slope_of_user(first, x, so3.ZERO, law)
+    f, slope = table_force(rows, first, count, x)
+    return f, slope
 
 
 @wp.func
 def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) -> wp.float64:
     """∫ f from 0 to x."""
-    if rows.index[e, 3] == 0:
+    first = rows.index[e, 2]
+    count = rows.index[e, 3]
+    if count == 0:
         return so3.ZERO
-    if rows.index[e, 3] < 0:
-        total = wp.float64(0.0)
-        half = x / wp.float64(16.0)
-        for panel in range(8):
-            for g in range(8):
-                total += half * GAUSS_W[g] * law(rows.index[e, 2], half * (wp.float64(2 * panel + 1) + GAUSS_X[g]))
-        return total
-    at, z, c2, c3 = piece_of(rows, e, x)
-    by_z = so3.HALF * rows.number[at, 2] + z * (c2 / wp.float64(3.0) + so3.HALF * so3.HALF * z * c3)
-    return rows.number[at, 5] + z * (rows.number[at, 1] + z * by_z)
+    if count < 0:
+        return energy_of_user(first, x, law)
+    return table_energy(rows, first, count, x)
 
 
 @wp.func
@@ -130,7 +101,7 @@ def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Func
 
 
 @wp.func
-def no_law_of_user(which: int, x: wp.float64) -> wp.float64:
+def no_law_of_user(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
     """What stands for the users' laws where there are none."""
     return so3.ZERO
 
@@ -139,10 +110,10 @@ def _either(one: Any, other: Any, number: int) -> Any:
     here = wp.constant(wp.int32(number))
 
     @wp.func(module="unique")
-    def either(which: int, x: wp.float64) -> wp.float64:
+    def either(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
         if which == here:
             return one(x)
-        return other(which, x)
+        return other(which, x, rate)
 
     return either
 
@@ -179,7 +150,7 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
             tau[i, j] = tau[i, j] + f_x * dq[i, j] + f_rate * dv[i, j]
 
     @wp.func(module="unique")
-    def energy(t: Tables, i: int, q: Matrix) -> wp.float64:
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
         total = wp.float64(0.0)
         rows = t.terms[place]
         for e in range(rows.index.shape[0]):
@@ -213,20 +184,10 @@ def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
             first, count = compiled.index(law.spring), COMPILED
         elif law.pieces is not None:
             first, count = len(laws) + sum(map(len, pieces)), len(law.pieces[0])
-            pieces.append(np.column_stack([*law.pieces, _held(*law.pieces)]))
+            pieces.append(table_rows(*law.pieces, 0.0))
         index.append((j, model.dofs.q[j], first, count))
     numbers = np.array([law.numbers for _, law in laws]).reshape(-1, 6)
     return np.array(index, dtype=np.int32).reshape(-1, 4), np.vstack([numbers, *pieces])
-
-
-def _held(knot: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Energy at the knots of a table, zero at rest."""
-    powers = np.diff(knot)[:, None] ** np.arange(1, 5) / np.arange(1, 5)
-    held = np.concatenate([[0.0], np.cumsum((c[:-1] * powers).sum(axis=1))])
-    at = max(int(np.searchsorted(knot, 0.0, side="right")) - 1, 0)
-    z = -knot[at]
-    here = c[at] if z >= 0.0 else np.array([*c[at, :2], 0.0, 0.0])
-    return held - (held[at] + float(here @ (z ** np.arange(1, 5) / np.arange(1, 5))))
 
 
 TERM = Term("stops and nonlinear springs of joints", int(SPRINGS), users=_compiled, bind=_bound, tables=_tables)

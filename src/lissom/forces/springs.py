@@ -16,24 +16,33 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import warp as wp
 
 from lissom.forces.contact_force import contact_response, wrench_at_origin
 from lissom.forces.distances import projector
+from lissom.forces.laws import (
+    COMPILED,
+    energy_of_user,
+    pulling_part,
+    slope_by_rate_of_user,
+    slope_of_user,
+    table_energy,
+    table_force,
+    table_rows,
+)
 from lissom.forces.term import Term, chosen
 from lissom.forces.touching import pose_of, put_response, twist_of
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
-from lissom.model.springs import COMPILED, TABLE
-from lissom.model.tables import Tables
+from lissom.model.model import Model
+from lissom.model.tables import Tables, TermRows
+from lissom.robot.forces import is_compiled
 from lissom.sweep.base_frames import origin_between
+from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import SPRINGS, Scratch
 
-IS_TABLE = wp.constant(wp.int32(TABLE))
-IS_COMPILED = wp.constant(wp.int32(COMPILED))
 SHORT = wp.constant(wp.float64(1e-12))  # a length below which a spring has no direction [m]
-STEP = wp.constant(wp.float64(1e-3))  # of differences of a user's law, of fourth order, relative to the length
-LEAST_STEP = wp.constant(wp.float64(1e-4))  # the same, in m and m/s
 
 
 @wp.struct
@@ -52,87 +61,45 @@ class Pull:
 
 
 @wp.func
-def table_tension(t: Tables, j: int, length: wp.float64):
-    """Tension of a table and its slope; straight beyond the ends."""
-    first = t.springs.first[j]
-    last = first + t.springs.pieces[j]
-    e = wp.int32(first)
-    while e < last and length >= t.springs.knot[e + 1]:
-        e += 1
-    x = length - t.springs.knot[e]
-    c1 = t.springs.coefficient[e, 1]
-    c2 = t.springs.coefficient[e, 2]
-    c3 = t.springs.coefficient[e, 3]
-    if x < so3.ZERO:
-        c2 = so3.ZERO
-        c3 = so3.ZERO
-    value = t.springs.coefficient[e, 0] + x * (c1 + x * (c2 + x * c3))
-    return value, c1 + x * (so3.TWO * c2 + wp.float64(3.0) * x * c3)
-
-
-@wp.func
-def slope_of_four(far_behind: wp.float64, behind: wp.float64, ahead: wp.float64, far_ahead: wp.float64, h: wp.float64):
-    """Derivative by the central difference of fourth order."""
-    return (wp.float64(8.0) * (ahead - behind) - (far_ahead - far_behind)) / (wp.float64(12.0) * h)
-
-
-@wp.func
-def compiled_tension(which: int, length: wp.float64, rate: wp.float64, law: wp.Function):
-    """Tension of a user's law and its derivatives by differences."""
-    h = STEP * length + LEAST_STEP
-    g = STEP * wp.abs(rate) + LEAST_STEP
-    by_length = slope_of_four(
-        law(which, length - so3.TWO * h, rate),
-        law(which, length - h, rate),
-        law(which, length + h, rate),
-        law(which, length + so3.TWO * h, rate),
-        h,
-    )
-    by_rate = slope_of_four(
-        law(which, length, rate - so3.TWO * g),
-        law(which, length, rate - g),
-        law(which, length, rate + g),
-        law(which, length, rate + so3.TWO * g),
-        g,
-    )
-    return law(which, length, rate), by_length, by_rate
-
-
-@wp.func
-def tension_of(t: Tables, j: int, length: wp.float64, rate: wp.float64, law: wp.Function):
+def tension_of(rows: TermRows, j: int, length: wp.float64, rate: wp.float64, law: wp.Function):
     """T of spring j and its derivatives by the length and its rate."""
-    if t.springs.kind[j] == IS_COMPILED:
-        T, T_L, T_rate = compiled_tension(t.springs.first[j], length, rate, law)
-        return T, T_L, T_rate
-    k = t.springs.law[j, 0]
-    value = t.springs.law[j, 2] + k * (length - t.springs.law[j, 1])
-    if t.springs.kind[j] == IS_TABLE:
-        value_t, slope_t = table_tension(t, j, length)
-        value = value_t
-        k = slope_t
-    c = t.springs.law[j, 3]
+    first = rows.index[j, 0]
+    count = rows.index[j, 1]
+    if count < 0:
+        by_length = slope_of_user(first, length, rate, law)
+        return law(first, length, rate), by_length, slope_by_rate_of_user(first, length, rate, law)
+    value, slope = table_force(rows, first, count, length)
+    c = rows.number[j, 0]
     total = value + c * rate
-    if t.springs.law[j, 4] != so3.ZERO and wp.min(value, total) <= so3.ZERO:
+    if rows.number[j, 1] != so3.ZERO and wp.min(value, total) <= so3.ZERO:
         return so3.ZERO, so3.ZERO, so3.ZERO
-    return total, k, c
+    return total, slope, c
+
+
+@wp.func
+def ends_of(t: Tables, s: Scratch, i: int, j: int):
+    """Both ends of spring j in the base frame."""
+    a = t.springs.node[j, 0]
+    b = t.springs.node[j, 1]
+    origin = origin_between(t, s, i, a, b)
+    R_a, p_a = pose_of(s, i, a, origin)
+    R_b, p_b = pose_of(s, i, b, origin)
+    return R_a * t.springs.position[j, 0] + p_a, R_b * t.springs.position[j, 1] + p_b
 
 
 @wp.func(inline=False)
-def pull_of(t: Tables, s: Scratch, i: int, j: int, law: wp.Function) -> Pull:
+def pull_of(t: Tables, s: Scratch, rows: TermRows, i: int, j: int, law: wp.Function) -> Pull:
     """Spring j in the base frame."""
     x = Pull()
     x.a = t.springs.node[j, 0]
     x.b = t.springs.node[j, 1]
-    origin = origin_between(t, s, i, x.a, x.b)
-    R_a, p_a = pose_of(s, i, x.a, origin)
-    R_b, p_b = pose_of(s, i, x.b, origin)
-    x.x = R_a * t.springs.position[j, 0] + p_a
-    across = R_b * t.springs.position[j, 1] + p_b - x.x
-    x.length = wp.length(across)
-    x.n = across / wp.max(x.length, SHORT)
+    start, end = ends_of(t, s, i, j)
+    x.x = start
+    x.length = wp.length(end - start)
+    x.n = (end - start) / wp.max(x.length, SHORT)
     rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
     x.u = se3.linear(rho) + wp.cross(se3.angular(rho), x.x)
-    T, T_L, T_rate = tension_of(t, j, x.length, -wp.dot(x.n, x.u), law)
+    T, T_L, T_rate = tension_of(rows, j, x.length, -wp.dot(x.n, x.u), law)
     x.tension = T
     x.by_length = T_L
     x.by_rate = T_rate
@@ -140,10 +107,10 @@ def pull_of(t: Tables, s: Scratch, i: int, j: int, law: wp.Function) -> Pull:
 
 
 @wp.func(inline=False)
-def add_springs(t: Tables, s: Scratch, i: int, law: wp.Function):
+def add_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function):
     """F of both nodes of each spring."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, i, j, law)
+        x = pull_of(t, s, rows, i, j, law)
         W = wrench_at_origin(x.x, vec3(), x.tension * x.n)
         if x.a >= 0:
             s.node[i, x.a].F = s.node[i, x.a].F - W
@@ -152,10 +119,12 @@ def add_springs(t: Tables, s: Scratch, i: int, law: wp.Function):
 
 
 @wp.func(inline=False)
-def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6), law: wp.Function):
+def respond_to_springs(
+    t: Tables, s: Scratch, rows: TermRows, i: int, H: wp.array2d(dtype=mat6), law: wp.Function
+):  # fmt: skip
     """How both nodes of each spring answer to its motion; what ties them is listed in s.near after the contacts."""
     for j in range(t.springs.node.shape[0]):
-        x = pull_of(t, s, i, j, law)
+        x = pull_of(t, s, rows, i, j, law)
         P = projector(x.n)
         along = wp.outer(x.n, x.n)
         per_length = x.by_length
@@ -168,6 +137,21 @@ def respond_to_springs(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6),
         D_u = -x.by_rate * along
         H_c, N_c = contact_response(so3.ZERO, x.n, mat3(), x.u, vec3(), f, vec3(), D_c, D_u, mat3(), mat3())
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
+
+
+@wp.func(inline=False)
+def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function) -> wp.float64:
+    """U of all springs at rest, ∫ T(x, 0) dx; zero at L₀, where a cable is slack, at a table's first length, or, of a
+    user's law, at no length."""
+    total = wp.float64(0.0)
+    for j in range(t.springs.node.shape[0]):
+        start, end = ends_of(t, s, i, j)
+        length = wp.length(end - start)
+        if rows.index[j, 1] < 0:
+            total += energy_of_user(rows.index[j, 0], length, law)
+        else:
+            total += table_energy(rows, rows.index[j, 0], rows.index[j, 1], length)
+    return total
 
 
 @wp.func
@@ -188,26 +172,57 @@ def _either(one: Any, other: Any, number: int) -> Any:
     return either
 
 
-def _bound(*functions: Any) -> dict[str, Any]:
+def _bound(place: Any, *functions: Any) -> dict[str, Any]:
     law = chosen(functions, _either, no_law_of_user)
 
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-        add_springs(t, s, i, law)
+        add_springs(t, s, t.terms[place], i, law)
 
     @wp.func(module="unique")
     def respond(
         t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
     ):
-        respond_to_springs(t, s, i, H, law)
+        respond_to_springs(t, s, t.terms[place], i, H, law)
 
-    return {"add": add, "respond": respond}
+    @wp.func(module="unique")
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+        return energy_of_springs(t, s, t.terms[place], i, law)
+
+    return {"add": add, "respond": respond, "energy": energy}
+
+
+def _compiled(model: Model) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(law for law in model.springs.other_law if is_compiled(law)))
+
+
+def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """By spring the first row of its table or the number of its function, and how many rows; damping and whether it
+    only pulls, then the rows of the tables (see laws)."""
+    compiled, count = _compiled(model), len(model.springs)
+    index, pieces = [], [np.zeros((0, 6))]
+    for (k, rest, preload, _, slack), law in zip(model.springs.law.tolist(), model.springs.other_law):
+        if is_compiled(law):
+            index.append((compiled.index(law), COMPILED))
+            continue
+        knot, c, zero = np.array([rest]), np.array([[preload, k, 0.0, 0.0]]), rest
+        if law is not None:
+            (knot, c), zero = law, law[0][0]
+        elif slack and k > 0.0:
+            zero = rest - preload / k
+        if slack:
+            knot, c = pulling_part(knot, c)
+        index.append((count + sum(map(len, pieces)), len(knot)))
+        pieces.append(table_rows(knot, c, zero))
+    numbers = np.hstack([model.springs.law[:, 3:], np.zeros((count, 4))])
+    return np.array(index, dtype=np.int32).reshape(-1, 2), np.vstack([numbers, *pieces])
 
 
 TERM = Term(
     "springs between points",
     int(SPRINGS),
     lambda model: model.meets_anything,
-    users=lambda model: model.springs.compiled,
+    users=_compiled,
     bind=_bound,
+    tables=_tables,
 )

@@ -8,7 +8,7 @@ Nodes need wrenches F against what acts on them, coordinates need forces τ. A t
     force(t, i, q, v, tau)                                       adds its own force f(q, v) to τ            (2)
     stiffen(t, i, width, q, v, move, by_q, by_v, out)            out += by_q ∂f/∂q T(move) + by_v ∂f/∂v
     change(t, i, q, v, dq, dv, tau)                              τ += ∂f/∂q dq + ∂f/∂v dv
-    energy(t, i, q)                                              whose gradient (2) is at rest [J]
+    energy(t, s, i, q)                                           whose gradient (2) is at rest [J]
     renew(t, s, i, q, v, a)                                      remembers a step taken to this state
 
 `acting` is a sum of flags; a term whose flag is not in it is not called, one with no flag always.
