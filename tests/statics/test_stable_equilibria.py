@@ -6,8 +6,8 @@ from statics.cantilevers import loaded
 from statics.soft_robots import arm, built, closed, hessian, pair
 
 import lissom as ls
-from lissom.statics.newton_kernel import CONVERGED
 from lissom.statics.newton_python import newton_in_python
+from lissom.statics.newton_stages import CONVERGED
 
 NONE = np.zeros(0)
 

@@ -26,14 +26,12 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from lissom.dynamics.assembly import onto_loops
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
-from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.independent_rows import allowed_motions, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
-from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import ConvergenceError
 from lissom.model.model import Model
+from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
-from lissom.statics.tangent_stiffness import residual_jacobian
 
 _LONGEST = 0.7  # of one step, in units of dofs.scale
 _NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
@@ -145,15 +143,9 @@ class Descent:
 
 
 def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray | None:
-    """ID(q, v, 0) − B(q) u, zero for prescribed coordinates; None where a rod interval turns too far."""
-    v = steady_velocity(model)[None]
-    w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t)
-    r = w.host["tau"][0].copy()
-    if w.status[0] == 3 or not np.isfinite(r).all():
-        return None
-    w.raise_for_status()
-    r[model.prescribed.dof] = 0.0
-    return r
+    """The static residual (nv,) without forces of loops; None where the robot cannot be evaluated."""
+    r = static_residual(model, q, u, t)
+    return None if r is None else r[: model.nv]
 
 
 def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:

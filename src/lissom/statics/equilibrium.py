@@ -31,11 +31,12 @@ from lissom.model.model import Model
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
 from lissom.statics.descent import Descent
-from lissom.statics.newton_kernel import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP, newton_in_kernel
-from lissom.statics.newton_python import newton_in_python, static_residual
+from lissom.statics.newton import newton
+from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
 from lissom.statics.parts import raised
+from lissom.statics.residual import static_residual
 from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
-from lissom.statics.verdict import growing, least_stiffness, surely_stable, warn_of_instability, what_hangs_loose
+from lissom.statics.verdict import growing, least_stiffness, warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
 
@@ -280,22 +281,12 @@ def _newton(
 ) -> list[_Iterate]:
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
     force that holds; sizes of steps are in dofs.scale."""
-    opened = np.zeros(model.n_rows) if opened is None else opened
+    slack = np.zeros(model.n_rows) if opened is None else opened
     found = []
-    if len(q) and not model.calls_python:
-        *ended, last = newton_in_kernel(model, q, force, u, t, factor, opened, tol, limit, hold)
-        stands = surely_stable(model, *last) if factor == 1.0 else np.zeros(len(q), dtype=bool)
-        for row, push, count, why, stable, given in zip(*ended, stands, u):
-            if why in (SINGULAR, NO_STEP) or (why == CONVERGED and factor == 1.0 and not stable):
-                left = max(2, limit - count)  # what is neutral may also have ended the iteration too early
-                row, push, more, why = newton_in_python(model, row, push, given, t, factor, opened, tol, left, hold)
-                count, stable = count + more, False
-            found.append((row, push, count, why, 0 if stable else None))
-    else:
-        for row in zip(q, force, u):
-            found.append((*newton_in_python(model, *row, t, factor, opened, tol, limit, hold), None))
-    return [_Iterate(unit_quaternions(model, end), push, int(count), _REMEDIES[why].format(limit=limit), stands)
-            for end, push, count, why, stands in found]  # fmt: skip
+    for end, push, count, why, stable in newton(model, q, force, u, t, factor, slack, tol, limit, hold):
+        remedy = _REMEDIES[why].format(limit=limit)
+        found.append(_Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable else None))
+    return found
 
 
 def _reached(

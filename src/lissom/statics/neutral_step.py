@@ -11,13 +11,11 @@ is left of r there says nothing before the rest is gone.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from lissom.model.model import Model
 
-_SUSPECT = 1.0  # stiffness along a step, over that of the coordinates themselves, below which one looks closer
+SUSPECT = 1.0  # stiffness along a step, over that of the coordinates themselves, below which one looks closer
 _SLACK = 1e-3
 _SOFT = 1e-6
 _NEUTRAL = 1e-9
@@ -25,22 +23,13 @@ _CONSISTENT = 1e-6  # part of r that may lie along what is neutral
 _ROUNDING = 1e-13  # of the force for a unit move
 
 
-def is_led_astray(model: Model, K: np.ndarray, r: np.ndarray, step: np.ndarray) -> bool:
-    """Whether a step may go where K holds nothing but rounding: |r| is next to nothing beside |K| |step|, each in own
-    units."""
-    own = _own_stiffness(model, K)
-    held = own > 0.0
-    root = np.sqrt(own[held])
-    force, moved = (np.max(np.abs(x), initial=0.0) for x in (r[held] / root, step[held] * root))
-    return bool(force <= _SUSPECT * moved)
-
-
 def shortest_step(
-    model: Model, K: np.ndarray, matrix: np.ndarray, right: np.ndarray
-) -> Callable[[np.ndarray], np.ndarray] | None:
-    """What solves matrix x = right by (1), K (nv, nv) with the rows of loops behind it; None where forces drive what
-    nothing holds."""
-    own, S = _own_stiffness(model, K), model.dofs.scale
+    model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """diag(1/s) Uᵀ D and D V of (1), which map what is on the right, one behind the other, to what solves the system of
+    the matrix (n, n), a stiffness with the rows of loops behind it, its coordinates being held by their `own` stiffness
+    (nv,); rows and columns of what is left out are zero. None where forces drive what nothing holds."""
+    S = model.dofs.scale
     size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
     D = 1.0 / np.sqrt(np.where(own > 0.0, own, size / S**2))
     rows = np.linalg.norm(matrix[model.nv :, : model.nv] * D, axis=1)
@@ -51,14 +40,6 @@ def shortest_step(
     neutral = (s <= _NEUTRAL * top) | ((s <= _SOFT * top) & (met <= rounding))
     if met[neutral].max(initial=0.0) > _CONSISTENT * met.max(initial=0.0) + rounding:
         return None
-    taken = ~neutral & ~((s <= _SLACK * top) & (met <= _SLACK * met.max(initial=0.0)))
-    U, s, V = U[:, taken], s[taken], V[taken]
-    return lambda b: D * (V.T @ ((U.T @ (D * b)) / s))
-
-
-def _own_stiffness(model: Model, K: np.ndarray) -> np.ndarray:
-    """How stiff each coordinate is held by springs and rods; others share the largest stiffness that is no spring's."""
-    own, diagonal, S = np.diag(model.elasticity.stiffness), np.diag(K).copy(), model.dofs.scale
-    diagonal[model.prescribed.dof] = own[model.prescribed.dof]
-    loads = (np.abs(diagonal - own) * S**2).max(initial=0.0)
-    return np.where(own > 0.0, np.maximum(own, np.abs(diagonal)), loads / S**2)
+    left_out = neutral | ((s <= _SLACK * top) & (met <= _SLACK * met.max(initial=0.0)))
+    inverse = np.where(left_out, 0.0, 1.0 / np.where(left_out, 1.0, s))
+    return (inverse * U).T * D, D[:, None] * np.where(left_out, 0.0, V.T)

@@ -1,50 +1,35 @@
-"""Newton's method for equilibria in Python: the iteration of newton_kernel, for robots whose forces call Python.
+"""Newton's method for equilibria with Python between its parts: where forces call it, and for shortest steps.
 
-It also goes on where K is singular to rounding, by shortest steps.
+The parts are those of newton_stages, run by the kernel of newton_kernel.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
-from lissom.dynamics.configuration import integrate, unit_quaternions
-from lissom.dynamics.forward_dynamics import run_residual
-from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.actuation import custom_actuation
+from lissom.dynamics.inverse_dynamics_derivatives import custom_actuation_derivative
+from lissom.dynamics.loads import called_response, called_wrenches
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.statics.neutral_step import is_led_astray, shortest_step
-from lissom.statics.newton_kernel import (
+from lissom.statics.neutral_step import SUSPECT, shortest_step
+from lissom.statics.newton_kernel import newton_workspace, results
+from lissom.statics.newton_stages import (
+    ASTRAY,
+    ASTRAY_BELOW,
+    BORDER,
     CONVERGED,
-    FLOOR,
-    LEAST_FRACTION,
-    LONGEST_STEP,
-    NO_STEP,
-    NOT_FINITE,
+    LIMIT,
+    LOOKED_AT_FROM,
+    RESIDUAL,
+    SHORTEST,
     SINGULAR,
-    TOO_MANY,
-    WOUND_UP,
+    SOLVE,
+    UNKNOWNS,
 )
-from lissom.statics.tangent_stiffness import residual_jacobian
-
-
-def static_residual(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0, hold: Any = 0.0
-) -> np.ndarray | None:
-    """ID(q, v, 0) − B(q) u − Aᵀ λ with loads, inputs, gravity and inertia forces scaled, less a generalised force that
-    holds, zero in the rows of prescribed coordinates, whose forces take what is left there; then the residuals of
-    loops. None where a rod interval turns too far."""
-    v = steady_velocity(model, factor)[None]
-    w = run_residual(model, q[None], v, np.zeros_like(v), u[None], t, factor, force)
-    r = np.concatenate([w.host["tau"][0] - hold, w.host["gap"][0]])
-    if w.status[0] == 3 or not np.isfinite(r).all():
-        return None
-    w.raise_for_status()
-    r[model.prescribed.dof] = 0.0
-    return r
+from lissom.sweep.scratch import STATUS_CROWDED
 
 
 def newton_in_python(
@@ -55,84 +40,75 @@ def newton_in_python(
     t: float,
     factor: float,
     opened: np.ndarray,
-    tol: float,
+    tolerance: float,
     limit: int,
     hold: Any,
+    *,
+    shortest: bool = True,
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
-    """The same iteration as that of newton_kernel, for what calls Python: last iterate, forces of loops, iterations,
-    why it ended."""
-    r = static_residual(model, q, u, t, factor, force, hold)
-    if r is None:
-        return q, force, 0, WOUND_UP
-    last, crossed, may_pull = np.inf, False, len(model.spools.channel) + len(model.springs) > 0
-    for iteration in range(1, limit + 1):
-        step_to = _newton_map(model, q, u, t, factor, force, opened, r)
-        if isinstance(step_to, int):
-            return q, force, iteration, step_to
-        step, push = step_to(r)
-        length = _length(model, step)
-        if not np.isfinite(length):
-            return q, force, iteration, SINGULAR
-        if length <= tol or (length < FLOOR and length > 0.3 * last):  # rounding keeps it from shrinking further
-            moved = integrate(model, q, step), force + push
-            better = static_residual(model, moved[0], u, t, factor, moved[1], hold)
-            closer = better is not None and _length(model, step_to(better)[0]) <= length
-            return (*moved, iteration, CONVERGED) if closer else (q, force, iteration, CONVERGED)
-        last = length
-        fraction = min(1.0, LONGEST_STEP / length)
-        while True:
-            trial, pushed = integrate(model, q, fraction * step), force + fraction * push
-            r_trial = static_residual(model, trial, u, t, factor, pushed, hold)
-            if r_trial is not None:
-                next_length = _length(model, step_to(r_trial)[0])
-                nearer = next_length <= (1.0 - 0.25 * fraction) * length or length < FLOOR
-                if nearer or (may_pull and not crossed and fraction < 2.0 * LEAST_FRACTION):
-                    crossed = not nearer
-                    break
-            fraction *= 0.5
-            if fraction < LEAST_FRACTION:
-                return q, force, iteration, NO_STEP
-        q, force, r = unit_quaternions(model, trial), pushed, r_trial
-    return q, force, limit, TOO_MANY
+    """The iteration of newton_in_kernel for one robot, with Python forces; and with the shortest steps where the
+    stiffness is singular to rounding, if nothing drives what nothing holds there. Last iterate, forces of loops,
+    iterations, how it ended."""
+    w = newton_workspace(model, q[None], force[None], u[None], t, factor, opened, tolerance, limit, hold)
+    host, matrix, right = w.host, np.zeros(0), np.zeros(0)
+    if shortest:
+        host["numbers"][[ASTRAY_BELOW, LOOKED_AT_FROM]] = SUSPECT, 0.0
+    part = _run(w)
+    while part < CONVERGED:
+        if part == RESIDUAL:
+            _put_forces(model, w, t, factor, hold)
+        elif part == BORDER:
+            _add_response(model, w, t, factor)
+        elif part == SOLVE:
+            matrix, right = host["matrix"].copy(), host["unknown"].copy()
+        part = _run(w)
+        if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
+            part = _shortened(model, w, matrix, right, part)
+    q, force, iterations, _ = (x[0] for x in results(w))
+    return q, force, int(iterations), part
 
 
-def _length(model: Model, step: np.ndarray) -> float:
-    """Size of a step in q, in units of dofs.scale."""
-    return float(np.max(np.abs(step) / model.dofs.scale, initial=0.0))
+def _run(w: Workspace) -> int:
+    """Run from the part that comes next to the next pause, or to the end; which part comes then, or how it ended."""
+    w.host["pause"][0, 0] = 1
+    w.run()
+    if w.status[0] == STATUS_CROWDED:
+        w.raise_for_status()
+    return int(w.host["pause"][0, 1])
 
 
-def _newton_map(
-    model: Model,
-    q: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    factor: float,
-    force: np.ndarray,
-    opened: np.ndarray,
-    met: np.ndarray,
-) -> Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]] | int:
-    """What gives Newton's steps in q and in the forces of loops for residuals as the one met, or why there is none;
-    shortest steps where K is singular to rounding and nothing drives what nothing holds."""
-    K, A, A_q = residual_jacobian(model, q, u, t, factor, force)
-    if not (np.isfinite(K).all() and np.isfinite(A_q).all()):
-        return NOT_FINITE
-    nv, kept = model.nv, independent_rows(model, A)
-    matrix, sigma = bordered_matrix(model, K, A, A_q, kept)
-    lu, pivots, singular = dgetrf(matrix)
+def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray, part: int) -> int:
+    """Let the iteration go on by shortest steps behind `part`, or as it is; which part comes next, or how it ended."""
+    host, n = w.host, int(w.host["notes"][0, UNKNOWNS])
+    width = matrix.size // (model.nv + model.n_rows)
+    square = matrix.reshape(-1, width)[:n, :n]
+    factors = shortest_step(model, host["own"][0], square, right[0, :n])
+    if factors is not None:
+        for name, factor in zip(("matrix", "factors"), factors):
+            host[name].reshape(-1, width)[:n, :n] = factor
+        host["unknown"][:], host["notes"][0, SHORTEST] = right, 1.0
+    elif part == SINGULAR:
+        return SINGULAR
+    host["pause"][0, 1] = LIMIT if factors is None else SOLVE
+    return _run(w)
 
-    def asked(r: np.ndarray) -> np.ndarray:
-        return np.concatenate([r[:nv], sigma * (r[nv:] - opened)[kept]])
 
-    shortest = None
-    if singular or is_led_astray(model, K, met[:nv], dgetrs(lu, pivots, asked(met))[0][:nv]):
-        shortest = shortest_step(model, K, matrix, asked(met))
-        if singular and shortest is None:
-            return SINGULAR
+def _put_forces(model: Model, w: Workspace, t: float, factor: float, hold: Any) -> None:
+    """Fill in the forces that come from Python at the point that is looked at."""
+    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
+    if model.inputs.custom:
+        w.host["extra"][0] = hold + custom_actuation(model, q) @ u
+    called = model.surroundings.called
+    if called:
+        first = len(model.loads.wrench)
+        w.host["load"][first : first + len(called)] = factor * called_wrenches(model, q[None], v[None], t)[0]
 
-    def step_to(r: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        x = -dgetrs(lu, pivots, asked(r))[0] if shortest is None else -shortest(asked(r))
-        push = np.zeros(model.n_rows)
-        push[kept] = sigma * x[nv:]
-        return x[:nv], push
 
-    return step_to
+def _add_response(model: Model, w: Workspace, t: float, factor: float) -> None:
+    """Add to the stiffness how forces that come from Python answer to q."""
+    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
+    K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
+    if model.inputs.custom:
+        K -= custom_actuation_derivative(model, q, u)
+    if model.surroundings.called:
+        K += factor * called_response(model, q, v, t)[0]

@@ -27,9 +27,8 @@ from lissom.dynamics.independent_rows import allowed_motions, bordered_matrix, i
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.model.model import Model
 from lissom.statics.nearly_singular import solved
-from lissom.statics.newton_python import static_residual
+from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import growing_exponents
-from lissom.statics.tangent_stiffness import residual_jacobian
 
 _TOLERANCE = 1e-11
 _STALLED = 1e-5  # rounding near a singular K keeps a step from shrinking further

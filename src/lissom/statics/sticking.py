@@ -20,8 +20,8 @@ import numpy as np
 from lissom.dynamics.contacts import contact_anchors, contact_forces, present_anchors, put_anchors, shares_of_friction
 from lissom.errors import AccuracyWarning
 from lissom.model.model import Model
-from lissom.statics.newton_python import static_residual
 from lissom.statics.parts import raised
+from lissom.statics.residual import static_residual
 
 PART = 0.05  # of what holds the robot, let go at a time
 _AT_LIMIT = 1.0 - 1e-9  # share of friction from which a contact may have slipped

@@ -1,4 +1,4 @@
-"""The Jacobian of the static residual."""
+"""The tangent stiffness."""
 
 from __future__ import annotations
 
@@ -8,21 +8,11 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
+from lissom.dynamics.steady_motion import in_motion, moving_velocity
 from lissom.errors import ShapeError
 from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
-
-
-def residual_jacobian(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0, force: Any = 0.0
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """∂(ID(q, v, 0) − B(q) u − Aᵀ λ)/∂q in the tangent space, shape (nv, nv), with gravity, loads, u and the inertia
-    forces of a steady motion v times factor; and the rows (n_rows, nv) of loops: A, and those of the residual."""
-    still = np.zeros(model.nv)
-    K, _, _, w = residual_derivatives(model, q, steady_velocity(model, factor), still, u, t, factor, force)
-    return K, row_results(model, w, "A"), row_results(model, w, "A_q")
+from lissom.statics.residual import residual_jacobian
 
 
 def tangent_stiffness(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> np.ndarray:

@@ -50,13 +50,13 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
 
-def surely_stable(model: Model, K: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """Whether K (n, nv, nv) is symmetric and positive definite on the motions that the rows A (n, n_rows, nv) allow;
-    shape (n,)."""
+def surely_stable(model: Model, K: np.ndarray, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Whether K (n, nv, nv) is symmetric and positive definite on the motions that the rows A (n, n_rows, nv) allow, of
+    which those `kept` (n, n_rows) are independent; shape (n,)."""
     found = np.zeros(len(K), dtype=bool)
     for part in parts(len(K)):
         if model.n_rows:
-            motions = [allowed_motions(model, rows, independent_rows(model, rows)) for rows in A[part]]
+            motions = [allowed_motions(model, rows, np.flatnonzero(own)) for rows, own in zip(A[part], kept[part])]
             found[part] = [_is_definite(*(N.T @ X @ N for X in (here, model.elasticity.stiffness)))[0]
                            for N, here in zip(motions, K[part][:, None])]  # fmt: skip
         elif model.n_motions:
