@@ -2,4 +2,8 @@
 
 What a body is made of, each from its own module:
 domains: DomainCylinder, DomainAnnulus, DomainCone, DomainBox; meshes: DomainTetrahedra.
+materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
+HyperelasticLinear, HyperelasticFunction.
+kinematics: KinematicsFunction, KinematicsRitz.
+integrals: ShapeIntegrals, with ShapeValues, ShapeDerivatives and LinearCoefficients.
 """

@@ -156,11 +156,6 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
     import jax
     import jax.numpy as jnp
 
-    try:
-        double = jax.enable_x64
-    except AttributeError:  # before version 0.8
-        from jax.experimental import enable_x64 as double  # pyright: ignore[reportAttributeAccessIssue]
-
     def pose(q: Any) -> Any:
         return jnp.asarray(function(q), dtype=jnp.float64)
 
@@ -175,13 +170,20 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
         once = jax.jacfwd(columns)
         return pose(q), columns(q), jnp.moveaxis(once(q), 1, -1), jnp.moveaxis(jax.jacfwd(once)(q), 1, -1)
 
-    quick = [jax.jit(jax.vmap(f)) for f in (pose, everything)]
+    return in_double(jax.jit(jax.vmap(pose))), in_double(jax.jit(jax.vmap(everything)))
 
-    def called(f: Any) -> Callable[[np.ndarray], Any]:
-        def call(q: np.ndarray) -> Any:
-            with double(True):
-                return f(q)
 
-        return call
+def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function of JAX, called in float64 whatever the user's setting of JAX is."""
+    import jax
 
-    return called(quick[0]), called(quick[1])
+    try:
+        double = jax.enable_x64
+    except AttributeError:  # before version 0.8
+        from jax.experimental import enable_x64 as double  # pyright: ignore[reportAttributeAccessIssue]
+
+    def call(*arguments: Any) -> Any:
+        with double(True):
+            return function(*arguments)
+
+    return call

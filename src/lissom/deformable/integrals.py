@@ -1,0 +1,257 @@
+"""Integrals over a deformable body that its inertia, weight and elasticity come from, with their derivatives.
+
+In the body's frame, with m_k the masses of the points, J_j = ∂f/∂θ_j, J̇θ̇ = Σ ∂²f/∂θ_j∂θ_k θ̇_jθ̇_k and p̈ = J θ̈ + J̇θ̇,
+the wrench on a frame of angular velocity ω whose acceleration less gravity is (ω̇, a), and the body's own forces are
+
+    force  = m a + ω̇×c + ω×(ω×c) + 2 ω×ċ + c̈,   ċ = Σ c_j θ̇_j                                              (1)
+    moment = c×a + I ω̇ + ω×Iω + 2 (tr Π − Πᵀ) ω + b,   I = tr P − P,   Π = Σ P_j θ̇_j                        (2)
+    τ_j    = c_j·a + (∫ρ p×J_j)·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j + g_j + d_j                          (3)
+
+with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. None of them sees a material point.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.deformable.domains import Domain
+from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.materials import Hyperelastic, determinant
+from lissom.robot.poses import in_double
+
+
+class ShapeValues(NamedTuple):
+    """At (θ, θ̇), with leading axes of a batch."""
+
+    mass: float  # [kg]
+    c: np.ndarray  # ∫ρp (3,)
+    P: np.ndarray  # ∫ρ p pᵀ (3, 3)
+    c_j: np.ndarray  # ∫ρ J_j (n, 3)
+    P_j: np.ndarray  # ∫ρ p J_jᵀ (n, 3, 3)
+    M: np.ndarray  # ∫ρ J_j·J_k (n, n)
+    c_v: np.ndarray  # ∫ρ J̇θ̇ (3,)
+    b_v: np.ndarray  # ∫ρ p×J̇θ̇ (3,)
+    w_j: np.ndarray  # ∫ρ ṗ×J_j (n, 3)
+    e_v: np.ndarray  # ∫ρ J_j·J̇θ̇ (n,)
+    U: np.ndarray  # elastic energy () [J]
+    g: np.ndarray  # ∂U/∂θ (n,)
+    d: np.ndarray  # damping force (n,)
+    d_v: np.ndarray  # ∂d/∂θ̇ (n, n)
+
+
+class ShapeDerivatives(NamedTuple):
+    """At (θ, θ̇, θ̈), by θ_l where a name ends in q and by θ̇_l where it ends in v, l after j; with axes of a batch."""
+
+    c_q: np.ndarray  # of c̈ = ∫ρp̈ (n, 3)
+    b_q: np.ndarray  # of b = ∫ρ p×p̈ (n, 3)
+    e_q: np.ndarray  # of e_j = ∫ρ J_j·p̈ (n, n)
+    c_jl: np.ndarray  # ∫ρ ∂²f/∂θ_j∂θ_l (n, n, 3)
+    P_jl: np.ndarray  # ∂P_j/∂θ_l (n, n, 3, 3)
+    w_q: np.ndarray  # of w_j = ∫ρ ṗ×J_j (n, n, 3)
+    c_v: np.ndarray  # of c̈ (n, 3)
+    b_v: np.ndarray  # of b (n, 3)
+    e_v: np.ndarray  # of e_j (n, n)
+    w_v: np.ndarray  # of w_j, ∫ρ J_l×J_j (n, n, 3)
+    K: np.ndarray  # ∂²U/∂θ² (n, n)
+    d_q: np.ndarray  # ∂d/∂θ (n, n)
+
+
+class LinearCoefficients(NamedTuple):
+    """Constants that all integrals are polynomials of where f = x + Σ φ_j(x) θ_j: J̇ = 0, J_j = φ_j, and
+
+        c = c_0 + Σ c_j θ_j,   P_j = P0_j + Σ Q_kj θ_k,   M_jk = tr Q_jk,   w_j = Σ ε:Q_kj θ̇_k                (4)
+        U = ½ K2_jk θ_jθ_k + ½ K3_jkl θ_jθ_kθ_l + ⅛ K4_jklm θ_jθ_kθ_lθ_m                                       (5)
+
+    with E = A_j θ_j + ½ B_jk θ_jθ_k, K2 = ∫A_j:ℂ:A_k, K3 = ∫A_j:ℂ:B_kl, K4 = ∫B_jk:ℂ:B_lm. K3 and K4 are None for
+    linear elasticity, and all three are where W is not quadratic in the strain. `damping_time` times
+    K2_jk + (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module of materials.
+    """
+
+    mass: float
+    c_0: np.ndarray  # ∫ρx (3,)
+    P_0: np.ndarray  # ∫ρ x xᵀ (3, 3)
+    c_j: np.ndarray  # ∫ρ φ_j (n, 3)
+    P0_j: np.ndarray  # ∫ρ x φ_jᵀ (n, 3, 3)
+    Q_jk: np.ndarray  # ∫ρ φ_j φ_kᵀ (n, n, 3, 3)
+    K2: np.ndarray | None
+    K3: np.ndarray | None
+    K4: np.ndarray | None
+
+
+def _crossed(X: Any) -> Any:
+    """Σ a×b of matrices Σ a bᵀ, shape (..., 3, 3) to (..., 3)."""
+    import jax.numpy as jnp
+
+    parts = (X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0])
+    return jnp.stack(parts, axis=-1)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class ShapeIntegrals:
+    """The integrals of one body, compiled by JAX on their first use, in float64.
+
+    Args:
+        kinematics, domain, material: of the body.
+        density: [kg/m³], or a function of a material point (3,).
+    """
+
+    kinematics: Kinematics
+    domain: Domain
+    material: Hyperelastic
+    density: float | Callable[[np.ndarray], float]
+
+    @cached_property
+    def masses(self) -> np.ndarray:
+        """Of the points of the quadrature, shape (N,) [kg]."""
+        if callable(self.density):
+            return self.domain.weights * np.array([float(self.density(x)) for x in self.domain.points])
+        return self.domain.weights * self.density
+
+    def values(self, q: np.ndarray, v: np.ndarray) -> ShapeValues:
+        """The integrals at θ = q and θ̇ = v, shapes (..., n)."""
+        mass = float(self.masses.sum())
+        return ShapeValues(mass, *_batched(self._values, (q, v)))
+
+    def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> ShapeDerivatives:
+        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n)."""
+        return ShapeDerivatives(*_batched(self._derivatives, (q, v, a)))
+
+    def fold(self, q: np.ndarray) -> np.ndarray:
+        """The least det ∂f/∂x of the points at θ = q, shape (...); where it is not positive the map folds."""
+        return _batched(self._fold, (q,))[0]
+
+    def linear_coefficients(self) -> LinearCoefficients:
+        """What all integrals are polynomials of, where the kinematics is linear."""
+        points, m, w = self.domain.points, self.masses, self.domain.weights
+        phi = self.kinematics.shapes(points)
+        weighted = m[:, None, None] * phi
+        inertia = (m @ points, np.einsum("k,ka,kb->ab", m, points, points), weighted.sum(axis=0).T)
+        first = np.einsum("ka,kbj->jab", points, weighted)
+        second = np.tensordot(phi, weighted, axes=(0, 0)).transpose(1, 3, 0, 2)
+        return LinearCoefficients(float(m.sum()), *inertia, first, second, *self._polynomial(points, w))
+
+    def _polynomial(self, points: np.ndarray, w: np.ndarray) -> tuple[np.ndarray | None, ...]:
+        """K2, K3 and K4 of (5)."""
+        if not self.material.is_quadratic:
+            return None, None, None
+        slope = self.kinematics.shape_gradients(points)
+        A = 0.5 * (slope + slope.swapaxes(1, 2)).reshape(len(w), 9, -1)
+        C = self.material.moduli()
+        stiff = w[:, None, None] * np.einsum("ab,kbj->kaj", C, A)
+        K2 = np.einsum("kaj,kal->jl", A, stiff)
+        if self.material.is_linear:
+            return K2, None, None
+        B = np.einsum("kcaj,kcbl->kabjl", slope, slope)
+        B = 0.5 * (B + B.swapaxes(1, 2)).reshape(len(w), 9, *B.shape[-2:])
+        K4 = np.einsum("kajl,k,ab,kbmn->jlmn", B, w, C, B, optimize=True)
+        return K2, np.einsum("kaj,kalm->jlm", stiff, B, optimize=True), K4
+
+    @cached_property
+    def _values(self) -> Callable[..., Any]:
+        import jax
+
+        inertia, elasticity, damping = self._inertia, jax.value_and_grad(self._energy), self._damping
+
+        def everything(q: Any, v: Any) -> Any:
+            U, g = elasticity(q)
+            return (*inertia(q, v), U, g, *damping(q, v))
+
+        return in_double(jax.jit(everything))
+
+    @cached_property
+    def _derivatives(self) -> Callable[..., Any]:
+        import jax
+        import jax.numpy as jnp
+
+        def everything(q: Any, v: Any, a: Any) -> Any:
+            by_q = jax.jacfwd(self._accelerated)(q, v, a)
+            c_q, b_q, e_q, c_jl, P_jl, w_q = (jnp.moveaxis(x, -1, k) for x, k in zip(by_q, (0, 0, 1, 1, 1, 1)))
+            K = jax.jacfwd(jax.grad(self._energy))(q)
+            d_q = jax.jacfwd(lambda q: self._damping(q, v)[0])(q)
+            return (c_q, b_q, e_q, c_jl, P_jl, w_q, *self._by_speed(q, v), K, d_q)
+
+        return in_double(jax.jit(everything))
+
+    @cached_property
+    def _fold(self) -> Callable[..., Any]:
+        import jax
+
+        return in_double(jax.jit(lambda q: (determinant(self._F(q)).min(),)))
+
+    def _p(self, q: Any) -> Any:
+        return self.kinematics.positions(self.domain.points, q)
+
+    def _F(self, q: Any) -> Any:
+        return self.kinematics.deformations(self.domain.points, q)
+
+    def _inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
+        """The first nine integrals of ShapeValues after the mass."""
+        import jax
+        import jax.numpy as jnp
+
+        m, p, J = self.masses, self._p(q), jax.jacfwd(self._p)(q)
+        h = jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]  # J̇θ̇
+        mJ, mh = m[:, None, None] * J, m[:, None] * h
+        M = jnp.einsum("kaj,kal->jl", J, mJ)
+        w_j = _crossed(jnp.einsum("ka,kbj->jab", J @ v, mJ))
+        P_j = jnp.einsum("ka,kbj->jab", p, mJ)
+        c_j, P = mJ.sum(axis=0).T, p.T @ (m[:, None] * p)
+        return m @ p, P, c_j, P_j, M, mh.sum(axis=0), _crossed(p.T @ mh), w_j, jnp.einsum("kaj,ka->j", J, mh)
+
+    def _accelerated(self, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
+        """c̈, b, e_j, c_j, P_j and w_j."""
+        import jax
+        import jax.numpy as jnp
+
+        m, p, J = self.masses, self._p(q), jax.jacfwd(self._p)(q)
+        h = jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]
+        mJ, force = m[:, None, None] * J, m[:, None] * (J @ a + h)
+        P_j, e_j = jnp.einsum("ka,kbj->jab", p, mJ), jnp.einsum("kaj,ka->j", J, force)
+        w_j = _crossed(jnp.einsum("ka,kbj->jab", J @ v, mJ))
+        return force.sum(axis=0), _crossed(p.T @ force), e_j, mJ.sum(axis=0).T, P_j, w_j
+
+    def _by_speed(self, q: Any, v: Any) -> tuple[Any, ...]:
+        """Derivatives of c̈, b, e_j and w_j by θ̇_l, from ∂p̈/∂θ̇_l = 2 Σ ∂²f/∂θ_l∂θ_k θ̇_k."""
+        import jax
+        import jax.numpy as jnp
+
+        J, turned = jax.jvp(jax.jacfwd(self._p), (q,), (v,))
+        m, p = self.masses, self._p(q)
+        force = 2.0 * m[:, None, None] * turned
+        w_v = _crossed(jnp.einsum("kal,kbj->jlab", J, m[:, None, None] * J))
+        b_v = _crossed(jnp.einsum("ka,kbl->lab", p, force))
+        return force.sum(axis=0).T, b_v, jnp.einsum("kaj,kal->jl", J, force), w_v
+
+    def _energy(self, q: Any) -> Any:
+        """U of (1) in the module of materials."""
+        import jax
+
+        return self.domain.weights @ jax.vmap(self.material.energy_density)(self._F(q))
+
+    def _damping(self, q: Any, v: Any) -> tuple[Any, Any]:
+        """d and d_v of (1) in the module of materials."""
+        import jax
+        import jax.numpy as jnp
+
+        n, eta = self.kinematics.n, self.material.damping_time
+        if eta == 0.0:
+            return jnp.zeros(n), jnp.zeros((n, n))
+        slope = jax.jacfwd(lambda q: jax.vmap(self.material.strain)(self._F(q)).reshape(-1, 9))(q)  # ∂E/∂θ_j
+        stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", self.material.moduli(), slope)
+        d_v = jnp.einsum("kaj,kal->jl", slope, stiff)
+        return d_v @ v, d_v
+
+
+def _batched(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> list[np.ndarray]:
+    """A compiled function of vectors, one instance after another: a body is compiled once, not once a size of batch."""
+    rows = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
+    batch = rows[0].shape[:-1]
+    flat = [row.reshape(-1, row.shape[-1]) for row in rows]
+    found = [[np.asarray(part) for part in function(*state)] for state in zip(*flat)]
+    return [np.stack(parts).reshape(batch + parts[0].shape) for parts in zip(*found)]

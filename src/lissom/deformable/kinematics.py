@@ -1,0 +1,128 @@
+"""The motion of material points: p = f(x, θ), of a point x of the reference shape and n coordinates θ."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.poses import in_double
+
+
+class Kinematics(ABC):
+    """How the points of a body move with its coordinates.
+
+    Law: p = f(x, θ) in the body's frame [m], f(x, 0) = x, with three derivatives in θ, written with jax.numpy.
+    """
+
+    n: int  # number of coordinates θ
+    is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
+    keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
+
+    @abstractmethod
+    def map(self, x: Any, q: Any) -> Any:
+        """f of one point x, shape (3,), at θ = q, shape (n,)."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+    def positions(self, points: np.ndarray, q: Any) -> Any:
+        """f of fixed points (N, 3), shape (N, 3)."""
+        import jax
+
+        return jax.vmap(lambda x: self.map(x, q))(points)
+
+    def deformations(self, points: np.ndarray, q: Any) -> Any:
+        """∂f/∂x at fixed points, shape (N, 3, 3), up to rotations from the left, which energies do not see."""
+        import jax
+
+        return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
+
+    def shapes(self, points: np.ndarray) -> np.ndarray:
+        """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""
+        import jax
+
+        slope = in_double(jax.jit(jax.jacfwd(lambda q: self.positions(points, q))))
+        return np.asarray(slope(np.zeros(self.n)))
+
+    def shape_gradients(self, points: np.ndarray) -> np.ndarray:
+        """∂φ_j/∂x at points (N, 3) of a linear map, shape (N, 3, 3, n)."""
+        import jax
+
+        slope = in_double(jax.jit(jax.jacfwd(lambda q: self.deformations(points, q))))
+        return np.asarray(slope(np.zeros(self.n)))
+
+
+def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tuple[Any, ...], where: str) -> None:
+    """Raise ModelError where a user's function is none, does not run under JAX, or gives another shape."""
+    checks.integer(n, f"{where}: n", least=1)
+    try:
+        import jax
+    except ImportError:
+        raise ModelError(f"{where}: needs JAX: pip install 'lissom[deformable]'") from None
+    checks.require(callable(function), f"{where}: function", "must be a function made of jax.numpy", function)
+    try:
+        found = np.asarray(in_double(jax.jit(function))(*arguments))
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        rule = f"must be a function of {' and '.join(str(np.shape(a)) for a in arguments)} made of jax.numpy"
+        raise ModelError(f"{where}: function: {rule}; it failed ({type(error).__name__}: {text})") from error
+    checks.require(found.shape == shape, f"{where}: function", f"must return shape {shape}", found.shape)
+
+
+@final
+@dataclass(frozen=True)
+class KinematicsFunction(Kinematics):
+    """A user's motion.
+
+    Args:
+        function: f(x, θ) → p, x and p of shape (3,) [m], θ of shape (n,), made of jax.numpy.
+        n: number of coordinates.
+        keeps_volume: whether det ∂f/∂x = 1 everywhere, which is then checked at some points.
+    """
+
+    function: Callable[[Any, Any], Any]
+    n: int
+    keeps_volume: bool = False
+
+    def check(self, where: str) -> None:
+        checks.integer(self.n, f"{where}: n", least=1)
+        check_function(self.function, self.n, (3,), (np.full(3, 1e-3), np.zeros(self.n)), where)
+
+    def map(self, x: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.asarray(self.function(x, q), dtype=jnp.float64)
+
+
+@final
+@dataclass(frozen=True)
+class KinematicsRitz(Kinematics):
+    """Ritz-Galerkin on position: f = x + φ(x) θ with given shape functions.
+
+    Args:
+        function: φ(x), shape (3, n), of a point x, shape (3,) [m], made of jax.numpy.
+        n: number of coordinates.
+    """
+
+    function: Callable[[Any], Any]
+    n: int
+
+    def check(self, where: str) -> None:
+        checks.integer(self.n, f"{where}: n", least=1)
+        check_function(self.function, self.n, (3, self.n), (np.full(3, 1e-3),), where)
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    def map(self, x: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return x + jnp.asarray(self.function(x), dtype=jnp.float64) @ q

@@ -1,0 +1,268 @@
+"""Materials of deformable bodies: an energy density of the deformation gradient F, and Kelvin-Voigt damping.
+
+With w_k the quadrature weights, F_k = ∂f/∂x and E the strain, the elastic energy, its force and the damping force are
+
+    U = Σ w W(F),   g_j = ∂U/∂θ_j,   d_j = η Σ w ∂E/∂θ_j : ℂ : Ė                                        (1)
+
+ℂ is the elastic tangent ∂²W/∂E² in the reference shape and η the `damping_time`: the viscous stress is η times what the
+elastic one would be for the strain Ė, as `Material(damping_time=)` has it for rods. E is the strain of Green,
+½ (FᵀF − 1), whose rate vanishes in any rigid motion, so that d does, too; and d·θ̇ = η Σ w Ė : ℂ : Ė ≥ 0 in any other.
+
+Pustina 2025 has 2C div B for the elastic force of the incompressible neo-Hookean law and ηC div Ḃ for the viscous one.
+To first order that is η/2 times the elastic stress for the rate: its η is twice the `damping_time` that means the same.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.poses import in_double
+
+_NO_STRESS = 1e-8  # of a user's law in the reference shape, relative to its moduli
+
+
+class Hyperelastic(ABC):
+    """A material with an energy.
+
+    Law: W(F) [J/m³], least where F is a rotation, and zero there; written with jax.numpy for one F of shape (3, 3).
+    """
+
+    damping_time: float  # [s]
+    needs_volume_kept: bool = False  # whether it is for motions that keep the volume of every part
+    is_quadratic: bool = False  # whether W = ½ E : ℂ : E, a polynomial in θ where the kinematics is linear
+    is_linear: bool = False  # whether, besides, E is linear in F
+
+    @abstractmethod
+    def energy_density(self, F: Any) -> Any:
+        """W at a deformation gradient F, shape (3, 3) [J/m³]."""
+
+    @abstractmethod
+    def moduli(self) -> np.ndarray:
+        """ℂ of (1), shape (9, 9), for strains as rows of a matrix one after the other [Pa]."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+    def strain(self, F: Any) -> Any:
+        """The strain E of (1), shape (3, 3)."""
+        import jax.numpy as jnp
+
+        return 0.5 * (F.T @ F - jnp.eye(3))
+
+
+def lame(young: float, poisson: float) -> tuple[float, float]:
+    """Lamé's λ and μ [Pa]."""
+    return young * poisson / ((1 + poisson) * (1 - 2 * poisson)), young / (2 * (1 + poisson))
+
+
+def isotropic(first: float, shear: float) -> np.ndarray:
+    """λ 1⊗1 + 2μ on symmetric matrices, shape (9, 9) [Pa]."""
+    one, identity = np.eye(3).ravel(), np.eye(9).reshape(3, 3, 9)
+    symmetric = 0.5 * (identity + identity.swapaxes(0, 1)).reshape(9, 9)
+    return first * np.outer(one, one) + 2.0 * shear * symmetric
+
+
+def _check_damping(damping_time: float, where: str) -> None:
+    checks.number(damping_time, f"{where}: damping_time", least=0.0)
+
+
+def _check_isotropic(law: Any, where: str) -> None:
+    checks.number(law.young, f"{where}: young", above=0.0)
+    poisson = checks.number(law.poisson, f"{where}: poisson")
+    checks.require(-1.0 < poisson < 0.5, f"{where}: poisson", "must lie in (-1, 0.5)", law.poisson)
+    _check_damping(law.damping_time, where)
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticNeoHookean(Hyperelastic):
+    """Incompressible neo-Hookean law, W = C (I₁ − 3), for kinematics that keep the volume of every part.
+
+    Args:
+        C: half the shear modulus, a sixth of Young's modulus [Pa].
+        damping_time: of Kelvin-Voigt damping with the shear modulus [s]; half the η of Pustina 2025.
+    """
+
+    C: float
+    damping_time: float = 0.0
+
+    @property
+    def needs_volume_kept(self) -> bool:
+        return True
+
+    def check(self, where: str) -> None:
+        checks.number(self.C, f"{where}: C", above=0.0)
+        _check_damping(self.damping_time, where)
+
+    def energy_density(self, F: Any) -> Any:
+        return self.C * ((F * F).sum() - 3.0)
+
+    def moduli(self) -> np.ndarray:
+        return isotropic(0.0, 2.0 * self.C)
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticCompressibleNeoHookean(Hyperelastic):
+    """Compressible neo-Hookean law, W = μ/2 (I₁ − 3 − 2 ln J) + λ/2 (ln J)², J = det F.
+
+    Args:
+        young: [Pa].
+        poisson: ratio, below 0.5.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+    young: float
+    poisson: float
+    damping_time: float = 0.0
+
+    def check(self, where: str) -> None:
+        _check_isotropic(self, where)
+
+    def energy_density(self, F: Any) -> Any:
+        import jax.numpy as jnp
+
+        first, shear = lame(self.young, self.poisson)
+        grown = jnp.log(determinant(F))
+        return 0.5 * shear * ((F * F).sum() - 3.0 - 2.0 * grown) + 0.5 * first * grown**2
+
+    def moduli(self) -> np.ndarray:
+        return isotropic(*lame(self.young, self.poisson))
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticSaintVenantKirchhoff(Hyperelastic):
+    """Law of Saint Venant and Kirchhoff, W = λ/2 (tr E)² + μ E : E, for large rotations and small strains.
+
+    Args:
+        young: [Pa].
+        poisson: ratio, below 0.5.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+    young: float
+    poisson: float
+    damping_time: float = 0.0
+
+    def check(self, where: str) -> None:
+        _check_isotropic(self, where)
+
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    def energy_density(self, F: Any) -> Any:
+        first, shear = lame(self.young, self.poisson)
+        E = self.strain(F)
+        return 0.5 * first * E.trace() ** 2 + shear * (E * E).sum()
+
+    def moduli(self) -> np.ndarray:
+        return isotropic(*lame(self.young, self.poisson))
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticLinear(Hyperelastic):
+    """Linear elasticity, W = λ/2 (tr ε)² + μ ε : ε with ε the symmetric part of F − 1: for small displacements alone.
+
+    Rotations strain it, and its damping is of ε̇, linear as well.
+
+    Args:
+        young: [Pa].
+        poisson: ratio, below 0.5.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+    young: float
+    poisson: float
+    damping_time: float = 0.0
+
+    def check(self, where: str) -> None:
+        _check_isotropic(self, where)
+
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    @property
+    def is_linear(self) -> bool:
+        return True
+
+    def strain(self, F: Any) -> Any:
+        import jax.numpy as jnp
+
+        return 0.5 * (F + F.T) - jnp.eye(3)
+
+    def energy_density(self, F: Any) -> Any:
+        first, shear = lame(self.young, self.poisson)
+        strain = self.strain(F)
+        return 0.5 * first * strain.trace() ** 2 + shear * (strain * strain).sum()
+
+    def moduli(self) -> np.ndarray:
+        return isotropic(*lame(self.young, self.poisson))
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticFunction(Hyperelastic):
+    """A user's energy density as a function of F, made of jax.numpy.
+
+    Args:
+        function: W(F) [J/m³] of F, shape (3, 3), with no stress where F = 1; the same for F and any rotation times F.
+        damping_time: of Kelvin-Voigt damping with the tangent at F = 1 [s].
+    """
+
+    function: Callable[[Any], Any]
+    damping_time: float = 0.0
+
+    def check(self, where: str) -> None:
+        _check_damping(self.damping_time, where)
+        try:
+            W, stress, tangent = self._at_rest()
+        except Exception as error:
+            rule = "must be a function of F, shape (3, 3), made of jax.numpy"
+            text = str(error).partition("\n")[0]
+            raise ModelError(f"{where}: function: {rule}; it failed ({type(error).__name__}: {text})") from error
+        finite = bool(np.isfinite(W).all() and np.isfinite(tangent).all())
+        checks.require(finite, f"{where}: function", "must be finite with its derivatives at F = 1", W)
+        checks.require(W.shape == (), f"{where}: function", "must return one number, got shape", W.shape)
+        free = np.abs(stress).max() <= _NO_STRESS * np.abs(tangent).max()
+        checks.require(bool(free), f"{where}: function", "must have no stress at F = 1", stress)
+        least = np.linalg.eigvalsh(self.moduli()).min()
+        firm = bool(least >= -_NO_STRESS * np.abs(tangent).max())
+        checks.require(firm, f"{where}: function", "must have a tangent at F = 1 without negative moduli", least)
+
+    def _at_rest(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """W, ∂W/∂F and ∂²W/∂F² at F = 1."""
+        import jax
+
+        parts = (self.energy_density, jax.jacfwd(self.energy_density), jax.jacfwd(jax.jacfwd(self.energy_density)))
+        W, stress, tangent = (np.asarray(in_double(part)(np.eye(3))) for part in parts)
+        return W, stress, tangent
+
+    def energy_density(self, F: Any) -> Any:
+        return self.function(F)
+
+    def moduli(self) -> np.ndarray:
+        tangent = self._at_rest()[2].reshape(9, 9)
+        symmetric = isotropic(0.0, 0.5)
+        return symmetric @ tangent @ symmetric
+
+
+def determinant(F: Any) -> Any:
+    """det of matrices (..., 3, 3), as a polynomial, whose derivatives are exact where it vanishes."""
+    a, b, c = (F[..., k, :] for k in range(3))
+    return (
+        a[..., 0] * (b[..., 1] * c[..., 2] - b[..., 2] * c[..., 1])
+        - a[..., 1] * (b[..., 0] * c[..., 2] - b[..., 2] * c[..., 0])
+        + a[..., 2] * (b[..., 0] * c[..., 1] - b[..., 1] * c[..., 0])
+    )
