@@ -77,14 +77,20 @@ class ControlLaw:
 
     Fields:
         inputs, rate: u and dz/dt as functions of (t, q, v, z). start: z(0).
-        period: between samples [s]; infinite when the law acts continuously. is_feedback: whether u follows q and v.
+        feed: u as a function of time alone, where it is one.
+        period: between samples [s]; infinite when the law acts continuously.
     """
 
     inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
     start: np.ndarray
     period: float
-    is_feedback: bool
+    feed: Callable[[float], np.ndarray] | None = None
+
+    @property
+    def is_feedback(self) -> bool:
+        """Whether u follows q and v."""
+        return self.feed is None
 
     @property
     def carried(self) -> np.ndarray:
@@ -98,7 +104,7 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         if period is not None:
             raise ModelError("period: needs a controller (got no controller)")
         feed, empty = input_function(model, u), np.zeros(0)
-        return ControlLaw(lambda t, q, v, z: feed(t), lambda t, q, v, z: empty, empty, np.inf, False)
+        return ControlLaw(lambda t, q, v, z: feed(t), lambda t, q, v, z: empty, empty, np.inf, feed)
     if u is not None:
         raise ModelError("controller: give u or a controller, not both (got both)")
     if not (callable(controller) or isinstance(controller, Controller)):
@@ -113,7 +119,7 @@ def control_law(model: Model, u: Any, controller: Any, period: float | None) -> 
         def plain(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
             return checked_row(called("controller", t, controller, t, q.copy(), v.copy()), model.nu, "controller", t)
 
-        return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold, True)
+        return ControlLaw(plain, lambda t, q, v, z: empty, empty, hold)
     return _with_state(model, controller, hold)
 
 
@@ -130,4 +136,4 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
         value = called("controller: rate", t, own_rate, t, q.copy(), v.copy(), z.copy())
         return checked_row(value, nz, "controller: rate", t)
 
-    return ControlLaw(inputs, rate, controller.start, hold, True)
+    return ControlLaw(inputs, rate, controller.start, hold)

@@ -150,7 +150,7 @@ class FusedSteps:
         for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)
         times, stages = stage_times(self.scheme, here.t, ends), len(self.scheme.stages)
-        shown = np.array([self.f.shown(t, here.q, here.v, here.z) for t in times])
+        shown = self.f.shown_over(np.array(times))
         put_inputs(w, shown[None, :, : model.nu], stages)
         shown = shown[stages - 1 :: stages]
         put_times(model, w, times)

@@ -64,10 +64,31 @@ class Samples:
         if t <= times[0] or t >= times[-1]:
             return self.u[..., 0 if t <= times[0] else -1, :].copy()
         k = bisect_right(times, t) - 1
-        x, value = t - times[k], pieces[k, 0]
-        for coefficients in pieces[k, 1:]:
-            value = value * x + coefficients
-        return value
+        return _polynomial(pieces[k], t - times[k])
+
+    def over(self, times: np.ndarray) -> np.ndarray:
+        """The inputs at many times (n,), shape (..., n, nu), the same numbers as one by one."""
+        known, pieces = self._pieces
+        rows = np.empty((len(times), *self.u.shape[:-2], self.u.shape[-1]))
+        early, late = times <= known[0], times >= known[-1]
+        rows[early], rows[late] = self.u[..., 0, :], self.u[..., -1, :]
+        inside = ~(early | late)
+        if inside.any():
+            t = times[inside]
+            k = np.searchsorted(self.t, t, side="right") - 1
+            x = (t - self.t[k]).reshape(-1, *[1] * (rows.ndim - 1))
+            rows[inside] = _polynomial(np.moveaxis(pieces[k], 1, 0), x)
+        return np.moveaxis(rows, 0, -2)
+
+
+def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
+    """Σ c_k x^(n−k) by Horner's rule, component by component, so that no shape of a batch changes a bit."""
+    value = coefficients[0] * x
+    for k in range(1, len(coefficients) - 1):
+        value += coefficients[k]
+        value *= x
+    value += coefficients[-1]
+    return value
 
 
 def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
@@ -86,6 +107,13 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
         raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
     constant = checked_row(row, model.nu, "u", 0.0)
     return lambda t: constant
+
+
+def over(function: Callable[[float], np.ndarray], times: np.ndarray) -> np.ndarray:
+    """What a function of time that gives (nu,) is at many times, shape (n, nu)."""
+    if isinstance(function, Samples):
+        return function.over(times)
+    return np.stack([function(t) for t in times.tolist()])
 
 
 @final
@@ -151,8 +179,8 @@ class InputRows:
             require_finite_rows(u=self.u)
             return np.broadcast_to(self.u[:, None], (len(self.u), len(times), self.model.nu))
         if self.lead:
-            return np.stack([self.u(t) for t in times], axis=1)
-        return np.stack([self.function(t) for t in times])[None]
+            return self.u.over(np.array(times))
+        return over(self.function, np.array(times))[None]
 
 
 def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:

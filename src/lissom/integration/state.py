@@ -19,6 +19,7 @@ from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.integration.controllers import ControlLaw
 from lissom.integration.encounters import Lookout
+from lissom.integration.inputs import over
 from lissom.integration.pace import Pace
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
@@ -91,11 +92,19 @@ class StateDerivative:
         """(u, z) of a point to hand out; under a sampled controller the u that is held and the z that gave it."""
         return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
 
+    def shown_over(self, times: np.ndarray) -> np.ndarray:
+        """The same at many times between which no feedback acts, shape (n, ...)."""
+        if self.held is not None:
+            return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
+        if self.law.feed is None:
+            raise RuntimeError("inputs that follow the state cannot be told ahead")
+        return over(self.law.feed, times)
+
     def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """The same of many points (n, ...)."""
-        if self.is_feedback or self.held is not None:
+        if self.is_feedback:
             return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
-        return np.array([self.inputs(t, row, row, row[:0]) for t, row in zip(times.tolist(), rows)])
+        return self.shown_over(times)
 
     def ended(self, t: float) -> None:
         """A step ended at t: where the steps are long, loops are pulled closed at half the rate of the longest one of
