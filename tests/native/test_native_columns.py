@@ -26,7 +26,7 @@ from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.fields import vec6i, vec7i
 from lissom.sweep import column_products as products
 from lissom.sweep import columns, strains
-from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.column_tables import ColumnsStruct, Matrix
 
 wp.set_module_options(kernel_options())
 
@@ -34,12 +34,12 @@ Row = wp.array(dtype=wp.float64)
 
 
 @wp.kernel
-def k_put(S: Matrix, x: Columns, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, i: int):
+def k_put(S: Matrix, x: ColumnsStruct, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, i: int):
     columns.put_columns(x, i, k, A1, B1, A2, B2, S)
 
 
 @wp.kernel
-def k_extend(J: Matrix, x: Columns, parent: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, i: int):
+def k_extend(J: Matrix, x: ColumnsStruct, parent: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, i: int):
     columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
 
 
@@ -65,7 +65,7 @@ def test_columns_of_a_node(k):
 
 
 @wp.kernel
-def k_clear_sums(V: Matrix, x: Columns, i: int):
+def k_clear_sums(V: Matrix, x: ColumnsStruct, i: int):
     columns.clear_sums(x, i, V)
 
 
@@ -90,17 +90,17 @@ def test_clearing_and_transposing():
 
 
 @wp.kernel
-def k_product(V: Matrix, S: Matrix, x: Columns, M: mat6, first: int, stop: int, k: int, i: int):
+def k_product(V: Matrix, S: Matrix, x: ColumnsStruct, M: mat6, first: int, stop: int, k: int, i: int):
     columns.add_product(x, M, first, stop, i, k, S, V)
 
 
 @wp.kernel
-def k_fold(out: Matrix, S: Matrix, V: Matrix, x: Columns, first: int, stop: int, k: int, i: int):
+def k_fold(out: Matrix, S: Matrix, V: Matrix, x: ColumnsStruct, first: int, stop: int, k: int, i: int):
     columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, V, out)
 
 
 @wp.kernel
-def k_pass(V: Matrix, x: Columns, parent: int, k: int, i: int):
+def k_pass(V: Matrix, x: ColumnsStruct, parent: int, k: int, i: int):
     columns.pass_to_parent(x, x.reach_start, x.reach_range, parent, i, k, V)
 
 
@@ -129,17 +129,19 @@ def test_running_sums(k):
 
 
 @wp.kernel
-def k_rates(W_a: Matrix, W_v: Matrix, J: Matrix, J_E: Matrix, x: Columns, k: int, M: mat6, N: mat6, i: int):
+def k_rates(W_a: Matrix, W_v: Matrix, J: Matrix, J_E: Matrix, x: ColumnsStruct, k: int, M: mat6, N: mat6, i: int):
     products.add_rate_products(x, i, k, M, N, J, J_E, W_a, W_v)
 
 
 @wp.kernel
-def k_weighted(W: Matrix, J_P: Matrix, J_R: Matrix, J: Matrix, x: Columns, k: int, M: mat6, N: mat6, H: mat6, i: int):
+def k_weighted(
+    W: Matrix, J_P: Matrix, J_R: Matrix, J: Matrix, x: ColumnsStruct, k: int, M: mat6, N: mat6, H: mat6, i: int
+):
     products.add_weighted_products(x, i, k, M, N, H, J_P, J_R, J, W)
 
 
 @wp.kernel
-def k_cross(W: Matrix, J: Matrix, x: Columns, to: int, from_: int, M: mat6, i: int):
+def k_cross(W: Matrix, J: Matrix, x: ColumnsStruct, to: int, from_: int, M: mat6, i: int):
     products.add_cross_product(x, i, to, from_, M, J, W)
 
 
@@ -168,12 +170,12 @@ def test_products_along_paths(k):
 
 
 @wp.kernel
-def k_local(out: Matrix, x: Columns, site: int, H11: mat6, H12: mat6, H21: mat6, H22: mat6, i: int):
+def k_local(out: Matrix, x: ColumnsStruct, site: int, H11: mat6, H12: mat6, H21: mat6, H22: mat6, i: int):
     products.add_local_block(x, i, site, H11, H12, H21, H22, out)
 
 
 @wp.kernel
-def k_point(out: Matrix, x: Columns, site: int, H: mat6, i: int):
+def k_point(out: Matrix, x: ColumnsStruct, site: int, H: mat6, i: int):
     products.add_point_block(x, i, site, H, out)
 
 

@@ -25,10 +25,10 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import place_bases
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import ScratchStruct
 from lissom.sweep.traversal import project
 
 wp.set_module_options(kernel_options())
@@ -37,7 +37,9 @@ Rows = wp.array2d(dtype=wp.float64)
 
 
 @wp.kernel
-def actuation_kernel(t: Tables, s: Scratch, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int):
+def actuation_kernel(
+    t: TablesStruct, s: ScratchStruct, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int
+):
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, q, q)
     place_bases(t, s, i, q)

@@ -31,12 +31,12 @@ from lissom.launch.loop_buffers import with_loops
 from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import kinds, traversal
 from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import Columns, Matrix, column_tables
-from lissom.sweep.scratch import Scratch
-from lissom.systems.bordered import LoopRows, own_rows
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.sweep.scratch import ScratchStruct
+from lissom.systems.bordered import LoopRowsStruct, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 
 wp.set_module_options(kernel_options())
@@ -45,7 +45,16 @@ _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 
 
 @wp.kernel
-def constraint_kernel(t: Tables, s: Scratch, x: Columns, S: Matrix, loops: LoopRows, q: Matrix, v: Matrix, first: int):
+def constraint_kernel(
+    t: TablesStruct,
+    s: ScratchStruct,
+    x: ColumnsStruct,
+    S: Matrix,
+    loops: LoopRowsStruct,
+    q: Matrix,
+    v: Matrix,
+    first: int,
+):
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, v, v)
     place_bases(t, s, i, q)

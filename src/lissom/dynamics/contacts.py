@@ -18,10 +18,10 @@ from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor
 from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, device_tables
+from lissom.model.tables import Tables, TablesStruct, device_tables
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import origin_between, place_bases
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 
@@ -68,8 +68,8 @@ def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
 
 @wp.kernel
 def contacts_kernel(
-    t: Tables,
-    s: Scratch,
+    t: TablesStruct,
+    s: ScratchStruct,
     q: Rows,
     v: Rows,
     with_forces: wp.array(dtype=wp.int32),

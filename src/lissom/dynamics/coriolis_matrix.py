@@ -23,22 +23,22 @@ from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.sweep.scratch import Scratch
-from lissom.systems.mass import MassBuffers, mass_buffers, sum_over_subtrees
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.sweep.scratch import ScratchStruct
+from lissom.systems.mass import MassBuffersStruct, mass_buffers, sum_over_subtrees
 
 wp.set_module_options(kernel_options())
 
 
 @wp.kernel
 def coriolis_kernel(
-    t: Tables,
-    s: Scratch,
-    x: Columns,
-    b: MassBuffers,
+    t: TablesStruct,
+    s: ScratchStruct,
+    x: ColumnsStruct,
+    b: MassBuffersStruct,
     Y: wp.array2d(dtype=mat6),
     S_dot: Matrix,
     P: Matrix,

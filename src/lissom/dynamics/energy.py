@@ -23,10 +23,10 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import ScratchStruct
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -56,7 +56,9 @@ def energy_kernel(act: Acting) -> Any:
     held = act.energy
 
     @wp.kernel(module="unique", module_options=kernel_options())
-    def energies(t: Tables, s: Scratch, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int):
+    def energies(
+        t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int
+    ):
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, v)
         place_bases(t, s, i, q)

@@ -29,16 +29,16 @@ from lissom.launch.workspace import Workspace, batch_of, leading, stack, workspa
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import scratch, traversal
-from lissom.sweep.column_tables import Columns, column_tables, column_width
+from lissom.sweep.column_tables import ColumnsStruct, column_tables, column_width
 from lissom.sweep.linear_solve import ldl_solve
 from lissom.sweep.moves import put_configuration_rate
-from lissom.sweep.scratch import Scratch
-from lissom.systems.bordered import LoopRows, own_rows
+from lissom.sweep.scratch import ScratchStruct
+from lissom.systems.bordered import LoopRowsStruct, own_rows
 from lissom.systems.constrained import hold_prescribed, solve_constrained
 from lissom.systems.loops import loop_rates
-from lissom.systems.mass import MassBuffers, mass_buffers, mass_matrix_sweep
+from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -50,8 +50,8 @@ def residual_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def residual_alone(
-        t: Tables,
-        s: Scratch,
+        t: TablesStruct,
+        s: ScratchStruct,
         q: Rows,
         v: Rows,
         a: Rows,
@@ -60,7 +60,7 @@ def residual_kernel(act: Acting) -> Any:
         channel: Rows,
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
-        loops: LoopRows,
+        loops: LoopRowsStruct,
         tau: Rows,
         first: int,
     ):
@@ -77,10 +77,10 @@ def forward_dynamics_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def accelerations(
-        t: Tables,
-        s: Scratch,
-        x: Columns,
-        b: MassBuffers,
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        b: MassBuffersStruct,
         q: Rows,
         v: Rows,
         still: Rows,
@@ -89,7 +89,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         channel: Rows,
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
-        loops: LoopRows,
+        loops: LoopRowsStruct,
         pull: wp.array(dtype=wp.float64),
         M: Rows,
         q_dot: Rows,

@@ -16,9 +16,9 @@ from lissom.forces.acting import Acting
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import traversal
-from lissom.sweep.scratch import Scratch, acting_flags
+from lissom.sweep.scratch import ScratchStruct, acting_flags
 from lissom.sweep.traversal import project
 from lissom.systems.newton_euler import recursive_newton_euler
 
@@ -29,8 +29,8 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def newton_euler(
-        t: Tables,
-        s: Scratch,
+        t: TablesStruct,
+        s: ScratchStruct,
         q: wp.array2d(dtype=wp.float64),
         v: wp.array2d(dtype=wp.float64),
         a: wp.array2d(dtype=wp.float64),

@@ -42,19 +42,19 @@ from lissom.launch.workspace import Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import columns, traversal
 from lissom.sweep.column_tables import Matrix, column_width
-from lissom.sweep.scratch import Scratch, acting_flags
+from lissom.sweep.scratch import ScratchStruct, acting_flags
 from lissom.sweep.traversal import project
-from lissom.systems.bordered import LoopRows
+from lissom.systems.bordered import LoopRowsStruct
 from lissom.systems.derivative_sweeps import (
-    DerivativeBuffers,
+    DerivativeBuffersStruct,
     derivative_buffers,
     derivative_inward,
     derivative_outward,
 )
-from lissom.systems.loop_derivatives import LoopDerivatives, add_loop_derivatives
+from lissom.systems.loop_derivatives import LoopDerivativesStruct, add_loop_derivatives
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.systems.newton_euler import recursive_newton_euler
 
@@ -67,9 +67,9 @@ def residual_derivatives_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def derivatives(
-        t: Tables,
-        s: Scratch,
-        b: DerivativeBuffers,
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: DerivativeBuffersStruct,
         q: Matrix,
         v: Matrix,
         a: Matrix,
@@ -78,8 +78,8 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
         terms: wp.array(dtype=wp.int32),
-        loops: LoopRows,
-        rates: LoopDerivatives,
+        loops: LoopRowsStruct,
+        rates: LoopDerivativesStruct,
         tau: Matrix,
         dq: Matrix,
         dv: Matrix,
@@ -124,8 +124,8 @@ def _make(model: Model, batch: int) -> Workspace:
     w.buffer("terms", (2,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
-    loops, rates = with_loops(w, model, batch), LoopDerivatives()
-    for name in LoopDerivatives.vars:
+    loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
+    for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
     results = [w.on_device[name] for name in ("tau", "dq", "dv", "da")]
     w.record(residual_derivatives_kernel, [*tables, *(w.on_device[n] for n in names), loops, rates, *results])

@@ -42,10 +42,10 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, TablesStruct
 from lissom.sweep import kinds, traversal
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import Direction, NodeChange, Scratch, acting_flags
+from lissom.sweep.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.systems.newton_euler import recursive_newton_euler
 
 
@@ -104,9 +104,9 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def tangent(
-        t: Tables,
-        s: Scratch,
-        d: Direction,
+        t: TablesStruct,
+        s: ScratchStruct,
+        d: DirectionStruct,
         q: Matrix,
         v: Matrix,
         a: Matrix,
@@ -146,7 +146,7 @@ def _make(model: Model, batch: int) -> Workspace:
     shapes = {name: (model.nv,) for name in ("v", "a", "dq", "dv", "da", "tau")}
     w = Workspace(model, batch, {"q": (model.nq,), **shapes})
     on = w.on_device
-    d = Direction()
+    d = DirectionStruct()
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]
     d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
     gravity = w.buffer("gravity", (1,), vec3)

@@ -17,24 +17,32 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.launch.points import FrameRows, put_places, room_for, roomy_columns, roomy_tables
+from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.column_tables import Columns, Matrix, column_width
-from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_width
+from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 
 
 @wp.kernel
 def motion_kernel(
-    t: Tables, s: Scratch, q: Matrix, v: Matrix, a: Matrix, pose: Matrix, twist: Matrix, acc: Matrix, first: int
+    t: TablesStruct,
+    s: ScratchStruct,
+    q: Matrix,
+    v: Matrix,
+    a: Matrix,
+    pose: Matrix,
+    twist: Matrix,
+    acc: Matrix,
+    first: int,
 ):
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, v, a)
@@ -69,9 +77,9 @@ def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
 
 @wp.kernel
 def frames_kernel(
-    t: Tables,
-    s: Scratch,
-    frames: FrameRows,
+    t: TablesStruct,
+    s: ScratchStruct,
+    frames: FrameRowsStruct,
     q: Matrix,
     v: Matrix,
     a: Matrix,
@@ -110,12 +118,12 @@ def frames_kernel(
 
 @wp.kernel
 def jacobian_kernel(
-    t: Tables,
-    s: Scratch,
-    x: Columns,
+    t: TablesStruct,
+    s: ScratchStruct,
+    x: ColumnsStruct,
     S: Matrix,
     S_dot: Matrix,
-    frames: FrameRows,
+    frames: FrameRowsStruct,
     q: Matrix,
     v: Matrix,
     J: Matrix,

@@ -21,18 +21,18 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.kinematics import frame_of, of_frames
-from lissom.launch.points import FrameRows, put_places, room_for, roomy_columns, roomy_tables
+from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import places_of
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, TablesStruct
 from lissom.sweep import columns, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch
-from lissom.systems.derivative_sweeps import DerivativeBuffers, derivative_buffers, own_columns
+from lissom.sweep.scratch import STATUS_OVERFLOW, ScratchStruct
+from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers, own_columns
 
 wp.set_module_options(kernel_options())
 
@@ -62,10 +62,10 @@ def put_in_frame(
 
 @wp.kernel
 def kinematics_derivatives_kernel(
-    t: Tables,
-    s: Scratch,
-    b: DerivativeBuffers,
-    frames: FrameRows,
+    t: TablesStruct,
+    s: ScratchStruct,
+    b: DerivativeBuffersStruct,
+    frames: FrameRowsStruct,
     q: Matrix,
     v: Matrix,
     a: Matrix,

@@ -20,18 +20,20 @@ import warp as wp
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import TablesStruct
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import Columns, Matrix, column_tables, column_width
-from lissom.sweep.scratch import Scratch
-from lissom.systems.mass import MassBuffers, mass_buffers, mass_matrix_sweep
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.sweep.scratch import ScratchStruct
+from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 
 wp.set_module_options(kernel_options())
 
 
 @wp.kernel
-def mass_matrix_kernel(t: Tables, s: Scratch, x: Columns, b: MassBuffers, q: Matrix, M: Matrix, first: int):
+def mass_matrix_kernel(
+    t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, b: MassBuffersStruct, q: Matrix, M: Matrix, first: int
+):
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, q, q)
     place_bases(t, s, i, q)

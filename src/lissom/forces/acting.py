@@ -16,7 +16,7 @@ from lissom.forces.term import Term
 from lissom.forces.terms import TERMS
 from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, TermRows, device_tables
+from lissom.model.tables import Tables, TablesStruct, TermRows, device_tables
 from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import Scratch
 
@@ -68,7 +68,7 @@ def _bound(k: int, users: tuple[Any, ...]) -> Term:
     return term._replace(**term.bind(*place, *users))
 
 
-def tables_with_terms(model: Model) -> Tables:
+def tables_with_terms(model: Model) -> TablesStruct:
     """The model's tables on its device, with those of all terms."""
     t = device_tables(model)
     if "terms" not in model.cache:

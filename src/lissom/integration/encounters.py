@@ -32,10 +32,10 @@ from lissom.launch.workspace import Workspace, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, TablesStruct
 from lissom.sweep import traversal
 from lissom.sweep.base_frames import origin_between, place_bases
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 
@@ -82,8 +82,8 @@ def may_have_met(h: wp.float64, x: vec3, y: vec3, radius: wp.float64, graze: wp.
 
 @wp.kernel
 def encounters_kernel(
-    t: Tables,
-    s: Scratch,
+    t: TablesStruct,
+    s: ScratchStruct,
     count: wp.array(dtype=wp.int32),
     times: wp.array(dtype=wp.float64),
     share: wp.array(dtype=wp.float64),

@@ -21,14 +21,15 @@ from lissom.integration.step_rows import (
     DONE,
     N_STAGES,
     StepRows,
+    StepRowsStruct,
     tolerances,
 )
 from lissom.integration.step_stages import BEGIN, CONVERGED, conclude, go_on
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
-from lissom.model.tables import Tables
-from lissom.sweep.scratch import Scratch
-from lissom.systems.newton_matrix import NewtonBuffers, newton_matrix_of
+from lissom.model.tables import TablesStruct
+from lissom.sweep.scratch import ScratchStruct
+from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -57,10 +58,10 @@ def implicit_steps_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def implicit_steps(
-        t: Tables,
-        s: Scratch,
-        b: NewtonBuffers,
-        x: StepRows,
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: NewtonBuffersStruct,
+        x: StepRowsStruct,
         numbers: wp.array(dtype=wp.float64),
         span: wp.array2d(dtype=wp.int32),
         h: Rows,

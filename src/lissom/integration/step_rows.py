@@ -12,7 +12,7 @@ import warp as wp
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import Workspace
 from lissom.lie import se3, so3
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import traversal
@@ -45,7 +45,7 @@ DONE, EVALUATIONS, MATRICES, HAS_MATRIX, DOUBT, STEADY, SPARED = range(7)
 
 
 @wp.struct
-class StepRows:
+class StepRowsStruct:
     """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
     acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
     `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike."""
@@ -72,13 +72,16 @@ class StepRows:
     inverse_scale: wp.array(dtype=wp.float64)
 
 
-def step_rows(w: Workspace, model: Model) -> StepRows:
+StepRows = by_reference(StepRowsStruct)
+
+
+def step_rows(w: Workspace, model: Model) -> StepRowsStruct:
     """Rows for the instances of a workspace, which shows them to the host."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channels.names), "notes": NOTES}
     sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
-    x = StepRows()
-    for name in StepRows.vars:
+    x = StepRowsStruct()
+    for name in StepRowsStruct.vars:
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
     x.inverse_scale = wp.array(1.0 / model.dofs.scale, dtype=wp.float64, device=model.device)

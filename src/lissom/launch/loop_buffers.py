@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.systems.bordered import LoopRows, loop_rows
+from lissom.systems.bordered import LoopRowsStruct, loop_rows
 
 
-def with_loops(w: Workspace, model: Model, batch: int) -> LoopRows:
+def with_loops(w: Workspace, model: Model, batch: int) -> LoopRowsStruct:
     """Buffers of loop_rows, without a matrix for robots without loops, that the workspace shows to the host."""
     return shown(w, loop_rows(model, batch))
 
 
-def shown(w: Workspace, loops: LoopRows) -> LoopRows:
+def shown(w: Workspace, loops: LoopRowsStruct) -> LoopRowsStruct:
     """The same buffers, shown to the host by a workspace."""
     for name in ("force", "gap", "rate", "turn", "A", "A_q", "slot", "kept"):
         w.share(name, getattr(loops, name))

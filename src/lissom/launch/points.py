@@ -15,18 +15,18 @@ import numpy as np
 import warp as wp
 
 from lissom.launch.workspace import Workspace
-from lissom.lie.types import mat3, vec3
+from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
 from lissom.model.points import Places
-from lissom.model.tables import NodeRow, Tables, altered, device_tables
+from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
 from lissom.robot.joints import MotionKind
-from lissom.sweep.column_tables import Columns, column_tables, column_width, stretches
+from lissom.sweep.column_tables import ColumnsStruct, column_tables, column_width, stretches
 
 _ONE, _SEVEN = np.eye(4), np.arange(7)
 
 
 @wp.struct
-class FrameRows:
+class FrameRowsStruct:
     """How many frames there are, and further points; the node of each frame, and where it stands in that."""
 
     count: wp.array(dtype=wp.int32)
@@ -35,14 +35,17 @@ class FrameRows:
     p: wp.array(dtype=vec3)
 
 
+FrameRows = by_reference(FrameRowsStruct)
+
+
 def room_for(places: Places) -> int:
     """Frames that a workspace should have room for: a power of two."""
     return 1 << max(len(places.node) - 1, 0).bit_length()
 
 
-def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[Tables, FrameRows]:
+def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[TablesStruct, FrameRowsStruct]:
     """The tables of a model with room for so many further points, and the rows of as many frames."""
-    base, frames, values = device_tables(model), FrameRows(), 6 * model.nv * room
+    base, frames, values = device_tables(model), FrameRowsStruct(), 6 * model.nv * room
     phi1 = _longer(w, "run_phi1", base.runs.phi1.numpy(), values, wp.float64)
     phi2 = _longer(w, "run_phi2", base.runs.phi2.numpy(), values, wp.float64)
     node = _longer(w, "rows of nodes", base.node.numpy(), room, NodeRow)
@@ -54,14 +57,14 @@ def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[Tables, FrameRo
     return t, frames
 
 
-def roomy_columns(w: Workspace, model: Model, room: int, *, paths: bool) -> Columns:
+def roomy_columns(w: Workspace, model: Model, room: int, *, paths: bool) -> ColumnsStruct:
     """The column tables of the nodes alone, with room for so many further points, and for their paths if wanted."""
-    x, base, blocks = Columns(), column_tables(model), column_width(model) // 8
-    for name in Columns.vars:
+    x, base, blocks = ColumnsStruct(), column_tables(model), column_width(model) // 8
+    for name in ColumnsStruct.vars:
         setattr(x, name, getattr(base, name))
     entries = int(base.entry_start.numpy()[model.n_nodes])
     for name, size in (("entry_block", 1), ("entry_component", 1), ("entry_phi1", 8), ("entry_phi2", 8)):
-        kept, dtype = getattr(base, name).numpy()[: entries * size], Columns.vars[name].type.dtype
+        kept, dtype = getattr(base, name).numpy()[: entries * size], ColumnsStruct.vars[name].type.dtype
         setattr(x, name, _longer(w, name, kept, 6 * blocks * size * room, dtype))
     x.entry_start = _longer(w, "entry_start", base.entry_start.numpy()[: model.n_nodes + 1], room, wp.int32)
     if not paths:

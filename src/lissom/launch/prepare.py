@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from lissom.model.model import Model
-from lissom.sweep.scratch import Scratch
+from lissom.sweep.scratch import ScratchStruct
 
 
-def prepare(model: Model, scratch: Scratch, host: dict[str, Any]) -> None:
+def prepare(model: Model, scratch: ScratchStruct, host: dict[str, Any]) -> None:
     """Fill the tables of mapped nodes whose pose is a Python function, for the configurations in `host`; nothing for a
     model without such nodes."""
     if not model.maps.calls_python or "q" not in host:

@@ -28,7 +28,7 @@ from lissom.launch.prepare import prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED, MapState, Near, NodeState, Scratch
+from lissom.sweep.scratch import STATUS_CROWDED, MapState, Near, NodeState, ScratchStruct
 
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
@@ -230,8 +230,8 @@ def _call(command: Callable[[], None]) -> None:
     command()
 
 
-def _scratch(model: Model, batch: int, more_nodes: int = 0) -> Scratch:
-    s = Scratch()
+def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
+    s = ScratchStruct()
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)

@@ -47,6 +47,15 @@ CPU_FLAGS = "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-cal
 NATIVE = (Path(__file__).parent / "native.h").read_text(encoding="utf-8")  # what native functions share
 
 
+def by_reference(struct: Any) -> Any:
+    """A struct of arrays as the argument of functions in kernels, which take its address; kernels take the struct.
+
+    By value, each call copies every array of the struct and of those within, some kilobytes. The compiler for the CPU
+    sees through the copies; the one for CUDA took minutes over a kernel of many calls.
+    """
+    return wp.ref[struct]
+
+
 def kernel_options() -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions."""
     return {

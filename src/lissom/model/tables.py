@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.lie.types import by_reference
 from lissom.model.fields import Read, hints, read_by_kernels
 from lissom.model.model import Model
 from lissom.model.tree import Nodes
@@ -50,17 +51,18 @@ def _groups() -> dict[str, type]:
 _GROUPS = _groups()
 _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _GROUPS.items()}
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
-Tables = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
+TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
+Tables = by_reference(TablesStruct)
 
 
-def device_tables(model: Model) -> Tables:
+def device_tables(model: Model) -> TablesStruct:
     """The model's tables on its device, made once."""
     if "tables" not in model.cache:
         model.cache["tables"] = _make(model)
     return model.cache["tables"]
 
 
-def with_anchors(tables: Tables, anchor: Any) -> Tables:
+def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
     """The same tables with other anchors of contacts, by instance."""
     return altered(tables, surroundings=altered(tables.surroundings, anchor=anchor))
 
@@ -73,9 +75,9 @@ def altered(table: Any, **other: Any) -> Any:
     return out
 
 
-def _make(model: Model) -> Tables:
+def _make(model: Model) -> TablesStruct:
     groups = {name: _filled(struct(), getattr(model, name), model.device) for name, struct in _STRUCTS.items()}
-    t = _filled(Tables(), model, model.device)
+    t = _filled(TablesStruct(), model, model.device)
     for name, table in groups.items():
         setattr(t, name, table)
     t.node = wp.array(_node_rows(model.nodes), dtype=NodeRow, device=model.device)

@@ -21,11 +21,11 @@ from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, crowded, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
-from lissom.statics.newton_stages import BEGIN, FLOOR, ITERATION, NOTES, NUMBERS, EquilibriumRows, go_on
+from lissom.model.tables import TablesStruct
+from lissom.statics.newton_stages import BEGIN, FLOOR, ITERATION, NOTES, NUMBERS, EquilibriumRowsStruct, go_on
 from lissom.sweep.column_tables import column_width
-from lissom.sweep.scratch import STATUS_CROWDED, Scratch
-from lissom.systems.newton_matrix import NewtonBuffers, newton_buffers, newton_matrix_of
+from lissom.sweep.scratch import STATUS_CROWDED, ScratchStruct
+from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 
 _ASTRAY = 1e-6  # stiffness along a step, over that of the coordinates themselves, below which rounding may lead it
@@ -37,10 +37,10 @@ def equilibrium_kernel(act: Acting) -> Any:
 
     @wp.kernel(module="unique", module_options=kernel_options())
     def equilibria(
-        t: Tables,
-        s: Scratch,
-        b: NewtonBuffers,
-        x: EquilibriumRows,
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: NewtonBuffersStruct,
+        x: EquilibriumRowsStruct,
         gravity: wp.array(dtype=vec3),
         load: wp.array(dtype=vec6),
         pause: wp.array2d(dtype=wp.int32),
@@ -58,7 +58,7 @@ def _make(model: Model, batch: int) -> Workspace:
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
-    x = EquilibriumRows()
+    x = EquilibriumRowsStruct()
     for name in sizes:
         setattr(x, name, w.on_device[name])
     x.numbers = w.buffer("numbers", (NUMBERS,), common=True)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import so3
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
 from lissom.sweep.moves import move_configuration
@@ -48,7 +48,7 @@ FINITE = wp.constant(wp.float64(1e300))
 
 
 @wp.struct
-class EquilibriumRows:
+class EquilibriumRowsStruct:
     """Iterate `start`, point q that is looked at, Newton step with the change of the forces of loops behind it, its
     tried part, the last tangent stiffness (nv rows) with how stiff each coordinate is held by itself, the residual met
     at q, and what the residual needs, by instance, v being that of a steady motion; by how much the loops are meant to
@@ -72,6 +72,9 @@ class EquilibriumRows:
     opened: wp.array(dtype=wp.float64)
     inverse_scale: wp.array(dtype=wp.float64)
     sprung: wp.array(dtype=wp.float64)
+
+
+EquilibriumRows = by_reference(EquilibriumRowsStruct)
 
 
 @wp.func

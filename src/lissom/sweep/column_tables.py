@@ -16,13 +16,14 @@ from itertools import pairwise
 import numpy as np
 import warp as wp
 
+from lissom.lie.types import by_reference
 from lissom.model.model import Model
 
 Matrix = wp.array2d(dtype=wp.float64)
 
 
 @wp.struct
-class Columns:
+class ColumnsStruct:
     """What every column algorithm needs of the topology: width of a row, the running sum each node adds to, the columns
     below each node, on its path and in its running sum, the straight tendon pieces and the loops that end at it, and
     the entries and rows of Φ at each site."""
@@ -52,20 +53,23 @@ class Columns:
     row_phi2: wp.array(dtype=wp.float64)
 
 
+Columns = by_reference(ColumnsStruct)
+
+
 def column_width(model: Model) -> int:
     """Numbers in a row of columns."""
     return max((model.nv + 7) // 8, 1) * 8
 
 
-def column_tables(model: Model) -> Columns:
+def column_tables(model: Model) -> ColumnsStruct:
     """The column tables of a model on its device, made once."""
     if "columns" not in model.cache:
         model.cache["columns"] = _make(model)
     return model.cache["columns"]
 
 
-def _make(model: Model) -> Columns:
-    x = Columns()
+def _make(model: Model) -> ColumnsStruct:
+    x = ColumnsStruct()
     width = column_width(model)
     x.width = width
     slot = _sum_slots(model)
@@ -93,7 +97,7 @@ def _make(model: Model) -> Columns:
     values |= {"entry_block": flat[:, 0], "entry_component": flat[:, 1]}
     values |= {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
     for name, value in values.items():
-        setattr(x, name, wp.array(value, dtype=Columns.vars[name].type.dtype, device=model.device))
+        setattr(x, name, wp.array(value, dtype=ColumnsStruct.vars[name].type.dtype, device=model.device))
     return x
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie.types import mat3, mat6, vec3, vec6, vec10
+from lissom.lie.types import by_reference, mat3, mat6, vec3, vec6, vec10
 
 STATUS_NOT_FINITE = wp.constant(1)
 STATUS_QUATERNION = wp.constant(2)
@@ -73,7 +73,7 @@ class MapState:
 
 
 @wp.struct
-class Scratch:
+class ScratchStruct:
     """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
     surroundings leave, tables of mapped nodes, and a status for each instance."""
 
@@ -82,6 +82,9 @@ class Scratch:
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)
     status: wp.array(dtype=wp.int32)
+
+
+Scratch = by_reference(ScratchStruct)
 
 
 @wp.struct
@@ -100,10 +103,13 @@ class NodeChange:
 
 
 @wp.struct
-class Direction:
+class DirectionStruct:
     """A direction (dq, dv, da) by instance and coordinate, and the changes along it by (instance, node)."""
 
     dq: wp.array2d(dtype=wp.float64)
     dv: wp.array2d(dtype=wp.float64)
     da: wp.array2d(dtype=wp.float64)
     node: wp.array2d(dtype=NodeChange)
+
+
+Direction = by_reference(DirectionStruct)

@@ -20,7 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie import se3
-from lissom.lie.types import vec6
+from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep.column_tables import Columns, Matrix, column_width
@@ -29,7 +29,7 @@ from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_
 
 
 @wp.struct
-class LoopRows:
+class LoopRowsStruct:
     """By instance and row: forces λ, residuals e, rates P y and P ẏ + Ṗ y, rows of A and of A_q, an orthonormal basis
     of the chosen ones, and which unknown of (1) each is, −1 for those left out; the right side, then the unknowns of
     (1) or (2), D of (2), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the
@@ -55,14 +55,17 @@ class LoopRows:
     pivots: wp.array2d(dtype=wp.int32)
 
 
+LoopRows = by_reference(LoopRowsStruct)
+
+
 def bordered_width(model: Model) -> int:
     """Numbers in a row of (1)."""
     return (model.nv + model.n_rows + 7) // 8 * 8 if model.n_rows else column_width(model)
 
 
-def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRows:
+def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
     """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width."""
-    loops = LoopRows()
+    loops = LoopRowsStruct()
     loops.width = bordered_width(model)
     m, w = model.n_rows, column_width(model)
     for name in ("force", "gap", "rate", "turn", "work"):

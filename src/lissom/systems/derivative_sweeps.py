@@ -15,7 +15,7 @@ from lissom.forces.answers import couple_touching, with_response
 from lissom.forces.tendon_derivatives import segment_coupling
 from lissom.lie import se3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
-from lissom.lie.types import mat6, vec6
+from lissom.lie.types import by_reference, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import columns, kinds, traversal
@@ -24,7 +24,7 @@ from lissom.sweep.column_products import (
     add_rate_products,
     add_weighted_products,
 )
-from lissom.sweep.column_tables import Columns, Matrix, column_tables
+from lissom.sweep.column_tables import Columns, ColumnsStruct, Matrix, column_tables
 from lissom.sweep.scratch import Scratch
 from lissom.systems.loops import loop_coupling
 
@@ -32,11 +32,11 @@ Blocks = wp.array2d(dtype=mat6)
 
 
 @wp.struct
-class DerivativeBuffers:
+class DerivativeBuffersStruct:
     """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of (3)-(5) (W_*),
     6x6 matrices of the nodes in the base frame, and a zero move."""
 
-    x: Columns
+    x: ColumnsStruct
     S: Matrix
     J: Matrix
     J_R: Matrix
@@ -50,10 +50,13 @@ class DerivativeBuffers:
     still: Matrix
 
 
-def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffers:
+DerivativeBuffers = by_reference(DerivativeBuffersStruct)
+
+
+def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> DerivativeBuffersStruct:
     """Buffers for a batch and the first so many nodes; None: all that carry something."""
     count = model.n_dynamic if nodes is None else nodes
-    b = DerivativeBuffers()
+    b = DerivativeBuffersStruct()
     b.x = column_tables(model)
     sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
     for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):

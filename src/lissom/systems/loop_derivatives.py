@@ -21,7 +21,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Scratch
@@ -31,13 +31,16 @@ from lissom.systems.loops import Gap, add_path_row, loop_gap, loop_motion, resid
 
 
 @wp.struct
-class LoopDerivatives:
+class LoopDerivativesStruct:
     """Ȧ, ∂(A v)/∂q, and ∂(A a + Ȧ v)/∂q and /∂v by instance, in rows of column_width."""
 
     A_dot: Matrix
     rate_q: Matrix
     turn_q: Matrix
     turn_v: Matrix
+
+
+LoopDerivatives = by_reference(LoopDerivativesStruct)
 
 
 @wp.func

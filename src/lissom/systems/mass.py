@@ -16,7 +16,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import so3
-from lissom.lie.types import mat6
+from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import columns, kinds, traversal
@@ -25,7 +25,7 @@ from lissom.sweep.scratch import Scratch
 
 
 @wp.struct
-class MassBuffers:
+class MassBuffersStruct:
     """Composite inertias, motion subspaces S, running sums V and half of the result."""
 
     composite: wp.array2d(dtype=mat6)
@@ -34,9 +34,12 @@ class MassBuffers:
     half: wp.array2d(dtype=wp.float64)
 
 
-def mass_buffers(model: Model, batch: int) -> MassBuffers:
+MassBuffers = by_reference(MassBuffersStruct)
+
+
+def mass_buffers(model: Model, batch: int) -> MassBuffersStruct:
     """Buffers of mass_matrix_sweep for a batch."""
-    b = MassBuffers()
+    b = MassBuffersStruct()
     width = column_width(model)
     b.composite = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
     b.S = wp.zeros((batch, 6 * model.n_dynamic * width), dtype=wp.float64, device=model.device)

@@ -28,24 +28,24 @@ from lissom.forces.acting import Acting
 from lissom.forces.elastic_tendons import add_outer_product, tendon_row
 from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.lie import se3, so3
-from lissom.lie.types import mat6, vec3, vec6
+from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.sweep import columns, group, kinds, traversal
-from lissom.sweep.column_tables import Columns, Matrix, column_tables
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
-from lissom.systems.bordered import LoopRows, loop_rows, path_rows, untwist_rows
+from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness
 
 
 @wp.struct
-class NewtonBuffers:
+class NewtonBuffersStruct:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
     (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
     of loops, and the matrix bordered by them; a row b of an elastic tendon and Tᵀ b."""
 
-    x: Columns
+    x: ColumnsStruct
     S: Matrix
     S_T: Matrix
     J: Matrix
@@ -55,14 +55,17 @@ class NewtonBuffers:
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
-    loops: LoopRows
+    loops: LoopRowsStruct
     row: Matrix
     turned: Matrix
 
 
-def newton_buffers(model: Model, batch: int) -> NewtonBuffers:
+NewtonBuffers = by_reference(NewtonBuffersStruct)
+
+
+def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     """Buffers for a batch."""
-    b = NewtonBuffers()
+    b = NewtonBuffersStruct()
     b.x = column_tables(model)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
     sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "row": model.nv, "turned": model.nv}
