@@ -15,7 +15,7 @@ import warp as wp
 from lissom.errors import ShapeError
 from lissom.forces.contact_force import contact_force
 from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
-from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
+from lissom.launch.workspace import Workspace, batch_of, filled, flat, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
@@ -150,10 +150,10 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
     rows = {"q": stack("q", q, model.nq), "v": stack("v", np.zeros(model.nv) if v is None else v, model.nv)}
     lead = leading(**rows)
     count = batch_of(lead)
-    flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for name, x in rows.items()}
+    states = {name: flat(x, lead) for name, x in rows.items()}
     found = [_NONE] * count
     for part in parts(count) if len(model.surroundings.pair) else ():
-        w, _ = filled(model, "contacts", _make, **{name: x[part] for name, x in flat.items()})
+        w, _ = filled(model, "contacts", _make, **{name: x[part] for name, x in states.items()})
         w.host["with_forces"][0] = 1
         w.run()
         w.raise_for_status()

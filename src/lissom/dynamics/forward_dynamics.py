@@ -25,7 +25,7 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import with_loops
-from lissom.launch.workspace import Workspace, batch_of, leading, stack, workspace
+from lissom.launch.workspace import Workspace, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -223,8 +223,7 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     """
     q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), input_rows(model, u)
     lead = leading(q=q, v=v, u=u)
-    n = batch_of(lead)
-    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for x in (q, v, u)]
+    rows = [flat(x, lead) for x in (q, v, u)]
     if not np.isfinite(rows[2]).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
     warn_of_pushing(model, u)

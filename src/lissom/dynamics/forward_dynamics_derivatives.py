@@ -21,7 +21,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_f
 from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
-from lissom.launch.workspace import batch_of, leading, parts, stack
+from lissom.launch.workspace import batch_of, flat, leading, parts, stack
 from lissom.model.model import Model
 
 _ROWS = ("A", "A_q", "rate_q", "turn_q", "turn_v")
@@ -54,10 +54,10 @@ def forward_dynamics_derivatives(
         return _with_loops(model, q, v, u, a, t)
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
-    flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
+    each = {name: flat(x, lead) for name, x in rows.items()}
     dq, dv, M = np.zeros((3, n, model.nv, model.nv))
     for part in _parts(model, n):
-        q, v, a, u = (flat[name][part] for name in ("q", "v", "a", "u"))
+        q, v, a, u = (each[name][part] for name in ("q", "v", "a", "u"))
         dq[part], dv[part], M[part], _ = residual_derivatives(model, q, v, a, u, t)
     dq, dv, M = (x.reshape(*lead, model.nv, model.nv) for x in (dq, dv, M))
     B = np.broadcast_to(input_response(model, rows["q"], rows["u"]), (*lead, model.nv, model.nu))
@@ -75,10 +75,10 @@ def _with_loops(
     """The same with loops."""
     rows = {"q": stack("q", q, model.nq), "v": stack("v", v, model.nv), "u": input_rows(model, u), "a": a}
     lead, n = leading(**rows), batch_of(a.shape[:-1])
-    flat = {name: np.broadcast_to(x, lead + x.shape[-1:]).reshape(n, x.shape[-1]) for name, x in rows.items()}
+    each = {name: flat(x, lead) for name, x in rows.items()}
     nv, nu, found = model.nv, model.nu, []
     for part in _parts(model, n):
-        q, v, u, a = (flat[name][part] for name in ("q", "v", "u", "a"))
+        q, v, u, a = (each[name][part] for name in ("q", "v", "u", "a"))
         force = run_forward_dynamics(model, q, v, u, t).host["force"].copy()
         B = np.broadcast_to(input_response(model, q, u), (len(q), nv, nu)).copy()
         B[:, model.prescribed.dof] = 0.0

@@ -31,7 +31,7 @@ from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
 from lissom.dynamics.tensions import channel_sizes
 from lissom.errors import ModelError, ShapeError
-from lissom.launch.workspace import Workspace, batch_of, leading, parts, require_finite_rows, stack
+from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, require_finite_rows, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
 from lissom.model.points import Places, on_node, places_of
@@ -162,9 +162,7 @@ def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: 
     require_finite_rows(**rows)
     lead = leading(**rows)
     n = batch_of(lead)
-    q, v, a, u, times, *given = (
-        np.broadcast_to(x, (*lead, x.shape[-1])).reshape(n, x.shape[-1]) for x in rows.values()
-    )
+    q, v, a, u, times, *given = (flat(x, lead) for x in rows.values())
     when: Times = float(rows["t"][0]) if rows["t"].ndim == 1 else times[:, 0]
     states = _States(lead, q, v, a, u, when, given[0][:, model.n_motions :] if given else np.zeros((n, model.n_rows)))
     if given or not model.n_rows:

@@ -138,7 +138,7 @@ class Workspace:
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
         """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
         for name, value in arrays.items():
-            self.host[name][:] = np.broadcast_to(value, lead + value.shape[-1:]).reshape(self.batch, value.shape[-1])
+            self.host[name][:] = flat(value, lead)
 
     def record(self, kernel: Any, inputs: list[Any]) -> None:
         """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
@@ -305,6 +305,13 @@ def require_finite_rows(**rows: np.ndarray) -> None:
 def batch_of(lead: tuple[int, ...]) -> int:
     """Number of instances in leading axes."""
     return int(np.prod(lead, dtype=int))
+
+
+def flat(rows: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
+    """Rows (..., n) broadcast to leading axes, as one axis: shape (batch_of(lead), n)."""
+    if rows.shape[:-1] != lead:  # where it is nothing to do, broadcasting takes as long as a launch
+        rows = np.broadcast_to(rows, lead + rows.shape[-1:])
+    return rows.reshape(-1 if rows.size else batch_of(lead), rows.shape[-1])
 
 
 def stack(name: str, value: Any, size: int) -> np.ndarray:
