@@ -28,27 +28,6 @@ def scaled(pair: Pair, out: wp.array(dtype=wp.float64), first: int):
     out[i] = out[i] + pair.factor * pair.x[i]
 
 
-@wp.struct
-class Large:
-    """More than fits into a few registers."""
-
-    x: wp.array(dtype=wp.float64)
-    y: wp.array(dtype=wp.float64)
-    z: wp.array(dtype=wp.float64)
-    pair: Pair
-
-
-@wp.func(inline=False)
-def product(f: Large, pair: Pair, out: wp.array(dtype=wp.float64)):
-    out[0] = f.x[0] + f.pair.x[0] * f.pair.factor
-    out[1] = pair.x[0]
-
-
-@wp.kernel
-def of_both(f: Large, pair: Pair, out: wp.array(dtype=wp.float64)):
-    product(f, pair, out)
-
-
 def recorded():
     """A recorded launch, and the array that it adds to."""
     pair, out = Pair(), wp.zeros(4, dtype=wp.float64, device="cpu")
@@ -86,20 +65,6 @@ def test_an_unread_version_is_launched_in_the_public_way(version, monkeypatch):
     warp_private.direct(command)()
     assert out.numpy().tolist() == [0.0, 4.0, 6.0, 0.0]
     assert np.array_equal(ls.inverse_dynamics(build(random_tree(3)), q, v, a), known)
-
-
-def test_large_structs_arrive_by_reference_and_others_by_value():
-    """In the code that Warp makes of a function; what is handed in is read as before."""
-    f = Large()
-    f.x, f.pair = wp.array([3.0], dtype=wp.float64, device="cpu"), Pair()
-    f.pair.x, f.pair.factor = wp.array([5.0], dtype=wp.float64, device="cpu"), 7.0
-    out = wp.zeros(2, dtype=wp.float64, device="cpu")
-    wp.launch(of_both, dim=1, inputs=[f, f.pair, out], device="cpu")
-    assert out.numpy().tolist() == [3.0 + 5.0 * 7.0, 5.0]
-    code = warp_private.codegen.codegen_func(product.adj, c_func_name="product", device="cpu", forward_only=True)
-    head = code.partition("{")[0]
-    assert f"const {Large.native_name} & given_var_f" in head
-    assert f"{Pair.native_name} var_pair" in head
 
 
 def test_memory_of_arguments_is_seen():

@@ -2,14 +2,8 @@
 
 A recorded launch on the CPU packs its arguments anew each time it is launched, which costs more than a small kernel.
 The arguments of a workspace never change, so they are packed once, in the way of Warp's own `invoke`, and the compiled
-function is called with them.
-
-Warp's functions take structs by value. The tables of a model are five thousand bytes, which a function that is not
-inlined would copy each time it is called: a tenth of the time of derivatives. Here they take them by reference. No
-function writes to a struct it is given.
-
-Versions of Warp that have not been read launch in the public way and copy; a test says when the list below is out of
-date.
+function is called with them. Versions of Warp that have not been read launch in the public way, some microseconds
+slower; a test says when the list below is out of date.
 """
 
 from __future__ import annotations
@@ -20,8 +14,7 @@ from typing import Any
 
 import warp as wp
 
-READ = ("1.19",)  # versions of Warp whose `invoke` and whose code of functions are as this file has them
-_LARGE = 200  # bytes from which on a struct is handed to functions by reference
+READ = ("1.19",)  # versions of Warp whose `invoke` packs arguments as `packed_launch` does
 
 
 def is_read(version: str) -> bool:
@@ -59,26 +52,3 @@ def bytes_of(value: Any) -> int:
         return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
     names = getattr(getattr(value, "_cls", None), "vars", ())
     return sum(bytes_of(getattr(value, name)) for name in names)
-
-
-def by_reference(generate: Callable[..., str]) -> Callable[..., str]:
-    """Generation of a function's code, such that large structs arrive by reference."""
-
-    def generated(adj: Any, *args: Any, **options: Any) -> str:
-        head, brace, body = generate(adj, *args, **options).partition("{")
-        for argument in adj.args:
-            if isinstance(argument.type, Struct) and ctypes.sizeof(argument.type.ctype) > _LARGE:
-                kind, name = argument.ctype(), argument.emit()
-                head = head.replace(f"{kind} {name}", f"const {kind} & given_{name}")
-                body = f"\n    {kind} & {name} = const_cast<{kind} &>(given_{name});{body}"
-        return head + brace + body
-
-    return generated
-
-
-if is_read(wp.__version__):  # the version of native.h is part of every kernel's name: change it with this
-    from warp._src import codegen
-    from warp._src.codegen import Struct
-
-    codegen.codegen_func = by_reference(codegen.codegen_func)
-    codegen.codegen_snippet = by_reference(codegen.codegen_snippet)

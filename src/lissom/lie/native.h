@@ -1,5 +1,4 @@
 // What the native functions of the kernels share. Inserted before the code that Warp generates, for the CPU and for CUDA.
-// Version 2: large structs reach functions by reference (launch/warp_private).
 // A native function is a body of C++ whose arguments are those of its Python declaration; arrays are wp::array_t.
 
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
