@@ -4,11 +4,18 @@ import warnings
 
 import numpy as np
 import pytest
+import warp as wp
 
 import lissom as ls
-from lissom.dynamics.independent_rows import bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.integration.fused_runs import FusedSteps
+from lissom.lie.types import kernel_options
+from lissom.model.tables import TablesStruct, device_tables
+from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.systems.bordered import LoopRowsStruct, border, loop_rows
+from lissom.systems.constrained import hold_prescribed
+
+wp.set_module_options(kernel_options())
 
 SILICONE = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e4)
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
@@ -204,19 +211,37 @@ def test_own_actuators_with_loops(model):
     np.testing.assert_allclose(a.q, b.q, rtol=0, atol=1e-7)
 
 
+@wp.kernel
+def border_kernel(t: TablesStruct, x: ColumnsStruct, K: Matrix, loops: LoopRowsStruct, size: wp.array(dtype=wp.int32)):
+    """What steps do before they factor their matrix."""
+    size[0] = border(t, x, 0, K, loops.A_q, loops)
+    hold_prescribed(t, size[0], loops.width, 0, loops.units, loops.matrix, loops.unknown)
+
+
+def bordered_matrix(model, K, A, A_q):
+    """The matrix that a step factors, and its σ."""
+    x, loops, size = column_tables(model), loop_rows(model, 1), wp.zeros(1, dtype=wp.int32, device="cpu")
+    filled = []
+    for rows in (K, A, A_q):
+        filled.append(np.zeros((1, len(rows), x.width)))
+        filled[-1][0, :, : model.nv] = rows
+    stored, loops.A, loops.A_q = (wp.array(rows.reshape(1, -1), dtype=wp.float64, device="cpu") for rows in filled)
+    wp.launch(border_kernel, dim=1, inputs=[device_tables(model), x, stored, loops, size], device="cpu")
+    n = int(size.numpy()[0])
+    return loops.matrix.numpy()[0].reshape(-1, loops.width)[:n, :n].copy(), float(loops.sigma.numpy()[0])
+
+
 def test_condition_as_the_step_goes_to_zero(model):
     """The matrix of a step in its own units has a bounded condition number; unscaled it grows as h⁻²."""
     q, still = at_rest(model, [1.0]).q, np.zeros(model.nv)
     conditions, plain = [], []
     for h in (1e-2, 1e-4, 1e-6, 1e-8):
         dq, dv, da, w = residual_derivatives(model, q, still, still, np.array([1.0]), 0.0)
-        A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
-        kept = independent_rows(model, A)
         K = da / h**2 + dv / h + dq
-        matrix, sigma = bordered_matrix(model, K, A, A_q, kept)
+        matrix, sigma = bordered_matrix(model, K, row_results(model, w, "A"), row_results(model, w, "A_q"))
         size = np.sqrt(np.abs(np.diag(K)))
         size[model.prescribed.dof] = 1.0  # held by a row of the identity
-        units = np.concatenate([1.0 / size, np.full(len(kept), 1.0 / np.sqrt(sigma))])
+        units = np.concatenate([1.0 / size, np.full(len(matrix) - model.nv, 1.0 / np.sqrt(sigma))])
         conditions.append(np.linalg.cond(matrix * units * units[:, None]))
         raw = matrix.copy()
         raw[: model.nv, model.nv :] /= sigma

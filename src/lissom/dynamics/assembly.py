@@ -17,13 +17,14 @@ import numpy as np
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.constraints import loop_residual, run_constraints, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import forward_dynamics
-from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.systems.allowed_motions import solve_with_mass
 
 _CLOSED = 1e-13  # [rad, m], where rounding allows
 _CLOSED_ENOUGH = 1e-10
@@ -211,8 +212,7 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
         ModelError: a coordinate moves no mass, and no loop says how it moves.
     """
     w, _ = run_constraints(model, q, v)
-    A, rate = row_results(model, w, "A"), w.host["rate"][0].copy()
-    kept = independent_rows(model, A)
+    A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), chosen_rows(w)
     M = mass_matrix(model, q)
     held = model.prescribed.dof
     A[:, held] = M[held] = M[:, held] = 0.0
@@ -244,8 +244,8 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for a few states of a few motions, of each by itself."""
     weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
-    w, lead = run_constraints(model, q[:, 0])
-    kept = [independent_rows(model, A) for A in row_results(model, w, "A", lead)]
+    w, _ = run_constraints(model, q[:, 0])
+    kept = [chosen_rows(w, k) for k in range(m)]
     q, v = q.copy(), v.copy()
 
     def least(k: int, rows: np.ndarray, missing: np.ndarray) -> np.ndarray:

@@ -19,7 +19,6 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.independent_rows import independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import (
     derivative_workspace,
     row_results,
@@ -36,7 +35,7 @@ from lissom.sweep import kinds, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.sweep.scratch import ScratchStruct
-from lissom.systems.bordered import LoopRowsStruct, own_rows
+from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 
 wp.set_module_options(kernel_options())
@@ -65,6 +64,7 @@ def constraint_kernel(
     loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
     own_rows(t, s, x, i, S, 0, loops.A)
     own_rows(t, s, x, i, S, 1, loops.A_q)
+    choose_independent(x, i, loops)
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -77,7 +77,8 @@ def _make(model: Model, batch: int) -> Workspace:
 
 
 def run_constraints(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
-    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`; the leading axes."""
+    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`, and for `chosen_rows` which rows are
+    independent; the leading axes."""
     w, lead = filled(model, "constraints", _make, q=q, v=np.zeros(model.nv) if v is None else v)
     w.run()
     w.raise_for_status()
@@ -224,10 +225,9 @@ def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
         return minimum_norm(model, q[None], force[None])[0]
     least = force.copy()
     for part in parts(len(q)):
-        w, lead = run_constraints(model, q[part, 0])
-        for k, A in zip(range(part.start, part.stop), row_results(model, w, "A", lead)):
-            if len(independent_rows(model, A)) < model.n_rows:
-                least[k] = _least_norm(model, q[k], force[k])
+        w, _ = run_constraints(model, q[part, 0])
+        for k in (part.start + np.flatnonzero(w.host["kept"] < model.n_rows)).tolist():
+            least[k] = _least_norm(model, q[k], force[k])
     return least
 
 
@@ -248,7 +248,7 @@ def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
     """Say once for each model that rows of its loops depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
         w, _ = run_constraints(model, q)
-        rank = len(independent_rows(model, row_results(model, w, "A")))
+        rank = int(w.host["kept"][0])
         model.cache["redundancy"] = rank
         if rank < model.n_rows:
             warnings.warn(

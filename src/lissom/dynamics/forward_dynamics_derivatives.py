@@ -18,11 +18,12 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
-from lissom.dynamics.independent_rows import independent_rows, solve_with_mass
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import batch_of, flat, leading, parts, stack
 from lissom.model.model import Model
+from lissom.systems.allowed_motions import solve_with_mass
 
 _ROWS = ("A", "A_q", "rate_q", "turn_q", "turn_v")
 
@@ -84,7 +85,8 @@ def _with_loops(
         B[:, model.prescribed.dof] = 0.0
         dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
         asked = zip(*(row_results(model, w, name, (len(q),)) for name in _ROWS))
-        found += [-_response(model, *x) for x in zip(dq, dv, M, asked, repeat(0.0), -B)]
+        kept = (chosen_rows(w, k) for k in range(len(q)))
+        found += [-_response(model, *x) for x in zip(dq, dv, M, asked, kept, repeat(0.0), -B)]
     answer = np.array(found).reshape(*lead, nv, 2 * nv + nu)
     answer[..., : 2 * nv][..., model.prescribed.dof, :] = 0.0
     answer[..., model.prescribed.dof] = answer[..., nv + model.prescribed.dof] = 0.0
@@ -105,16 +107,15 @@ def constrained_response(
     """−∂a/∂(q, v) by (2), shape (nv, 2 nv); or with more columns of the force that is left."""
     dq, dv, M, w = residual_derivatives(model, q, v, a, u, t, 1.0, force)
     asked = tuple(row_results(model, w, name) for name in _ROWS)
-    return _response(model, dq, dv, M, asked, pull, np.zeros((model.nv, 0)) if more is None else more)
+    return _response(model, dq, dv, M, asked, chosen_rows(w), pull, np.zeros((model.nv, 0)) if more is None else more)
 
 
 def _response(
-    model: Model, dq: np.ndarray, dv: np.ndarray, M: np.ndarray, asked: tuple[np.ndarray, ...], pull: float,
-    more: np.ndarray,
+    model: Model, dq: np.ndarray, dv: np.ndarray, M: np.ndarray, asked: tuple[np.ndarray, ...], kept: np.ndarray,
+    pull: float, more: np.ndarray,
 ) -> np.ndarray:  # fmt: skip
-    """The solution of (2), given the derivatives on the right and what loops ask."""
+    """The solution of (2), given the derivatives on the right, what loops ask, and which of their rows are kept."""
     A, A_q, rate_q, turn_q, turn_v = asked
-    kept = independent_rows(model, A)
     rows = A[kept]
     rows[:, model.prescribed.dof] = 0.0
     by_q, by_v = turn_q + 2.0 * pull * rate_q + pull**2 * A_q, turn_v + 2.0 * pull * A

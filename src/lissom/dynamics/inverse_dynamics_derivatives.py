@@ -47,7 +47,7 @@ from lissom.sweep import columns, traversal
 from lissom.sweep.column_tables import Matrix, column_width
 from lissom.sweep.scratch import ScratchStruct, acting_flags
 from lissom.sweep.traversal import project
-from lissom.systems.bordered import LoopRowsStruct
+from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,
     derivative_buffers,
@@ -104,6 +104,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         acc_base = se3.join(vec3(), -G)
         loop_rates(t, s, i, acc_base, loops.rate, loops.turn)
         add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
+        choose_independent(b.x, i, loops)
         project(t, s, i, tau)
         derivative_inward(t, s, b, i, channel, loops.force, dq, dv, da)
         stiffen(t, i, b.x.width, q, v, b.still, so3.ONE, so3.ZERO, terms[0], dq)
@@ -145,8 +146,8 @@ def run_residual_derivatives(
     force: Any = 0.0,
 ) -> None:
     """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
-    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives. Elastic tendons pull, at any u,
-    if `tendons`."""
+    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
+    independent for `chosen_rows`. Elastic tendons pull, at any u, if `tendons`."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
     w.host["terms"][:] = acting_flags(elastic, loads), tendons

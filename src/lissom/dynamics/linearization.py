@@ -24,7 +24,6 @@ from lissom.dynamics.assembly import consistent_velocity
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
-from lissom.dynamics.independent_rows import allowed_motions, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import (
     inverse_dynamics_derivatives,
     residual_derivatives,
@@ -32,8 +31,10 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.dynamics.steady_motion import carried, moving_velocity
 from lissom.errors import ShapeError
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
+from lissom.systems.allowed_motions import allowed_motions
 
 _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
@@ -136,7 +137,7 @@ def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = 
     K, C, M, w = residual_derivatives(model, row, rate, steady, given, t, 1.0, force)
     require_finite(K, C, M)
     A = row_results(model, w, "A")
-    N = allowed_motions(model, A, independent_rows(model, A))
+    N = allowed_motions(model, A, chosen_rows(w))
     try:
         if not (damped or rate.any()):
             squares, shapes = eigh(*(0.5 * N.T @ (X + X.T) @ N for X in (K, M)))

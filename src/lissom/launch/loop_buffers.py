@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.systems.bordered import LoopRowsStruct, loop_rows
@@ -13,6 +15,11 @@ from lissom.systems.bordered import LoopRowsStruct, loop_rows
 def with_loops(w: Workspace, model: Model, batch: int) -> LoopRowsStruct:
     """Buffers of loop_rows, without a matrix for robots without loops, that the workspace shows to the host."""
     return shown(w, loop_rows(model, batch))
+
+
+def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:
+    """Indices of the rows A that kernels of a workspace have found independent at instance k; rising."""
+    return np.flatnonzero(w.host["slot"][k] >= 0)
 
 
 def shown(w: Workspace, loops: LoopRowsStruct) -> LoopRowsStruct:

@@ -26,12 +26,13 @@ from scipy.linalg import cho_factor, cho_solve, eigh
 from lissom.dynamics.assembly import onto_loops
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
-from lissom.dynamics.independent_rows import allowed_motions, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
+from lissom.systems.allowed_motions import allowed_motions
 
 _LONGEST = 0.7  # of one step, in units of dofs.scale
 _NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
@@ -150,10 +151,10 @@ def _load_force(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndar
 
 def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) -> Slope | None:
     """The slope at q, with the forces of loops that leave least of r, in units of W."""
-    A, force = np.zeros((0, model.nv)), np.zeros(model.n_rows)
+    A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
-        A = row_results(model, run_constraints(model, q)[0], "A")
-    kept = independent_rows(model, A)
+        w, _ = run_constraints(model, q)
+        A, kept = row_results(model, w, "A"), chosen_rows(w)
     N, S = allowed_motions(model, A, kept), model.dofs.scale
     if len(kept):
         rows = A[kept] * S

@@ -12,6 +12,7 @@ import numpy as np
 from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.inverse_dynamics_derivatives import custom_actuation_derivative
 from lissom.dynamics.loads import called_response, called_wrenches
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.statics.neutral_step import SUSPECT, shortest_step
@@ -55,17 +56,34 @@ def newton_in_python(
         host["numbers"][[ASTRAY_BELOW, LOOKED_AT_FROM]] = SUSPECT, 0.0
     part = _run(w)
     while part < CONVERGED:
-        if part == RESIDUAL:
-            _put_forces(model, w, t, factor, hold)
-        elif part == BORDER:
-            _add_response(model, w, t, factor)
-        elif part == SOLVE:
+        if part == SOLVE:
             matrix, right = host["matrix"].copy(), host["unknown"].copy()
-        part = _run(w)
+        part = _gone_on(model, w, part, t, factor, hold)
         if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
             part = _shortened(model, w, matrix, right, part)
     q, force, iterations, _ = (x[0] for x in results(w))
     return q, force, int(iterations), part
+
+
+def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
+    """Which rows of loops an iteration from q would keep, rising, and its unit σ of their forces."""
+    slack = np.zeros(model.n_rows)
+    w = newton_workspace(model, q[None], slack[None], u[None], t, 1.0, slack, 1.0, 1, 0.0)
+    part = _run(w)
+    while part < SOLVE:
+        part = _gone_on(model, w, part, t, 1.0, 0.0)
+    w.raise_for_status()
+    return chosen_rows(w), float(w.host["sigma"][0])
+
+
+def _gone_on(model: Model, w: Workspace, part: int, t: float, factor: float, hold: Any) -> int:
+    """Fill in what a part needs of Python, and run from there to the next pause; which part comes then, or how it
+    ended."""
+    if part == RESIDUAL:
+        _put_forces(model, w, t, factor, hold)
+    elif part == BORDER:
+        _add_response(model, w, t, factor)
+    return _run(w)
 
 
 def _run(w: Workspace) -> int:

@@ -23,12 +23,13 @@ import numpy as np
 
 from lissom.dynamics.assembly import moved_to
 from lissom.dynamics.configuration import difference, integrate
-from lissom.dynamics.independent_rows import allowed_motions, bordered_matrix, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.model.model import Model
 from lissom.statics.nearly_singular import solved
+from lissom.statics.newton_python import bordered_at
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import growing_exponents
+from lissom.systems.allowed_motions import allowed_motions
 
 _TOLERANCE = 1e-11
 _STALLED = 1e-5  # rounding near a singular K keeps a step from shrinking further
@@ -76,13 +77,12 @@ class StaticPath:
         cls, model: Model, q: np.ndarray, u: np.ndarray, t: float | None, begin: float, width: float
     ) -> StaticPath:
         """The path from λ = `begin` with the rows of loops that are independent at q."""
-        K, A, A_q = residual_jacobian(model, q, u, begin if t is None else t)
-        kept = independent_rows(model, A)
+        kept, sigma = bordered_at(model, q, u, begin if t is None else t)
         stiff = np.diag(model.elasticity.stiffness) * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
         own = 1.0 / np.sqrt(np.where(np.isfinite(stiff), stiff, 1.0))
         own[model.prescribed.dof] = 1.0
-        return cls(model, u, t, width, kept, bordered_matrix(model, K, A, A_q, kept)[1], own)
+        return cls(model, u, t, width, kept, sigma, own)
 
     @property
     def parameter(self) -> str:

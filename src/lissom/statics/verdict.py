@@ -18,13 +18,14 @@ from scipy.linalg import eigh
 from scipy.linalg.lapack import dpotrf  # pyright: ignore[reportAttributeAccessIssue]
 
 from lissom.dynamics.contacts import ball_gaps
-from lissom.dynamics.independent_rows import allowed_motions, independent_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.statics.stability import growing_exponents, is_flutter, is_symmetric, own_units
+from lissom.systems.allowed_motions import allowed_motions
 
 NOTHING = 1e-11  # of the largest curvature: what is left of K where nothing holds, at equilibria known to 1e-11
 
@@ -45,8 +46,7 @@ def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndar
     """The matrices of (1) at one configuration with the forces of its loops."""
     v, still = steady_velocity(model), np.zeros(model.nv)
     K, D, M, w = residual_derivatives(model, q, v, still, u, t, 1.0, force)
-    A = row_results(model, w, "A")
-    N = allowed_motions(model, A, independent_rows(model, A))
+    N = allowed_motions(model, row_results(model, w, "A"), chosen_rows(w))
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
 

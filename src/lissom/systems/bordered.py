@@ -153,6 +153,17 @@ def choose_rows(
     ...
 
 
+@wp.func
+def choose_independent(x: Columns, i: int, loops: LoopRows) -> int:
+    """Choose independent rows among loops.A, which loops.slot then numbers; how many there are."""
+    m = loops.force.shape[1]
+    if m == 0:
+        return 0
+    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
+    loops.kept[i] = kept
+    return kept
+
+
 BORDER = """
     const double* from = row(K, i);
     const double* rows = row(A, i);
@@ -268,8 +279,7 @@ def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRow
     m = t.loops.row_is_hinge.shape[0]
     if m == 0:
         return t.nv
-    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
-    loops.kept[i] = kept
+    kept = choose_independent(x, i, loops)
     loops.sigma[i] = put_border(
         t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
     )

@@ -18,7 +18,7 @@ from lissom.lie import so3
 from lissom.model.tables import Tables
 from lissom.sweep.column_tables import Columns
 from lissom.sweep.linear_solve import lu_factor, lu_solve
-from lissom.systems.bordered import LoopRows, choose_rows, put_constrained
+from lissom.systems.bordered import LoopRows, choose_independent, put_constrained
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -41,9 +41,7 @@ def solve_constrained(
 ) -> int:
     """a and λ of (1), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
     m = loops.force.shape[1]
-    kept = choose_rows(m, x.width, i, loops.A, loops.scale, loops.basis, loops.work, loops.slot)
-    n = t.nv + kept
-    loops.kept[i] = kept
+    n = t.nv + choose_independent(x, i, loops)
     put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
     for j in range(t.nv):
         loops.unknown[i, j] = loops.units[i, j] * a[i, j]
