@@ -83,7 +83,7 @@ def test_a_block_above_the_friction_angle_has_no_equilibrium():
         ls.solve_statics(model, q0=on_floor(model))
 
 
-@pytest.mark.parametrize("method", ["generalized_alpha", "newmark"])
+@pytest.mark.parametrize("method", ["generalized_alpha", "newmark", "bathe"])
 def test_slides_above_the_friction_angle(method):
     """What cannot turn slides with g (sin α − μ cos α), exactly once the spring is drawn."""
     angle = np.radians(30)

@@ -98,7 +98,7 @@ def compare(model, q, v, u, **changes):
     return many
 
 
-@pytest.mark.parametrize("scheme", ["generalized_alpha", "newmark", "implicit_euler"])
+@pytest.mark.parametrize("scheme", ["generalized_alpha", "newmark", "implicit_euler", "bathe"])
 def test_trees(scheme):
     """A hybrid tree with spherical and free joints, loads of time and tendons."""
     model = mixed()
@@ -106,7 +106,7 @@ def test_trees(scheme):
     compare(model, q, v, np.random.default_rng(1).uniform(0.0, 1.0, (5, model.nu)), method=scheme, dt=0.004)
 
 
-@pytest.mark.parametrize("scheme", ["generalized_alpha", "newmark"])
+@pytest.mark.parametrize("scheme", ["generalized_alpha", "newmark", "bathe"])
 @pytest.mark.parametrize("build", [four_bar, rod_in_a_loop])
 def test_loops(scheme, build):
     """Robots with loops, with projected velocities, and free ones under a scheme that settles accelerations."""

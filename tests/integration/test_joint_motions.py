@@ -74,7 +74,7 @@ def test_a_pendulum_on_a_moving_pivot(method):
     assert np.array_equal(motion.q[:, 0], 0.1 * np.sin(5 * TIMES))
 
 
-@pytest.mark.parametrize("method", ["generalized_alpha", "newmark", "hht"])
+@pytest.mark.parametrize("method", ["generalized_alpha", "newmark", "hht", "bathe"])
 def test_schemes_are_of_second_order(method):
     """Purpose: angle and force converge with h² from the first sample on, also where the scheme damps nothing, and the
     held joint does as prescribed."""
@@ -90,7 +90,7 @@ def test_schemes_are_of_second_order(method):
     np.testing.assert_allclose(orders, 2.0, atol=0.02)
 
 
-@pytest.mark.parametrize("method", ["newmark", "generalized_alpha"])
+@pytest.mark.parametrize("method", ["newmark", "generalized_alpha", "bathe"])
 def test_steps_that_change_do_not_shake_the_force(method):
     """Purpose: a shorter step before every sample leaves no trace in the force, which follows that of an index-1
     method."""

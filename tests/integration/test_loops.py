@@ -72,7 +72,7 @@ def test_fused_and_separate_steps_agree(model, project, monkeypatch):
 
 
 @pytest.mark.parametrize("scheme", [ls.generalized_alpha(0.8), ls.generalized_alpha(0.0), ls.newmark(), ls.hht(0.1),
-                                    ls.implicit_euler()], ids=lambda s: s.name)  # fmt: skip
+                                    ls.implicit_euler(), ls.bathe()], ids=lambda s: s.name)  # fmt: skip
 def test_loops_stay_closed(model, scheme):
     """Residual below 1e-10 m and rate below 1e-8 at every step, of every scheme, and A v is that of the motion."""
     motion = ls.simulate(model, 1.0, at_rest(model, [0.0]).q, u=lambda t: [4.0 * np.sin(9.0 * t) ** 2], method=scheme,
