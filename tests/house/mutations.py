@@ -1,0 +1,102 @@
+"""Deliberate faults in kernels, each with tests that must fail for it."""
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """A fault: what is wrong with it, the file under src/lissom, the text that is replaced and by what, and the tests
+    (arguments of pytest) of which at least one must fail."""
+
+    fault: str
+    file: str
+    old: str
+    new: str
+    tests: tuple[str, ...]
+
+
+MUTATIONS = (
+    Mutation(
+        "the gyroscopic term of a node has the wrong sign",
+        "sweep/traversal.py",
+        "inertia_apply(t, k, acc_B) + se3.coad(eta_B, inertia_apply(t, k, eta_B))",
+        "inertia_apply(t, k, acc_B) - se3.coad(eta_B, inertia_apply(t, k, eta_B))",
+        ("tests/reference/test_against_reference.py", "-k", "inverse"),
+    ),
+    Mutation(
+        "the acceleration of an interval lacks what both strain rates make together",
+        "sweep/interval.py",
+        "    Omega_ddot += (so3.TWO * kappa) * se3.ad(d1, d2)\n    V =",
+        "    V =",
+        ("tests/reference/test_against_reference.py", "-k", "inverse"),
+    ),
+    Mutation(
+        "the local term of ∂τ/∂q takes adbar_y with the wrong sign",
+        "sweep/interval.py",
+        "congruence(E, A1, B1, A2, B2) + bar,",
+        "congruence(E, A1, B1, A2, B2) - bar,",
+        ("tests/derivatives/test_single_nodes.py", "tests/derivatives/test_inverse_dynamics_derivatives.py"),
+    ),
+    Mutation(
+        "the wrench beyond a node does not turn with the node's columns",
+        "systems/derivative_sweeps.py",
+        "            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)\n",
+        "            columns.add_product(x, wp.float64(0.0) * adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)\n",
+        ("tests/derivatives/test_inverse_dynamics_derivatives.py",),
+    ),
+    Mutation(
+        "the loop scaling of the kernel is 1",
+        "systems/bordered.py",
+        "const double sigma = count > 0 ? exp(sum / count) : 1.0;",
+        "const double sigma = 1.0;",
+        ("tests/native/test_native_systems.py", "tests/integration/test_loops.py"),
+    ),
+    Mutation(
+        "the list of near pairs is never made anew",
+        "forces/touching.py",
+        "        if not (wp.dot(moved, moved) < limit):\n            return 1",
+        "        if not (wp.dot(moved, moved) < limit):\n            return 0",
+        ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
+    ),
+    Mutation(
+        "N of a node lacks adbar of its momentum",
+        "lie/spatial.py",
+        "return adbar_matrix(M * eta) - Y - wp.transpose(Y)",
+        "return -Y - wp.transpose(Y)",
+        ("tests/derivatives/test_inverse_dynamics_derivatives.py",),
+    ),
+    Mutation(
+        "a free joint's step does not turn what it moves by",
+        "sweep/group.py",
+        "        moved = quaternion_rotation(start, i, at) * p\n",
+        "        moved = p\n",
+        ("tests/convergence/test_free_flight.py",),
+    ),
+    Mutation(
+        "the direction of a change of strain enters its rate once instead of twice",
+        "sweep/interval.py",
+        "d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))",
+        "d_ddot += kappa * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))",
+        ("tests/derivatives/test_inverse_dynamics_tangent.py",),
+    ),
+    Mutation(
+        "bending stretches the path of a tendon the wrong way",
+        "forces/tendons.py",
+        "T = se3.linear(xi) + wp.cross(se3.angular(xi), d) +",
+        "T = se3.linear(xi) - wp.cross(se3.angular(xi), d) +",
+        ("tests/reference/test_against_reference.py", "-k", "actuation"),
+    ),
+    Mutation(
+        "a pivot of LU is taken where it stands",
+        "sweep/linear_solve.py",
+        "            if (here > size) {\n                best = row;",
+        "            if (here > size) {\n                best = k;",
+        ("tests/native/test_native_systems.py",),
+    ),
+    Mutation(
+        "an elastic force counts the rest position twice",
+        "forces/elasticity.py",
+        "(at < 0 ? 0.0 : x[at] - rest.data[j])",
+        "(at < 0 ? 0.0 : x[at] - 2.0 * rest.data[j])",
+        ("tests/native/test_native_systems.py", "tests/contracts/test_joints.py"),
+    ),
+)
