@@ -37,35 +37,33 @@ Rows = wp.array2d(dtype=wp.float64)
 
 
 @wp.kernel
-def actuation_kernel(
-    t: TablesStruct, s: ScratchStruct, q: Rows, unit: Rows, tau: Rows, B: Rows, length: Rows, first: int
-):
+def actuation_kernel(t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: Rows, length: Rows, first: int):
     i = first + wp.tid()
     traversal.inspect(t, s, i, q, q, q)
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_pose(t, s, i, k, q)
-    n = unit.shape[1]
+    n = s.channel.size.shape[1]
     for c in range(n):
         length[i, c] = path_length(t, s, i, c, q)
         for e in range(n):
-            unit[i, e] = so3.ZERO
-        unit[i, c] = so3.ONE
+            s.channel.size[i, e] = so3.ZERO
+        s.channel.size[i, c] = so3.ONE
         for k in range(t.n_dynamic):
             s.node[i, k].F = vec6()
-        add_channel_wrenches(t, s, i, unit, -so3.ONE)
+        add_channel_wrenches(t, s, i, -so3.ONE)
         project(t, s, i, tau)
-        add_path_forces(t, i, q, unit, so3.ONE, tau)
+        add_path_forces(t, i, q, s.channel.size, so3.ONE, tau)
         for j in range(t.nv):
             B[i, c * t.nv + j] = tau[i, j]
 
 
 def _make(model: Model, batch: int) -> Workspace:
     n = len(model.channels.names)
-    shapes = {"q": (model.nq,), "unit": (n,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
+    shapes = {"q": (model.nq,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
     w = Workspace(model, batch, shapes)
     d = w.on_device
-    w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["unit"], d["tau"], d["B"], d["length"]])
+    w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"]])
     return w
 
 

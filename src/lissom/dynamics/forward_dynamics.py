@@ -57,7 +57,6 @@ def residual_kernel(act: Acting) -> Any:
         a: Rows,
         u: Rows,
         extra: Rows,
-        channel: Rows,
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
         loops: LoopRowsStruct,
@@ -66,7 +65,7 @@ def residual_kernel(act: Acting) -> Any:
     ):
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, a)
-        residual(t, s, i, q, v, a, u, extra, channel, gravity[0], load[i], loops, tau)
+        residual(t, s, i, q, v, a, u, extra, gravity[0], load[i], loops, tau)
 
     return residual_alone
 
@@ -86,7 +85,6 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         still: Rows,
         u: Rows,
         extra: Rows,
-        channel: Rows,
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
         loops: LoopRowsStruct,
@@ -101,7 +99,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         put_configuration_rate(t, i, q, v, q_dot)
         for row in range(loops.force.shape[1]):
             loops.force[i, row] = so3.ZERO
-        residual(t, s, i, q, v, still, u, extra, channel, gravity[0], load[i], loops, a)
+        residual(t, s, i, q, v, still, u, extra, gravity[0], load[i], loops, a)
         for j in range(t.nv):
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
@@ -121,7 +119,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
 
 
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
-    shapes = {"q": (model.nq,), "u": (model.nu,), "channel": (len(model.channels.names),)}
+    shapes = {"q": (model.nq,), "u": (model.nu,)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
@@ -134,7 +132,7 @@ def _make(model: Model, batch: int) -> Workspace:
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
     d = w.on_device
-    names = ("q", "v", "still", "u", "extra", "channel", "gravity", "load")
+    names = ("q", "v", "still", "u", "extra", "gravity", "load")
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
     loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), loops, pull, M, q_dot, d["a"]])
@@ -144,7 +142,7 @@ def _make(model: Model, batch: int) -> Workspace:
 def _make_residual(model: Model, batch: int) -> Workspace:
     w = _buffers(model, batch, ("v", "a", "extra", "tau"))
     d = w.on_device
-    names = ("q", "v", "a", "u", "extra", "channel", "gravity", "load")
+    names = ("q", "v", "a", "u", "extra", "gravity", "load")
     loops = with_loops(w, model, batch)
     w.record(residual_kernel, [w.tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
     return w

@@ -44,7 +44,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
         traversal.inspect(t, s, i, q, v, a)
         recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
         project(t, s, i, tau)
-        force(t, i, q, v, terms[0], tau)
+        force(t, s, i, q, v, terms[0], tau)
         traversal.inspect_result(s, i, tau)
 
     return newton_euler

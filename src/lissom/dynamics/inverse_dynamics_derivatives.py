@@ -34,9 +34,7 @@ from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.loads import called_response, put_loads
 from lissom.forces.acting import Acting
-from lissom.forces.elastic_tendons import add_tendon_stretch, pull_elastic_tendons
-from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
-from lissom.forces.tendons import add_channel_wrenches, channel_forces
+from lissom.forces.tendons import ask_channels
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.workspace import Workspace, filled, require_finite
 from lissom.lie import se3, so3
@@ -74,7 +72,6 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         v: Matrix,
         a: Matrix,
         u: Matrix,
-        channel: Matrix,
         gravity: wp.array(dtype=vec3),
         load: wp.array2d(dtype=vec6),
         terms: wp.array(dtype=wp.int32),
@@ -89,28 +86,22 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, a)
         G = gravity[0]
-        channel_forces(t, i, u, channel)
+        ask_channels(t, s, i, u)
         recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[0], add)
-        if terms[1] != 0:
-            pull_elastic_tendons(t, s, i, q, channel)
-        add_channel_wrenches(t, s, i, channel, so3.ONE)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
         columns.clear_rows(t.nv, b.x.width, i, dq)
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
         derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load[i], terms[0], respond)
-        add_channel_stiffness(t, s, i, channel, b.H)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         acc_base = se3.join(vec3(), -G)
         loop_rates(t, s, i, acc_base, loops.rate, loops.turn)
         add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
         choose_independent(b.x, i, loops)
         project(t, s, i, tau)
-        derivative_inward(t, s, b, i, channel, loops.force, dq, dv, da)
-        stiffen(t, i, b.x.width, q, v, b.still, so3.ONE, so3.ZERO, terms[0], dq)
-        stiffen(t, i, b.x.width, q, v, b.still, so3.ZERO, so3.ONE, terms[0], dv)
-        add_path_derivatives(t, b.x, i, q, channel, dq)
-        add_tendon_stretch(t, s, i, b.x.width, q, channel, tau, dq)
+        derivative_inward(t, s, b, i, loops.force, dq, dv, da)
+        stiffen(t, s, b.x, i, q, v, b.still, so3.ONE, so3.ZERO, terms[0], dq)
+        stiffen(t, s, b.x, i, q, v, b.still, so3.ZERO, so3.ONE, terms[0], dv)
 
     return derivatives
 
@@ -118,12 +109,12 @@ def residual_derivatives_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Workspace:
     square = (model.nv * column_width(model),)
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,), "tau": (model.nv,)}
-    shapes |= {"channel": (len(model.channels.names),), "dq": square, "dv": square, "da": square}
+    shapes |= {"dq": square, "dv": square, "da": square}
     w = Workspace(model, batch, shapes)
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
-    w.buffer("terms", (2,), wp.int32, common=True)
-    names = ("q", "v", "a", "u", "channel", "gravity", "load", "terms")
+    w.buffer("terms", (1,), wp.int32, common=True)
+    names = ("q", "v", "a", "u", "gravity", "load", "terms")
     tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
     loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
@@ -141,16 +132,16 @@ def run_residual_derivatives(
     gravity: bool = True,
     elastic: bool = True,
     loads: bool = True,
-    tendons: bool = False,
+    inputs: bool = False,
     factor: float = 1.0,
     force: Any = 0.0,
 ) -> None:
     """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
     loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
-    independent for `chosen_rows`. Elastic tendons pull, at any u, if `tendons`."""
+    independent for `chosen_rows`. Inputs act if `inputs`."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
-    w.host["terms"][:] = acting_flags(elastic, loads), tendons
+    w.host["terms"][0] = acting_flags(elastic, loads, inputs)
     if loads:
         put_loads(model, w, t, factor)
     w.run()
@@ -172,7 +163,7 @@ def residual_derivatives(
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
-    run_residual_derivatives(model, w, t, tendons=True, factor=factor, force=force)
+    run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
     if model.inputs.custom:
         dq -= custom_actuation_derivative(model, q.reshape(-1), factor * u.reshape(-1))

@@ -136,7 +136,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
             tau[i, j] = so3.ZERO
         for step in range(t.n_dynamic):
             inward_change(t, s, d, i, t.n_dynamic - 1 - step, tau)
-        change(t, i, q, v, d.dq, d.dv, terms[0], tau)
+        change(t, s, i, q, v, d.dq, d.dv, terms[0], tau)
         traversal.inspect_result(s, i, tau)
 
     return tangent

@@ -17,7 +17,7 @@ from lissom.forces.terms import TERMS
 from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_tables
-from lissom.sweep.column_tables import Matrix
+from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Scratch
 
 
@@ -88,17 +88,17 @@ def _rows(term: Term, model: Model) -> TermRows:
 
 
 @wp.func
-def no_wrench(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+def no_wrench(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
     """No wrench."""
     ...
 
 
 def _add_both(first: Any, second: Any, flag: Any) -> Any:
     @wp.func(module="unique")
-    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
-        first(t, s, i, gravity, load, acting)
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        first(t, s, i, q, gravity, load, acting)
         if flag == 0 or acting & flag != 0:
-            second(t, s, i, gravity, load, acting)
+            second(t, s, i, q, gravity, load, acting)
 
     return add
 
@@ -124,25 +124,25 @@ def _respond_both(first: Any, second: Any, flag: Any) -> Any:
 
 
 @wp.func
-def no_force(t: Tables, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+def no_force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
     """No force."""
     ...
 
 
 def _force_of_both(first: Any, second: Any, flag: Any) -> Any:
     @wp.func(module="unique")
-    def force(t: Tables, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
-        first(t, i, q, v, acting, tau)
+    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+        first(t, s, i, q, v, acting, tau)
         if flag == 0 or acting & flag != 0:
-            second(t, i, q, v, tau)
+            second(t, s, i, q, v, tau)
 
     return force
 
 
 @wp.func
 def no_stiffness(
-    t: Tables, i: int, width: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64, acting: int,
-    out: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
+    acting: int, out: Matrix,
 ):  # fmt: skip
     """No stiffness."""
     ...
@@ -151,28 +151,32 @@ def no_stiffness(
 def _stiffen_by_both(first: Any, second: Any, flag: Any) -> Any:
     @wp.func(module="unique")
     def stiffen(
-        t: Tables, i: int, width: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
-        acting: int, out: Matrix,
+        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
+        by_v: wp.float64, acting: int, out: Matrix,
     ):  # fmt: skip
-        first(t, i, width, q, v, move, by_q, by_v, acting, out)
+        first(t, s, x, i, q, v, move, by_q, by_v, acting, out)
         if flag == 0 or acting & flag != 0:
-            second(t, i, width, q, v, move, by_q, by_v, out)
+            second(t, s, x, i, q, v, move, by_q, by_v, out)
 
     return stiffen
 
 
 @wp.func
-def no_change(t: Tables, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix):
+def no_change(
+    t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix
+):  # fmt: skip
     """No change of a force."""
     ...
 
 
 def _change_both(first: Any, second: Any, flag: Any) -> Any:
     @wp.func(module="unique")
-    def change(t: Tables, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix):
-        first(t, i, q, v, dq, dv, acting, tau)
+    def change(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix
+    ):  # fmt: skip
+        first(t, s, i, q, v, dq, dv, acting, tau)
         if flag == 0 or acting & flag != 0:
-            second(t, i, q, v, dq, dv, tau)
+            second(t, s, i, q, v, dq, dv, tau)
 
     return change
 

@@ -1,6 +1,6 @@
 """How what acts answers to the motion of the nodes, as the terms have left it in s.near, inside kernels.
 
-There is room for it only where something may answer to twists or tie two nodes to each other.
+There is room for N only where something may answer to twists, and for pairs only where something may tie two nodes.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -24,7 +24,22 @@ def clear_answers(t: Tables, s: Scratch, i: int):
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             s.near.N[i, k] = mat6()
+    if s.near.touching.shape[0] > 0:
         s.near.touching[i] = 0
+
+
+@wp.func
+def tie_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6, is_damped: int):
+    """List what ties two nodes, of which neither is the world: K, N (here D) and W̄ of touching (1) and (2)."""
+    if a >= 0 and b >= 0:
+        at = s.near.touching[i]
+        s.near.a[i, at] = a
+        s.near.b[i, at] = b
+        s.near.K[i, at] = K
+        s.near.D[i, at] = D
+        s.near.bar[i, at] = bar
+        s.near.is_damped[i, at] = is_damped
+        s.near.touching[i] = at + 1
 
 
 @wp.func
@@ -36,10 +51,10 @@ def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
 
 
 @wp.func
-def couple_touching(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
-    """Add to the running sum W of node k how its wrench answers to the columns J of what it touches: the parts of
-    touching (1) and (2) that tie node k to another one."""
-    if s.near.N.shape[0] > 0:
+def couple_tied(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
+    """Add to the running sum W of node k how its wrench answers to the columns J of the nodes that something ties it
+    to, by touching (1) and (2)."""
+    if s.near.touching.shape[0] > 0:
         couple_pairs(s, x, i, k, of_twist, J, W)
 
 
@@ -47,12 +62,13 @@ def couple_touching(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Ma
 def couple_pairs(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
     """The same, where there is room for pairs."""
     for j in range(s.near.touching[i]):
-        if s.near.a[i, j] == k:
+        counts = of_twist == 0 or s.near.is_damped[i, j] != 0
+        if s.near.a[i, j] == k and counts:
             if of_twist == 1:
                 add_cross_product(x, i, k, s.near.b[i, j], -s.near.D[i, j], J, W)
             else:
                 add_cross_product(x, i, k, s.near.b[i, j], -s.near.K[i, j], J, W)
-        if s.near.b[i, j] == k:
+        if s.near.b[i, j] == k and counts:
             if of_twist == 1:
                 add_cross_product(x, i, k, s.near.a[i, j], -s.near.D[i, j], J, W)
             else:
@@ -69,6 +85,7 @@ def change_by_answers(
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             d[i, k].F = d[i, k].F + s.near.N[i, k] * d[i, k].w
+    if s.near.touching.shape[0] > 0:
         for j in range(s.near.touching[i]):
             a = s.near.a[i, j]
             b = s.near.b[i, j]

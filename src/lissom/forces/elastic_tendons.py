@@ -24,6 +24,7 @@ from lissom.forces.tendons import add_segment_wrench, path_length, path_tangent,
 from lissom.lie import se3, so3
 from lissom.lie.types import vec6
 from lissom.model.tables import Tables
+from lissom.sweep import group
 from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import Scratch
 from lissom.sweep.traversal import project
@@ -34,25 +35,25 @@ NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # the tension that says of a 
 
 
 @wp.func(inline=False)
-def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix, channel: Matrix):
-    """The lengths of elastic tendons pulled in, in channel, become their tensions by (1); s holds the poses."""
+def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix):
+    """The lengths of elastic tendons pulled in become their tensions by (1); s holds the poses."""
     for e in range(t.spools.channel.shape[0]):
         c = t.spools.channel[e]
-        stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + channel[i, c]
-        channel[i, c] = so3.ZERO
+        stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + s.channel.size[i, c]
+        s.channel.size[i, c] = so3.ZERO
         if stretch > -BEGINS * t.spools.slack[e]:
-            channel[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
+            s.channel.size[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
 
 
 @wp.func(inline=False)
-def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix, row: Matrix):
-    """b of tendon c into row, from the poses in s; the wrenches there are lost."""
+def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
+    """b of tendon c into s.channel.row, from the poses in s; the wrenches there are lost."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
     for j in range(t.segments.channel.shape[0]):
         if t.segments.channel[j] == c:
             add_segment_wrench(t, s, i, j, -so3.ONE)
-    project(t, s, i, row)
+    project(t, s, i, s.channel.row)
     for k in range(t.points.xi.shape[0]):
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
             if t.paths.channel[e] == c:
@@ -60,7 +61,7 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix, row: Matrix):
                 direction, _stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
                 f = t.paths.weight[e] * direction
                 y = se3.join(wp.cross(t.paths.offset[e], f), f)
-                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, row)
+                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, s.channel.row)
 
 
 ADD_OUTER = """
@@ -79,10 +80,29 @@ def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matri
     ...
 
 
+@wp.func
+def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
+    """s.channel.moved_row = T(move)ᵀ b."""
+    for j in range(t.nv):
+        s.channel.moved_row[i, j] = s.channel.row[i, j]
+    for k in range(t.n_dynamic):
+        if t.node[k].has_quaternion != 0:
+            A, B = group.move_tangent(t, i, k, move)
+            y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
+            start = t.node[k].v_start
+            for c in range(6):
+                if start + c < t.node[k].v_stop:
+                    s.channel.moved_row[i, start + c] = y[c]
+
+
 @wp.func(inline=False)
-def add_tendon_stretch(t: Tables, s: Scratch, i: int, width: int, q: Matrix, channel: Matrix, row: Matrix, dq: Matrix):
-    """dq += k b bᵀ of (2) of the taut elastic tendons; row is scratch, and the wrenches in s are lost."""
+def add_tendon_stretch(
+    t: Tables, s: Scratch, i: int, width: int, q: Matrix, move: Matrix, by_q: wp.float64, dq: Matrix
+):  # fmt: skip
+    """dq += by_q k b bᵀ T(move) of (2) of the taut elastic tendons; the wrenches in s are lost."""
     for e in range(t.spools.channel.shape[0]):
-        if channel[i, t.spools.channel[e]] > so3.ZERO:
-            tendon_row(t, s, i, t.spools.channel[e], q, row)
-            add_outer_product(t.nv, width, i, t.spools.stiffness[e], row, row, dq)
+        c = t.spools.channel[e]
+        if s.channel.size[i, c] > so3.ZERO:
+            tendon_row(t, s, i, c, q)
+            move_row(t, s, i, move)
+            add_outer_product(t.nv, width, i, by_q * t.spools.stiffness[e], s.channel.row, s.channel.moved_row, dq)

@@ -15,6 +15,7 @@ from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
+from lissom.sweep.column_tables import Columns
 from lissom.sweep.group import move_tangent, quaternion_rotation, stored_position, twist
 from lissom.sweep.scratch import SPRINGS, Scratch
 
@@ -73,6 +74,7 @@ def deflection(t: Tables, i: int, j: int, q: wp.array2d(dtype=wp.float64)) -> wp
 @wp.func
 def elastic_force(
     t: Tables,
+    s: Scratch,
     i: int,
     q: wp.array2d(dtype=wp.float64),
     v: wp.array2d(dtype=wp.float64),
@@ -130,29 +132,11 @@ def add_weighted_elastic_rows(
 
 
 @wp.func
-def weighted_elastic_matrix(
-    t: Tables, i: int, width: int, by_k: wp.float64, by_d: wp.float64, out: wp.array2d(dtype=wp.float64)
-):
-    """out += by_k K + by_d D."""
-    add_weighted_elastic_rows(
-        t.nv,
-        width,
-        t.elasticity.start,
-        t.elasticity.column,
-        t.elasticity.row_stiffness,
-        t.elasticity.row_damping,
-        i,
-        by_k,
-        by_d,
-        out,
-    )
-
-
-@wp.func
 def elastic_stiffness(
     t: Tables,
+    s: Scratch,
+    x: Columns,
     i: int,
-    width: int,
     q: wp.array2d(dtype=wp.float64),
     v: wp.array2d(dtype=wp.float64),
     move: wp.array2d(dtype=wp.float64),
@@ -162,13 +146,24 @@ def elastic_stiffness(
 ):
     """Add by_q and by_v times the derivatives of (1): K and D, and what the springs of spherical and free joints add to
     K, along T(move)."""
-    weighted_elastic_matrix(t, i, width, by_q, by_v, out)
+    add_weighted_elastic_rows(
+        t.nv,
+        x.width,
+        t.elasticity.start,
+        t.elasticity.column,
+        t.elasticity.row_stiffness,
+        t.elasticity.row_damping,
+        i,
+        by_q,
+        by_v,
+        out,
+    )
     if by_q != so3.ZERO:
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             A, B = move_tangent(t, i, k, move)
             K = by_q * group_spring_stiffness(t, j, i, q) * se3.block(A, mat3(), B, A)
-            add_own_block(t, i, k, width, K, out)
+            add_own_block(t, i, k, x.width, K, out)
 
 
 CHANGED_ROWS = """
@@ -203,6 +198,7 @@ def changed_elastic_rows(
 @wp.func
 def elastic_change(
     t: Tables,
+    s: Scratch,
     i: int,
     q: wp.array2d(dtype=wp.float64),
     v: wp.array2d(dtype=wp.float64),

@@ -23,6 +23,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.robot.forces import is_compiled
 from lissom.sweep.base_frames import origin_of
+from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import LOADS, Scratch
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
@@ -135,7 +136,7 @@ def no_current_of_user(x: vec3, time: wp.float64) -> vec6:
 
 def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
     @wp.func(module="unique")
-    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
         add_fluid(t, s, i, gravity, load, acting & LOADS, current)
 
     @wp.func(module="unique")

@@ -28,7 +28,7 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
 from lissom.robot.forces import is_compiled
 from lissom.robot.joints import coordinate_laws
-from lissom.sweep.column_tables import Matrix
+from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import SPRINGS, Scratch
 
 
@@ -122,7 +122,7 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
     law = chosen(functions, _either, no_law_of_user)
 
     @wp.func(module="unique")
-    def force(t: Tables, i: int, q: Matrix, v: Matrix, tau: Matrix):
+    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
         rows = t.terms[place]
         for e in range(rows.index.shape[0]):
             j = rows.index[e, 0]
@@ -131,18 +131,18 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
 
     @wp.func(module="unique")
     def stiffen(
-        t: Tables, i: int, width: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
-        out: Matrix,
+        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
+        by_v: wp.float64, out: Matrix,
     ):  # fmt: skip
         rows = t.terms[place]
         for e in range(rows.index.shape[0]):
             j = rows.index[e, 0]
             _f, f_x, f_rate = law_of(rows, e, q[i, rows.index[e, 1]], v[i, j], law)
-            at = j * width + j
+            at = j * x.width + j
             out[i, at] = out[i, at] + by_q * f_x + by_v * f_rate
 
     @wp.func(module="unique")
-    def change(t: Tables, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
+    def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
         rows = t.terms[place]
         for e in range(rows.index.shape[0]):
             j = rows.index[e, 0]

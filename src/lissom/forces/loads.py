@@ -12,11 +12,14 @@ from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import LOADS, Scratch
 
 
 @wp.func
-def apply_loads(t: Tables, s: Scratch, i: int, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int):
+def apply_loads(
+    t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, wrench: wp.array(dtype=vec6), acting: int
+):  # fmt: skip
     """Subtract the point loads from the wrenches of their nodes."""
     for j in range(t.loads.node.shape[0]):
         k = t.loads.node[j]

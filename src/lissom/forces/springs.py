@@ -176,7 +176,7 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
     law = chosen(functions, _either, no_law_of_user)
 
     @wp.func(module="unique")
-    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
         add_springs(t, s, t.terms[place], i, law)
 
     @wp.func(module="unique")

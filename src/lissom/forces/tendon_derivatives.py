@@ -5,9 +5,10 @@
 
 What the recursion needs of (2) is the change of −F_ext beyond that of a wrench carried along by its node:
 
-    H_aa = −[x_a^; 1] (f^ [1, 0] − K [−x_a^, 1]),   H_ab = −[x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)   (3)
+    H_a = [x_a^; 1] (K [−x_a^, 1] − f^ [1, 0]) = [x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)               (3)
 
-and at the other end the same with −f for f. A wrench (m; f) at x that is fixed in the world has
+with which both nodes answer to each other as in touching, (1) and (2), where H_a stands for K. A wrench (m; f) at x
+that is fixed in the world has
 
     H = −[[x^ f^ + m^, 0], [f^, 0]],   one that turns with its node none                                   (4)
 
@@ -15,14 +16,16 @@ Source: Mathew 2025 (D63) for (1), with the opposite sign of u.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.answers import tie_nodes
 from lissom.forces.tendons import input_wrench, path_tangent, segment_end, strain_at
 from lissom.lie import se3, so3
+from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3
 from lissom.model.tables import Tables
 from lissom.sweep.column_products import add_point_block
@@ -39,15 +42,8 @@ def at_point(x: vec3, K: mat3, C: mat3) -> mat6:
 
 
 @wp.func
-def across(x: vec3, K: mat3, y: vec3) -> mat6:
-    """[x^; 1] K [−y^, 1]: wrench at the origin of a force at x that answers to the motion of the point y."""
-    left = -K * so3.hat(y)
-    return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
-
-
-@wp.func
-def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matrix, dq: Matrix):
-    """dq −= ∂(B u)/∂q of the paths inside rods, (1)."""
+def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix, by_q: wp.float64, dq: Matrix):
+    """dq −= by_q ∂(B u)/∂q of the paths inside rods, (1)."""
     for k in range(t.points.xi.shape[0]):
         xi = t.points.xi[k] + strain_at(
             t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
@@ -56,53 +52,39 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, channel: Matr
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
             if t.paths.is_normal[e] == 0:
                 n, stretch = path_tangent(t, xi, e)
-                f = t.paths.weight[e] * channel[i, t.paths.channel[e]] / stretch
+                f = by_q * t.paths.weight[e] * size[i, t.paths.channel[e]] / stretch
                 K = so3.quadratic(f, vec3(), -f * n, n)
                 H -= at_point(t.paths.offset[e], K, mat3())
         add_point_block(x, i, t.n_nodes + k, H, dq)
 
 
 @wp.func
-def segment_spring(t: Tables, s: Scratch, i: int, j: int, channel: Matrix):
-    """Ends x_a and x_b of a straight piece, K of (3), and the force on its first end as C = f^."""
-    x_a = segment_end(t, s, i, j, 0)
-    x_b = segment_end(t, s, i, j, 1)
-    length = wp.length(x_b - x_a)
-    n = (x_b - x_a) / length
-    tension = channel[i, t.segments.channel[j]]
-    f = tension / length
-    return x_a, x_b, so3.quadratic(f, vec3(), -f * n, n), so3.hat(tension * n)
-
-
-@wp.func
-def add_segment_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
-    """(3) of every straight piece into H of its two nodes."""
+def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+    """(3) of every straight piece into H of its two nodes; what ties them is listed."""
     for j in range(t.segments.channel.shape[0]):
-        x_a, x_b, K, C = segment_spring(t, s, i, j, channel)
+        x_a = segment_end(t, s, i, j, 0)
+        x_b = segment_end(t, s, i, j, 1)
+        length = wp.length(x_b - x_a)
+        n = (x_b - x_a) / length
+        tension = s.channel.size[i, t.segments.channel[j]]
+        pull = tension * n
+        K = so3.quadratic(tension / length, vec3(), -(tension / length) * n, n)
+        on_a = at_point(x_a, K, -so3.hat(pull))
+        bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
         a = t.segments.node[j, 0]
         b = t.segments.node[j, 1]
         if a >= 0:
-            H[i, a] = H[i, a] + at_point(x_a, K, -C)
+            H[i, a] = H[i, a] + on_a
         if b >= 0:
-            H[i, b] = H[i, b] + at_point(x_b, K, C)
+            H[i, b] = H[i, b] + on_a - bar
+        tie_nodes(s, i, a, b, on_a, mat6(), bar, 0)
 
 
 @wp.func
-def add_channel_stiffness(t: Tables, s: Scratch, i: int, channel: Matrix, H: wp.array2d(dtype=mat6)):
-    """(3) of the straight pieces and (4) of the controlled wrenches into H of their nodes."""
-    add_segment_stiffness(t, s, i, channel, H)
+def respond_to_wrenches(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+    """(4) of the controlled wrenches into H of their nodes."""
     for j in range(t.wrenches.channel.shape[0]):
         if t.wrenches.is_body[j] == 0:
-            m, f, x = input_wrench(t, s, i, j, channel)
+            m, f, x = input_wrench(t, s, i, j)
             k = t.wrenches.node[j]
             H[i, k] = H[i, k] - se3.block(so3.hat(x) * so3.hat(f) + so3.hat(m), mat3(), so3.hat(f), mat3())
-
-
-@wp.func
-def segment_coupling(t: Tables, s: Scratch, i: int, end: int, channel: Matrix):
-    """H_ab of (3) at one end of a straight piece, given as 2 segment + end, and the node at its other end."""
-    j = end // 2
-    x_a, x_b, K, _ = segment_spring(t, s, i, j, channel)
-    if end % 2 == 0:
-        return -across(x_a, K, x_b), t.segments.node[j, 1]
-    return -across(x_b, K, x_a), t.segments.node[j, 0]

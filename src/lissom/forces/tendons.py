@@ -58,13 +58,13 @@ def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, 
 
 
 @wp.func
-def channel_forces(t: Tables, i: int, u: Rows, channel: Rows):
-    """Tensions and pressures from the inputs."""
-    for c in range(channel.shape[1]):
+def ask_channels(t: Tables, s: Scratch, i: int, u: Rows):
+    """Leave in s what the inputs ask of the channels: tensions, pressures, lengths pulled in."""
+    for c in range(s.channel.size.shape[1]):
         total = wp.float64(0.0)
         for j in range(u.shape[1]):
             total += t.channels.gain[c, j] * u[i, j]
-        channel[i, c] = total
+        s.channel.size[i, c] = total
 
 
 @wp.func
@@ -79,8 +79,8 @@ def path_tangent(t: Tables, xi: vec6, e: int):
 
 
 @wp.func
-def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64, tau: Rows):
-    """tau += sign · (generalised force of the paths inside rods), for forces channel[i, c]."""
+def add_path_forces(t: Tables, i: int, q: Rows, size: Rows, sign: wp.float64, tau: Rows):
+    """tau += sign · (generalised force of the paths inside rods), for channels of the sizes size[i, c]."""
     for k in range(t.points.xi.shape[0]):
         xi = t.points.xi[k] + strain_at(
             t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
@@ -88,7 +88,7 @@ def add_path_forces(t: Tables, i: int, q: Rows, channel: Rows, sign: wp.float64,
         y = vec6()
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
             direction, _stretch = path_tangent(t, xi, e)
-            f = (sign * t.paths.weight[e] * channel[i, t.paths.channel[e]]) * direction
+            f = (sign * t.paths.weight[e] * size[i, t.paths.channel[e]]) * direction
             y += se3.join(wp.cross(t.paths.offset[e], f), f)
         project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, tau)
 
@@ -134,10 +134,10 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
 
 
 @wp.func
-def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
+def input_wrench(t: Tables, s: Scratch, i: int, j: int):
     """Moment and force of controlled wrench j, and its point of application, in the base frame."""
     k = t.wrenches.node[j]
-    size = channel[i, t.wrenches.channel[j]]
+    size = s.channel.size[i, t.wrenches.channel[j]]
     m = size * se3.angular(t.wrenches.unit[j])
     f = size * se3.linear(t.wrenches.unit[j])
     if t.wrenches.is_body[j] != 0:
@@ -147,11 +147,11 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int, channel: Rows):
 
 
 @wp.func
-def add_channel_wrenches(t: Tables, s: Scratch, i: int, channel: Rows, sign: wp.float64):
+def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
     for j in range(t.segments.channel.shape[0]):
-        add_segment_wrench(t, s, i, j, sign * channel[i, t.segments.channel[j]])
+        add_segment_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
     for j in range(t.wrenches.channel.shape[0]):
-        m, f, x = input_wrench(t, s, i, j, channel)
+        m, f, x = input_wrench(t, s, i, j)
         k = t.wrenches.node[j]
         s.node[i, k].F = s.node[i, k].F - sign * se3.join(m + wp.cross(x, f), f)

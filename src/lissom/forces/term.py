@@ -2,12 +2,12 @@
 
 Nodes need wrenches F against what acts on them, coordinates need forces τ. A term gives, inside kernels, any of
 
-    add(t, s, i, gravity, load, acting)                          takes its wrenches from F                  (1)
+    add(t, s, i, q, gravity, load, acting)                       takes its wrenches from F                  (1)
     respond(t, s, i, gravity, load, acting, H)                   adds how F answers to the pose and twist of nodes to H
                                                                  and s.near (N, and what ties two nodes), (1) left in s
-    force(t, i, q, v, tau)                                       adds its own force f(q, v) to τ            (2)
-    stiffen(t, i, width, q, v, move, by_q, by_v, out)            out += by_q ∂f/∂q T(move) + by_v ∂f/∂v
-    change(t, i, q, v, dq, dv, tau)                              τ += ∂f/∂q dq + ∂f/∂v dv
+    force(t, s, i, q, v, tau)                                    adds its own force f(q, v) to τ            (2)
+    stiffen(t, s, x, i, q, v, move, by_q, by_v, out)             out += by_q ∂f/∂q T(move) + by_v ∂f/∂v, in rows of x
+    change(t, s, i, q, v, dq, dv, tau)                           τ += ∂f/∂q dq + ∂f/∂v dv
     energy(t, s, i, q)                                           whose gradient (2) is at rest [J]
     renew(t, s, i, q, v, a)                                      remembers a step taken to this state
 
@@ -26,7 +26,7 @@ from lissom.model.model import Model
 
 
 class Term(NamedTuple):
-    """A term: name, flag (LOADS, SPRINGS, or 0), whether a model's kernels hold it, and the functions above.
+    """A term: name, flag (LOADS, SPRINGS, INPUTS, or 0), whether a model's kernels hold it, and the functions above.
 
     `users` gives the functions of a model's user that it calls; `bind` makes the functions above from those. `tables`
     makes of a model what the term reads, whole numbers and others by row; they stand in t.terms at its place in the

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.answers import tie_nodes
 from lissom.forces.contact_force import (
     at_origin,
     contact_derivatives,
@@ -261,14 +262,7 @@ def put_response(
     if a >= 0:
         H[i, a] = H[i, a] + K
         s.near.N[i, a] = s.near.N[i, a] + N
-    if a >= 0 and b >= 0:
-        at = s.near.touching[i]
-        s.near.a[i, at] = a
-        s.near.b[i, at] = b
-        s.near.K[i, at] = K
-        s.near.D[i, at] = N
-        s.near.bar[i, at] = bar
-        s.near.touching[i] = at + 1
+    tie_nodes(s, i, a, b, K, N, bar, 1)
 
 
 @wp.func(inline=False)
@@ -284,7 +278,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
 
 
 @wp.func
-def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
     """See term."""
     if t.surroundings.pair.shape[0] > 0:
         add_contacts(t, s, i)

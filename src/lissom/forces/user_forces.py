@@ -16,6 +16,7 @@ from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.base_frames import origin_of
+from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import LOADS, Scratch
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences
@@ -94,7 +95,7 @@ def _bound(*functions: Any) -> dict[str, Any]:
     force = chosen(functions, _either, no_force_of_user)
 
     @wp.func(module="unique")
-    def add(t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
         add_forces_of_user(t, s, i, load, force)
 
     @wp.func(module="unique")

@@ -67,7 +67,6 @@ class StepRowsStruct:
     move: Rows
     u: Rows
     extra: Rows
-    channel: Rows
     notes: Rows
     inverse_scale: wp.array(dtype=wp.float64)
 
@@ -78,7 +77,7 @@ StepRows = by_reference(StepRowsStruct)
 def step_rows(w: Workspace, model: Model) -> StepRowsStruct:
     """Rows for the instances of a workspace, which shows them to the host."""
     nv, m = model.nv, model.n_rows
-    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channels.names), "notes": NOTES}
+    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
     x = StepRowsStruct()
     for name in StepRowsStruct.vars:

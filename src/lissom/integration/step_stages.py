@@ -128,7 +128,7 @@ def take_residual(
 ) -> int:  # fmt: skip
     """r of (1) with zeros for prescribed coordinates, and whether the matrix is to be made anew."""
     s.status[i] = 0
-    residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, x.channel, gravity, load, b.loops, b.loops.unknown)
+    residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
     counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
     if s.status[i] != 0:
         return FAILED
@@ -148,7 +148,7 @@ def make_matrix(
     counts: Counts, matrix: wp.Function,
 ) -> int:  # fmt: skip
     """The matrix (2) and the rows of loops, and what that says of the one kept before."""
-    matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], x.channel, gravity, load)
+    matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
     counts[i, MATRICES] = counts[i, MATRICES] + 1
     counts[i, HAS_MATRIX] = 1
     x.notes[i, MINE] = so3.ONE

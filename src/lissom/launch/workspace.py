@@ -28,7 +28,7 @@ from lissom.launch.prepare import prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED, MapState, Near, NodeState, ScratchStruct
+from lissom.sweep.scratch import STATUS_CROWDED, ChannelState, MapState, Near, NodeState, ScratchStruct
 
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
@@ -235,16 +235,26 @@ def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    world, count = model.surroundings, batch if model.meets_anything else 0
-    sizes = {"pair": world.capacity} | dict.fromkeys(("a", "b", "K", "D", "bar"), world.capacity + len(model.springs))
-    sizes |= {"seen": len(world.ball_node), "H": model.n_dynamic, "N": model.n_dynamic}
-    near = Near()
-    for name, size in sizes.items():
-        setattr(near, name, wp.zeros((count, size), dtype=Near.vars[name].type.dtype, device=model.device))
-    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
-    near.touching = wp.zeros(count, dtype=wp.int32, device=model.device)
-    s.near, s.maps = near, _map_state(model, batch)
+    s.near, s.maps, s.channel = _near(model, batch), _map_state(model, batch), ChannelState()
+    row = model.nv if len(model.spools.channel) else 0
+    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
+        setattr(s.channel, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     return s
+
+
+def _near(model: Model, batch: int) -> Near:
+    world, near = model.surroundings, Near()
+    count = batch if model.meets_anything else 0
+    sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
+    shapes = {name: (count, size) for name, size in sizes.items()}
+    ties = len(model.springs) + len(model.segments.channel)
+    tied = batch if count or ties else 0
+    shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + ties))
+    for name, shape in shapes.items():
+        setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
+    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
+    near.touching = wp.zeros(tied, dtype=wp.int32, device=model.device)
+    return near
 
 
 def _map_state(model: Model, batch: int) -> MapState:

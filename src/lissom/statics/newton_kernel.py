@@ -54,7 +54,7 @@ def equilibrium_kernel(act: Acting) -> Any:
 
 def _make(model: Model, batch: int) -> Workspace:
     unknowns = model.nv + model.n_rows
-    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "channel": len(model.channels.names), "notes": NOTES}
+    sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})

@@ -66,7 +66,6 @@ class EquilibriumRowsStruct:
     v: Rows
     u: Rows
     extra: Rows
-    channel: Rows
     notes: Rows
     numbers: wp.array(dtype=wp.float64)
     opened: wp.array(dtype=wp.float64)
@@ -124,7 +123,7 @@ def take_residual(
     """Residual at q with zeros for prescribed coordinates, what it leaves in s being that of q; refused where a rod
     interval turns too far or a number is not finite."""
     s.status[i] = 0
-    residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, x.channel, gravity, load, loops, x.met)
+    residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.met)
     for e in range(t.prescribed.dof.shape[0]):
         x.met[i, t.prescribed.dof[e]] = so3.ZERO
     bad = wp.float64(0.0)
@@ -147,7 +146,7 @@ def make_matrix(
 ) -> int:  # fmt: skip
     """The tangent stiffness, newton_matrix with c₀ = c₁ = 0, and the rows of loops."""
     x.notes[i, ITERATION] = x.notes[i, ITERATION] + so3.ONE
-    matrix(t, s, b, i, x.q, x.v, x.zeros, x.zeros, so3.ZERO, so3.ZERO, x.channel, gravity, load)
+    matrix(t, s, b, i, x.q, x.v, x.zeros, x.zeros, so3.ZERO, so3.ZERO, gravity, load)
     return BORDER
 
 

@@ -37,8 +37,6 @@ class ColumnsStruct:
     path_range: wp.array(dtype=wp.int32)
     reach_start: wp.array(dtype=wp.int32)
     reach_range: wp.array(dtype=wp.int32)
-    end_start: wp.array(dtype=wp.int32)
-    end: wp.array(dtype=wp.int32)
     loop_end_start: wp.array(dtype=wp.int32)
     loop_end: wp.array(dtype=wp.int32)
     entry_start: wp.array(dtype=wp.int32)
@@ -86,7 +84,6 @@ def _make(model: Model) -> ColumnsStruct:
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
     values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
-    values["end_start"], values["end"] = _pair_ends(model, model.segments.node)
     values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
     values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])

@@ -17,13 +17,14 @@ STATUS_CROWDED = wp.constant(5)
 STATUS_SINGULAR = wp.constant(100)
 
 LOADS = wp.constant(1)  # what acts: loads and all else that the world does,
-SPRINGS = wp.constant(2)  # and elasticity: rods, joints and springs between points
-EVERYTHING = wp.constant(3)
+SPRINGS = wp.constant(2)  # elasticity: rods, joints and springs between points,
+INPUTS = wp.constant(4)  # and what inputs drive: tendons, chambers and wrenches
+EVERYTHING = wp.constant(7)
 
 
-def acting_flags(elastic: bool, loads: bool) -> int:
+def acting_flags(elastic: bool, loads: bool, inputs: bool = False) -> int:
     """What acts where only some of it counts, as a sum of the above."""
-    return int(LOADS) * loads + int(SPRINGS) * elastic
+    return int(LOADS) * loads + int(SPRINGS) * elastic + int(INPUTS) * inputs
 
 
 @wp.struct
@@ -44,8 +45,8 @@ class NodeState:
 @wp.struct
 class Near:
     """What the surroundings leave: pairs that are near by (instance, place), −1 or how many, and where the balls were
-    then; pairs of two nodes that touch, how many, their nodes and what (1), (2) of surroundings say of them; N by
-    (instance, node)."""
+    then; pairs of two nodes that something ties, how many, their nodes, and of (1), (2) of touching K, N (as D) and W̄,
+    and whether D is not zero; N by (instance, node)."""
 
     pair: wp.array2d(dtype=wp.int32)
     count: wp.array(dtype=wp.int32)
@@ -56,7 +57,7 @@ class Near:
     K: wp.array2d(dtype=mat6)
     D: wp.array2d(dtype=mat6)
     bar: wp.array2d(dtype=mat6)
-    H: wp.array2d(dtype=mat6)
+    is_damped: wp.array2d(dtype=wp.int32)
     N: wp.array2d(dtype=mat6)
 
 
@@ -73,12 +74,23 @@ class MapState:
 
 
 @wp.struct
+class ChannelState:
+    """Sizes of the channels, by (instance, channel): what the inputs ask of them, lengths pulled in of elastic tendons
+    until these have their tensions. Room for a row of one elastic tendon, and for the same after a move."""
+
+    size: wp.array2d(dtype=wp.float64)
+    row: wp.array2d(dtype=wp.float64)
+    moved_row: wp.array2d(dtype=wp.float64)
+
+
+@wp.struct
 class ScratchStruct:
     """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
-    surroundings leave, tables of mapped nodes, and a status for each instance."""
+    surroundings leave, tables of mapped nodes, sizes of channels, and a status for each instance."""
 
     near: Near
     maps: MapState
+    channel: ChannelState
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)
     status: wp.array(dtype=wp.int32)

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.answers import couple_touching, with_response
-from lissom.forces.tendon_derivatives import segment_coupling
+from lissom.forces.answers import couple_tied, with_response
 from lissom.lie import se3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec6
@@ -108,21 +107,18 @@ def fold_sum(t: Tables, x: Columns, i: int, k: int, S: Matrix, W: Matrix, out: M
 @wp.func
 def inward_node(
     t: Tables, s: Scratch, x: Columns, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
-    J_P: Matrix, J_R: Matrix, J: Matrix, channel: Matrix, force: Matrix, W: Matrix, out: Matrix,
+    J_P: Matrix, J_R: Matrix, J: Matrix, force: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
     """Node k of an inward sweep: W += M J_P + N J_R + H J with what couples it to other nodes, the rows Sᵀ W and its
     local term, and on to its parent. S T stands for S where a spherical or free joint has moved by Δ."""
     M = inertia[i, k]
     N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
     add_weighted_products(x, i, k, M, N, H[i, k], J_P, J_R, J, W)
-    for e in range(x.end_start[k], x.end_start[k + 1]):
-        coupling, other = segment_coupling(t, s, i, x.end[e], channel)
-        add_cross_product(x, i, k, other, coupling, J, W)
     for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
         coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
         add_cross_product(x, i, k, other, coupling, J, W)
-    couple_touching(s, x, i, k, 0, J, W)
-    couple_touching(s, x, i, k, 1, J_R, W)
+    couple_tied(s, x, i, k, 0, J, W)
+    couple_tied(s, x, i, k, 1, J_R, W)
     first = t.node[k].v_start
     stop = t.node[k].v_stop
     parent = t.node[k].parent
@@ -142,7 +138,6 @@ def derivative_inward(
     s: Scratch,
     b: DerivativeBuffers,
     i: int,
-    channel: Matrix,
     force: Matrix,
     dq: Matrix,
     dv: Matrix,
@@ -157,7 +152,7 @@ def derivative_inward(
         M = b.inertia[i, k]
         N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
         add_rate_products(b.x, i, k, M, N, b.J, b.J_E, b.W_a, b.W_v)
-        couple_touching(s, b.x, i, k, 1, b.J, b.W_v)
+        couple_tied(s, b.x, i, k, 1, b.J, b.W_v)
         fold_sum(t, b.x, i, k, b.S, b.W_a, da)
         fold_sum(t, b.x, i, k, b.S, b.W_v, dv)
-        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S, b.J_Q, b.J_R, b.J, channel, force, b.W_q, dq)
+        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S, b.J_Q, b.J_R, b.J, force, b.W_q, dq)

@@ -36,4 +36,4 @@ def recursive_newton_euler(
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, acc_base)
         traversal.newton_euler(t, s, i, k)
-    add(t, s, i, gravity, load, acting)
+    add(t, s, i, q, gravity, load, acting)

@@ -25,13 +25,11 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.forces.elastic_tendons import add_outer_product, tendon_row
-from lissom.forces.tendon_derivatives import add_channel_stiffness, add_path_derivatives
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, group, kinds, traversal
+from lissom.sweep import columns, kinds, traversal
 from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
@@ -43,7 +41,7 @@ from lissom.systems.loops import add_loop_stiffness
 class NewtonBuffersStruct:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
     (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
-    of loops, and the matrix bordered by them; a row b of an elastic tendon and Tᵀ b."""
+    of loops, and the matrix bordered by them."""
 
     x: ColumnsStruct
     S: Matrix
@@ -56,8 +54,6 @@ class NewtonBuffersStruct:
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
     loops: LoopRowsStruct
-    row: Matrix
-    turned: Matrix
 
 
 NewtonBuffers = by_reference(NewtonBuffersStruct)
@@ -68,39 +64,13 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     b = NewtonBuffersStruct()
     b.x = column_tables(model)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
-    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width, "row": model.nv, "turned": model.nv}
+    sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
     for name, size in sizes.items():
         setattr(b, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
     b.loops = loop_rows(model, batch, b.matrix)
     return b
-
-
-@wp.func(inline=False)
-def add_tendon_derivatives(t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, move: Matrix, channel: Matrix):
-    """Add what the paths inside rods change, and k b bᵀ T(Δ) of taut elastic tendons; the wrenches in s are lost."""
-    add_path_derivatives(t, b.x, i, q, channel, b.matrix)
-    for e in range(t.spools.channel.shape[0]):
-        if channel[i, t.spools.channel[e]] > so3.ZERO:
-            tendon_row(t, s, i, t.spools.channel[e], q, b.row)
-            turn_row(t, i, move, b.row, b.turned)
-            add_outer_product(t.nv, b.x.width, i, t.spools.stiffness[e], b.row, b.turned, b.matrix)
-
-
-@wp.func
-def turn_row(t: Tables, i: int, move: Matrix, row: Matrix, turned: Matrix):
-    """turned = T(Δ)ᵀ row."""
-    for j in range(t.nv):
-        turned[i, j] = row[i, j]
-    for k in range(t.n_dynamic):
-        if t.node[k].has_quaternion != 0:
-            A, B = group.move_tangent(t, i, k, move)
-            y = se3.apply_transpose(A, B, group.twist(t, row, i, k))
-            start = t.node[k].v_start
-            for c in range(6):
-                if start + c < t.node[k].v_stop:
-                    turned[i, start + c] = y[c]
 
 
 @wp.func
@@ -115,13 +85,12 @@ def make_newton_matrix(
     move: Matrix,
     c0: wp.float64,
     c1: wp.float64,
-    channel: Matrix,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     respond: wp.Function,
     stiffen: wp.Function,
 ):
-    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s and in channel, and the rows of loops."""
+    """Fill b.matrix with (1), from what the residual at (q, v, a) left in s, and the rows of loops."""
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
@@ -132,15 +101,11 @@ def make_newton_matrix(
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     respond(t, s, i, gravity, load, EVERYTHING, b.H)
-    add_channel_stiffness(t, s, i, channel, b.H)
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        inward_node(
-            t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, channel, b.loops.force, b.W, b.matrix
-        )
-    stiffen(t, i, b.x.width, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
-    add_tendon_derivatives(t, s, b, i, q, move, channel)
+        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
+    stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     if t.loops.node.shape[0] > 0:
         path_rows(t, s, b.x, i, b.J, b.loops)
         if q.shape[1] != t.nv:
@@ -155,8 +120,8 @@ def newton_matrix_of(act: Acting) -> Any:
     @wp.func(module="unique")
     def newton_matrix(
         t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
-        c0: wp.float64, c1: wp.float64, channel: Matrix, gravity: vec3, load: wp.array(dtype=vec6),
+        c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
-        make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, channel, gravity, load, respond, stiffen)
+        make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
 
     return newton_matrix

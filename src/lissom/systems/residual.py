@@ -12,9 +12,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.forces.elastic_tendons import pull_elastic_tendons
-from lissom.forces.tendons import add_channel_wrenches, add_path_forces, channel_forces
-from lissom.lie import so3
+from lissom.forces.tendons import ask_channels
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep.scratch import EVERYTHING, Scratch
@@ -54,7 +52,6 @@ def residual_force(
     a: Rows,
     u: Rows,
     extra: Rows,
-    channel: Rows,
     gravity: vec3,
     load: wp.array(dtype=vec6),
     loops: LoopRows,
@@ -63,14 +60,11 @@ def residual_force(
     force: wp.Function,
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
-    channel_forces(t, i, u, channel)
+    ask_channels(t, s, i, u)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING, add)
-    pull_elastic_tendons(t, s, i, q, channel)
-    add_channel_wrenches(t, s, i, channel, so3.ONE)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
-    force(t, i, q, v, EVERYTHING, tau)
-    add_path_forces(t, i, q, channel, -so3.ONE, tau)
+    force(t, s, i, q, v, EVERYTHING, tau)
     subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
 
 
@@ -81,9 +75,9 @@ def residual_of(act: Acting) -> Any:
 
     @wp.func(module="unique")
     def residual(
-        t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, u: Rows, extra: Rows, channel: Rows, gravity: vec3,
+        t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, u: Rows, extra: Rows, gravity: vec3,
         load: wp.array(dtype=vec6), loops: LoopRows, tau: Rows,
     ):  # fmt: skip
-        residual_force(t, s, i, q, v, a, u, extra, channel, gravity, load, loops, tau, add, force)
+        residual_force(t, s, i, q, v, a, u, extra, gravity, load, loops, tau, add, force)
 
     return residual
