@@ -30,9 +30,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.actuation import custom_actuation
-from lissom.dynamics.configuration import integrate
 from lissom.dynamics.loads import called_response, put_loads
+from lissom.dynamics.python_forces import python_response
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
 from lissom.launch.loop_buffers import with_loops
@@ -55,8 +54,6 @@ from lissom.systems.derivative_sweeps import (
 from lissom.systems.loop_derivatives import LoopDerivativesStruct, add_loop_derivatives
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.systems.newton_euler import recursive_newton_euler
-
-_DIFFERENCE_STEP = 6e-6
 
 
 def residual_derivatives_kernel(act: Acting) -> Any:
@@ -165,24 +162,13 @@ def residual_derivatives(
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
-    if model.inputs.custom:
-        dq -= custom_actuation_derivative(model, q.reshape(-1), factor * u.reshape(-1))
-    if model.surroundings.called:
-        by_q, by_v = called_response(model, q.reshape(-1), v.reshape(-1), t)
-        dq, dv = dq + factor * by_q, dv + factor * by_v
+    if model.calls_python:
+        by_q, by_v = python_response(model, q.reshape(-1), v.reshape(-1), factor * u.reshape(-1), t, factor)
+        dq, dv = dq + by_q, dv + by_v
     for k in model.prescribed.dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
             matrix[..., k, :], matrix[..., k], matrix[..., k, k] = 0.0, 0.0, diagonal
     return dq, dv, da, w
-
-
-def custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
-    """∂(B(q) u)/∂q of the users' own actuators, by central differences in the tangent space; shape (nv, nv)."""
-    moves = _DIFFERENCE_STEP * np.diag(model.dofs.scale)
-    ahead, behind = (
-        np.array([custom_actuation(model, row) @ u for row in integrate(model, q, sign * moves)]) for sign in (1, -1)
-    )
-    return ((ahead - behind) / (2.0 * np.diag(moves)[:, None])).T
 
 
 def derivative_workspace(model: Model, **arrays: Any) -> tuple[Workspace, tuple[int, ...]]:

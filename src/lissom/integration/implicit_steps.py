@@ -43,12 +43,10 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.contacts import contact_anchors, put_anchors
-from lissom.dynamics.inverse_dynamics_derivatives import custom_actuation_derivative
-from lissom.dynamics.loads import called_response, called_wrenches
+from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.dynamics.tensions import input_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.fused_runs import put_times, stage_times, steps_workspace
@@ -189,12 +187,7 @@ class ImplicitSteps:
         """Fill in inputs, and the forces that come from Python, at a state."""
         model, host = self.model, w.host
         host["inputs"][0, 0, stage * model.nu : (stage + 1) * model.nu] = u
-        if model.inputs.custom:
-            host["extra"][0] = custom_actuation(model, q) @ u
-        called = model.surroundings.called
-        if called:
-            first = len(model.loads.wrench)
-            host["load"][stage, first : first + len(called)] = called_wrenches(model, q[None], v[None], t)[0]
+        put_python_forces(model, host["extra"][0], host["load"][stage], q, v, u, t)
 
     def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
         """Add to the matrix (2) how forces that come from Python answer to q and v; `again` where it is not the first
@@ -202,12 +195,7 @@ class ImplicitSteps:
         model, note = self.model, w.host["notes"][0]
         if not (model.calls_python or self.f.is_feedback):
             return
-        dq, dv = np.zeros((model.nv, model.nv)), np.zeros((model.nv, model.nv))
-        if model.inputs.custom:
-            dq -= custom_actuation_derivative(model, q, u)
-        if model.surroundings.called:
-            by_q, by_v = called_response(model, q, v, t)
-            dq, dv = dq + by_q, dv + by_v
+        dq, dv = python_response(model, q, v, u, t)
         if self.f.is_feedback:
             by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v

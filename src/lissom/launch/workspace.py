@@ -28,17 +28,28 @@ from lissom.launch.prepare import prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED, ChannelState, MapState, Near, NodeState, ScratchStruct
+from lissom.sweep.scratch import (
+    STATUS_CROWDED,
+    STATUS_FULL_TURN,
+    STATUS_NOT_FINITE,
+    STATUS_OVERFLOW,
+    STATUS_QUATERNION,
+    ChannelState,
+    MapState,
+    Near,
+    NodeState,
+    ScratchStruct,
+)
 
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
 _PIECES = 8  # for each core, of a batch whose instances take long and not all the same
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
-    1: "must be finite, got NaN or infinity",
-    2: "a quaternion must have unit length to 1e-6",
-    3: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
-    4: "the result is not finite; the arguments are too large",
+    STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
+    STATUS_QUATERNION: "a quaternion must have unit length to 1e-6",
+    STATUS_FULL_TURN: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
+    STATUS_OVERFLOW: "the result is not finite; the arguments are too large",
 }
 
 
@@ -207,7 +218,7 @@ class Workspace:
         status = int(self.status[k])
         given = [n for n in ("q", "v", "a", "u") if n in self.host and n not in self.outputs]
         names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
-        subject = " and ".join(names if status == 1 else given if status == 4 else ["q"])
+        subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}"
 
@@ -300,7 +311,7 @@ def filled(
 def require_finite(*results: np.ndarray) -> None:
     """Raise ShapeError where a result is not finite, as kernels do of theirs."""
     if not all(np.isfinite(x).all() for x in results):
-        raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[4]}")
+        raise ShapeError(f"q, v, a and u: {_STATUS_TEXT[STATUS_OVERFLOW]}")
 
 
 def require_finite_rows(**rows: np.ndarray) -> None:
@@ -309,7 +320,7 @@ def require_finite_rows(**rows: np.ndarray) -> None:
         bad = np.flatnonzero(~np.isfinite(value).all(axis=-1))
         if len(bad):
             where = f" (instance {bad[0]} of {batch_of(value.shape[:-1])})" if value.ndim > 1 else ""
-            raise ShapeError(f"{name}{where}: {_STATUS_TEXT[1]}")
+            raise ShapeError(f"{name}{where}: {_STATUS_TEXT[STATUS_NOT_FINITE]}")
 
 
 def batch_of(lead: tuple[int, ...]) -> int:

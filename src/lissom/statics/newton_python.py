@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import custom_actuation
-from lissom.dynamics.inverse_dynamics_derivatives import custom_actuation_derivative
-from lissom.dynamics.loads import called_response, called_wrenches
+from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
@@ -79,10 +77,12 @@ def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[n
 def _gone_on(model: Model, w: Workspace, part: int, t: float, factor: float, hold: Any) -> int:
     """Fill in what a part needs of Python, and run from there to the next pause; which part comes then, or how it
     ended."""
+    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
     if part == RESIDUAL:
-        _put_forces(model, w, t, factor, hold)
-    elif part == BORDER:
-        _add_response(model, w, t, factor)
+        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, hold)
+    elif part == BORDER and model.calls_python:
+        K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
+        K += python_response(model, q, v, u, t, factor)[0]
     return _run(w)
 
 
@@ -109,24 +109,3 @@ def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray
         return SINGULAR
     host["pause"][0, 1] = LIMIT if factors is None else SOLVE
     return _run(w)
-
-
-def _put_forces(model: Model, w: Workspace, t: float, factor: float, hold: Any) -> None:
-    """Fill in the forces that come from Python at the point that is looked at."""
-    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
-    if model.inputs.custom:
-        w.host["extra"][0] = hold + custom_actuation(model, q) @ u
-    called = model.surroundings.called
-    if called:
-        first = len(model.loads.wrench)
-        w.host["load"][first : first + len(called)] = factor * called_wrenches(model, q[None], v[None], t)[0]
-
-
-def _add_response(model: Model, w: Workspace, t: float, factor: float) -> None:
-    """Add to the stiffness how forces that come from Python answer to q."""
-    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
-    K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
-    if model.inputs.custom:
-        K -= custom_actuation_derivative(model, q, u)
-    if model.surroundings.called:
-        K += factor * called_response(model, q, v, t)[0]
