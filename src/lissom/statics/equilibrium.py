@@ -285,7 +285,7 @@ def _newton(
     found = []
     for end, push, count, why, stable in newton(model, q, force, u, t, factor, slack, tol, limit, hold):
         remedy = _REMEDIES[why].format(limit=limit)
-        found.append(_Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable else None))
+        found.append(_Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
     return found
 
 

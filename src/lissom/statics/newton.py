@@ -51,9 +51,8 @@ def _plain(
 def _judged(
     model: Model, factor: float, q: np.ndarray, force: np.ndarray, iterations: np.ndarray, ended: np.ndarray
 ) -> Iterator[End]:
-    """The ends of the last run, with whether they surely are stable equilibria under the full load."""
-    found, stable = ended == CONVERGED, np.zeros(len(q), dtype=bool)
-    if factor == 1.0 and found.any():
-        last = last_stiffness(model, len(q))
-        stable[found] = surely_stable(model, *(last if found.all() else (x[found] for x in last)))
-    return zip(q, force, iterations.tolist(), ended.tolist(), stable.tolist())
+    """The ends of the last run, with whether those that have converged surely are stable under the full load."""
+    stable = [False] * len(q)
+    if factor == 1.0:
+        stable = surely_stable(model, *last_stiffness(model, len(q))).tolist()
+    return zip(q, force, iterations.tolist(), ended.tolist(), stable)

@@ -72,7 +72,7 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
         setattr(loops, name, wp.zeros((batch, m), dtype=wp.float64, device=model.device))
     for name in ("A", "A_q", "basis"):
         setattr(loops, name, wp.zeros((batch, m * w), dtype=wp.float64, device=model.device))
-    loops.slot = wp.zeros((batch, m), dtype=wp.int32, device=model.device)
+    loops.slot = wp.full((batch, m), -1, dtype=wp.int32, device=model.device)
     loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
     scale = np.zeros(w)
