@@ -107,7 +107,7 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
 
 
 def actuation_matrix(model: Model, q: Any) -> np.ndarray:
-    """Actuation matrix B(q) of (6).
+    """Actuation matrix B(q) of M a + c + g + K q + D v = B u + F.
 
     Args:
         q: configuration, shape (..., nq).

@@ -8,7 +8,7 @@ from lissom.model.model import Model
 
 
 def stiffness_matrix(model: Model) -> np.ndarray:
-    """Stiffness matrix K of (6), shape (nv, nv) [N·m², N·m, N in the units of each coordinate].
+    """Stiffness matrix K of the equation of motion, shape (nv, nv) [N·m², N·m, N in the units of each coordinate].
 
     Constant; for the spring of a spherical or free joint it is the value at rest.
 
@@ -18,7 +18,9 @@ def stiffness_matrix(model: Model) -> np.ndarray:
 
 
 def damping_matrix(model: Model) -> np.ndarray:
-    """Damping matrix D of (6), shape (nv, nv) [N·m²·s, N·m·s, N·s in the units of each coordinate]; constant.
+    """Damping matrix D of the equation of motion, shape (nv, nv) [N·m²·s, N·m·s, N·s in the units of each coordinate].
+
+    Constant.
 
     Source: SoRoSim 2022 eq. (27), on the rods' Gauss points.
     """

@@ -82,7 +82,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         b: MassBuffersStruct,
         q: Rows,
         v: Rows,
-        still: Rows,
+        given: Rows,
         u: Rows,
         extra: Rows,
         gravity: wp.array(dtype=vec3),
@@ -95,22 +95,22 @@ def forward_dynamics_kernel(act: Acting) -> Any:
         first: int,
     ):
         i = first + wp.tid()
-        traversal.inspect(t, s, i, q, v, still)
+        traversal.inspect(t, s, i, q, v, given)
         put_configuration_rate(t, i, q, v, q_dot)
         for row in range(loops.force.shape[1]):
             loops.force[i, row] = so3.ZERO
-        residual(t, s, i, q, v, still, u, extra, gravity[0], load[i], loops, a)
+        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
         for j in range(t.nv):
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
         pivot = wp.int32(0)
         if t.loops.node.shape[0] == 0:
-            hold_prescribed(t, t.nv, x.width, i, still, M, a)
+            hold_prescribed(t, t.nv, x.width, i, given, M, a)
             pivot = ldl_solve(t.nv, x.width, i, M, a)
         else:
-            loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.turn)
+            loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
             own_rows(t, s, x, i, b.S, 0, loops.A)
-            pivot = solve_constrained(t, x, i, still, pull[0], M, loops, a)
+            pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
         traversal.inspect_result(s, i, a)
@@ -127,12 +127,12 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
 
 
 def _make(model: Model, batch: int) -> Workspace:
-    w = _buffers(model, batch, ("v", "still", "extra", "a"))
+    w = _buffers(model, batch, ("v", "given", "extra", "a"))
     w.outputs = ("a",)
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
     d = w.on_device
-    names = ("q", "v", "still", "u", "extra", "gravity", "load")
+    names = ("q", "v", "given", "u", "extra", "gravity", "load")
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
     loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), loops, pull, M, q_dot, d["a"]])
@@ -172,7 +172,7 @@ def run_forward_dynamics(
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
-        w.host["still"][:, model.prescribed.dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
+        w.host["given"][:, model.prescribed.dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
     w.host["pull"][0] = pull
     w.run()
     return w

@@ -149,11 +149,11 @@ def joint_wrench(
 
 def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
     """Arguments as rows, checked, with the forces of the loops."""
-    still = np.zeros(model.nv)
+    zero = np.zeros(model.nv)
     rows = {
         "q": stack("q", q, model.nq),
-        "v": stack("v", still if v is None else v, model.nv),
-        "a": stack("a", still if a is None else a, model.nv),
+        "v": stack("v", zero if v is None else v, model.nv),
+        "a": stack("a", zero if a is None else a, model.nv),
         "u": input_rows(model, u),
         "t": stack("t", np.asarray(t)[..., None], 1),
     }

@@ -124,7 +124,7 @@ def external_force(
         ShapeError: the argument, the expected and the received shape.
     Source: SoRoSim 2022 eq. (30).
     """
-    still = np.zeros(model.nv)
-    v = still if v is None else v
-    moving = inverse_dynamics(model, q, v, still, gravity=gravity, elastic=False, loads=loads, t=t)
-    return inverse_dynamics(model, q, v, still, gravity=False, elastic=False, loads=False) - moving
+    zero = np.zeros(model.nv)
+    v = zero if v is None else v
+    moving = inverse_dynamics(model, q, v, zero, gravity=gravity, elastic=False, loads=loads, t=t)
+    return inverse_dynamics(model, q, v, zero, gravity=False, elastic=False, loads=False) - moving

@@ -92,13 +92,13 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load[i], terms[0], respond)
         add_loop_stiffness(t, s, i, loops.force, b.H)
         acc_base = se3.join(vec3(), -G)
-        loop_rates(t, s, i, acc_base, loops.rate, loops.turn)
+        loop_rates(t, s, i, acc_base, loops.rate, loops.acceleration)
         add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
         choose_independent(b.x, i, loops)
         project(t, s, i, tau)
         derivative_inward(t, s, b, i, loops.force, dq, dv, da)
-        stiffen(t, s, b.x, i, q, v, b.still, so3.ONE, so3.ZERO, terms[0], dq)
-        stiffen(t, s, b.x, i, q, v, b.still, so3.ZERO, so3.ONE, terms[0], dv)
+        stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
+        stiffen(t, s, b.x, i, q, v, b.no_move, so3.ZERO, so3.ONE, terms[0], dv)
 
     return derivatives
 
@@ -134,7 +134,7 @@ def run_residual_derivatives(
     force: Any = 0.0,
 ) -> None:
     """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
-    loops ask in `gap`, `rate`, `turn`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
+    loops ask in `gap`, `rate`, `acceleration`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
     independent for `chosen_rows`. Inputs act if `inputs`."""
     w.host["force"][:] = force
     w.host["gravity"][0] = factor * model.gravity if gravity else 0.0

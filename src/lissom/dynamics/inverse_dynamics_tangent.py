@@ -191,8 +191,8 @@ def inverse_dynamics_tangent(
     Accuracy: exact derivative of the discrete model, to rounding. Cost: O(nodes).
     Source: Boyer 2023 §VII.B, in the base frame.
     """
-    still = np.zeros(model.nv)
-    given = {name: still if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
+    zero = np.zeros(model.nv)
+    given = {name: zero if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
     w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
     w.host["gravity"][0] = model.gravity if gravity else 0.0
     w.host["terms"][0] = acting_flags(elastic, loads)

@@ -171,8 +171,8 @@ def _make_motion(model: Model, batch: int) -> Workspace:
 
 
 def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tuple[int, ...], Workspace]:
-    still = np.zeros(model.nv)
-    w, lead = filled(model, "motion", _make_motion, q=q, v=still if v is None else v, a=still if a is None else a)
+    zero = np.zeros(model.nv)
+    w, lead = filled(model, "motion", _make_motion, q=q, v=zero if v is None else v, a=zero if a is None else a)
     w.run()
     w.raise_for_status()
     return lead, w
@@ -268,9 +268,9 @@ def _run_frames(model: Model, q: Any, v: Any, a: Any, name: str, s: Any) -> tupl
 
 
 def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
-    room, still = room_for(places), np.zeros(model.nv)
+    room, zero = room_for(places), np.zeros(model.nv)
     make = partial(_make_frames, room=room)
-    w, lead = filled(model, f"frames {room}", make, q=q, v=still if v is None else v, a=still if a is None else a)
+    w, lead = filled(model, f"frames {room}", make, q=q, v=zero if v is None else v, a=zero if a is None else a)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()

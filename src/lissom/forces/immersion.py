@@ -37,7 +37,9 @@ def current_at(t: Tables, load: wp.array(dtype=vec6), x: vec3, current: wp.Funct
 
 
 @wp.func(inline=False)
-def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6, current: wp.Function):
+def current_by_pose(
+    t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: vec6, C_rate: vec6, current: wp.Function
+):
     """ad_C + K and ad_Ċ + K̇: how the current at a node, at p in the base frame and x in the world, changes with its
     pose, seen from it."""
     slope = mat3()
@@ -50,8 +52,8 @@ def current_turns(t: Tables, load: wp.array(dtype=vec6), p: vec3, x: vec3, C: ve
         for r in range(3):
             slope[r, c] = (ahead[3 + r] - behind[3 + r]) / (so3.TWO * STEP)
             slope_rate[r, c] = (ahead_rate[3 + r] - behind_rate[3 + r]) / (so3.TWO * STEP)
-    turn = ad_matrix(C) + se3.block(mat3(), mat3(), -slope * so3.hat(p), slope)
-    return turn, ad_matrix(C_rate) + se3.block(mat3(), mat3(), -slope_rate * so3.hat(p), slope_rate)
+    by_pose = ad_matrix(C) + se3.block(mat3(), mat3(), -slope * so3.hat(p), slope)
+    return by_pose, ad_matrix(C_rate) + se3.block(mat3(), mat3(), -slope_rate * so3.hat(p), slope_rate)
 
 
 @wp.func(inline=False)
@@ -63,7 +65,7 @@ def add_fluid(
         k = t.surroundings.fluid_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        F_B = t.surroundings.fluid_lift[j] * se3.join(vec3(), wp.transpose(R) * gravity)
+        F_B = t.surroundings.fluid_weightless[j] * se3.join(vec3(), wp.transpose(R) * gravity)
         if has_loads != 0:
             y = s.node[i, k].eta
             if t.surroundings.has_current != 0:
@@ -101,17 +103,17 @@ def respond_to_fluid(
         k = t.surroundings.fluid_node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        H[i, k] = H[i, k] + in_base(R, p, t.surroundings.fluid_lift[j]) * ad_matrix(se3.join(vec3(), gravity))
+        H[i, k] = H[i, k] + in_base(R, p, t.surroundings.fluid_weightless[j]) * ad_matrix(se3.join(vec3(), gravity))
         if has_loads != 0:
             eta = s.node[i, k].eta
             C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             N = in_base(R, p, drag_response(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, eta - C)))
             if t.surroundings.has_current != 0:
-                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
+                by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 M_A = in_base(R, p, t.surroundings.fluid_added[j])
                 M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
                 L = momentum_response(M_A, eta - C)
-                H[i, k] = H[i, k] + (M_A * ad_matrix(eta) - L - N) * turn - (M_A + M_D) * turn_rate
+                H[i, k] = H[i, k] + (M_A * ad_matrix(eta) - L - N) * by_pose - (M_A + M_D) * rate_by_pose
                 N += L - momentum_response(M_A, eta) - M_A * ad_matrix(C)
             s.near.N[i, k] = s.near.N[i, k] + N
     if has_loads != 0:
@@ -123,8 +125,8 @@ def respond_to_fluid(
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
             N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.surroundings.tail_mass[j], V)))
             if t.surroundings.has_current != 0:
-                turn, turn_rate = current_turns(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
-                H[i, k] = H[i, k] - N * turn
+                by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
+                H[i, k] = H[i, k] - N * by_pose
             s.near.N[i, k] = s.near.N[i, k] + N
 
 

@@ -5,7 +5,7 @@ their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 −
 
     ∂f/∂x = −T_L n nᵀ − (T/L) P + (T_L̇/L) n (P u)ᵀ,   ∂f/∂u = −T_L̇ n nᵀ                                     (1)
 
-which is a contact of a ball of no radius; what both nodes feel follows as in `touching`, (1) and (2) there.
+which is a contact of a ball of no radius; what both nodes feel follows by touching (1) and (2).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.

@@ -66,9 +66,9 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
 
 def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Power that dampers take, of rods, of joints and of springs between points."""
-    still, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
+    zero, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
     forces = [
-        inverse_dynamics(model, q, w, still, elastic=on, **quiet) for w, on in ((v, True), (v, False), (still, True))
+        inverse_dynamics(model, q, w, zero, elastic=on, **quiet) for w, on in ((v, True), (v, False), (zero, True))
     ]
     return np.einsum("ti,ti->t", forces[0] - forces[1] - forces[2], v)
 

@@ -117,7 +117,7 @@ class FusedSteps:
         self.model, self.f, self.scheme = model, f, scheme
         self.follows = states_follow(model, project)
         self.last: StepState | None = None
-        self.doubt = self.spared = 0
+        self.new_first = self.slow_is_enough = 0
         self.numbers = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE)
 
     @staticmethod
@@ -155,9 +155,9 @@ class FusedSteps:
         shown = shown[stages - 1 :: stages]
         put_times(model, w, times)
         has_matrix = w.user is self and self.last is here
-        host["counts"][0] = 0, 0, 0, has_matrix, self.doubt, here.is_steady, self.spared
+        host["counts"][0] = 0, 0, 0, has_matrix, self.new_first, here.is_steady, self.slow_is_enough
         w.run()
-        done, evaluations, matrices, _, self.doubt, is_steady, self.spared = host["counts"][0].tolist()
+        done, evaluations, matrices, _, self.new_first, is_steady, self.slow_is_enough = host["counts"][0].tolist()
         self.f.evaluations += evaluations
         self.f.jacobians += matrices
         rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]

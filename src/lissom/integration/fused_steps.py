@@ -1,6 +1,6 @@
 """Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
 
-The steps and the Newton iteration are those of implicit_steps, equations (1)-(3) there, with the matrix made in one
+The steps and the Newton iteration are those of equations (1)-(3) of implicit_steps, with the matrix made in one
 pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run. Inputs, loads and motions
 stand in rows, one for each stage of each step. Where something needs Python, the kernel pauses behind each part of a
 stage: `pause` says whether it does, which part comes next, and of which stage.
@@ -33,7 +33,6 @@ from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
-LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 
 
 @wp.func

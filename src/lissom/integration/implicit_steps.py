@@ -53,7 +53,16 @@ from lissom.integration.fused_runs import put_times, stage_times, steps_workspac
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
-from lissom.integration.step_rows import C1, DOUBT, EVALUATIONS, MATRICES, MINE, SPARED, STEADY, scheme_numbers
+from lissom.integration.step_rows import (
+    C1,
+    EVALUATIONS,
+    MADE_HERE,
+    MATRICES,
+    NEW_FIRST,
+    SLOW_IS_ENOUGH,
+    STEADY,
+    scheme_numbers,
+)
 from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, MATRIX, RESIDUAL
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
@@ -89,7 +98,7 @@ class ImplicitSteps:
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
         self.has_matrix = False  # whether the last step left one
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
-        self.doubt = self.spared = 0  # as counted in step_stages
+        self.new_first = self.slow_is_enough = 0  # as counted in step_stages
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
@@ -140,7 +149,7 @@ class ImplicitSteps:
         except ControllerUnsolved:
             found = None
         counts = w.host["counts"][0].tolist()
-        self.doubt, self.spared = counts[DOUBT], counts[SPARED]
+        self.new_first, self.slow_is_enough = counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
         self.has_matrix, w.user = found is not None, self
@@ -154,7 +163,7 @@ class ImplicitSteps:
             host[name][0] = getattr(s, name)
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
         kept, w.user = self.has_matrix and w.user is self, None
-        host["counts"][0] = 0, 0, 0, kept, self.doubt, s.is_steady, self.spared
+        host["counts"][0] = 0, 0, 0, kept, self.new_first, s.is_steady, self.slow_is_enough
 
     def _iterated(self, w: Workspace, s: StepState, h: float) -> StepState | None:
         """The state at the end of a step, the kernel pausing behind each part of its stages."""
@@ -199,7 +208,7 @@ class ImplicitSteps:
         if self.f.is_feedback:
             by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v
-            note[MINE] = again  # else its derivatives of the law may be old
+            note[MADE_HERE] = again  # else its derivatives of the law may be old
         move = w.host["move"][0]
         for _, j, free in groups(model):
             block = slice(j, j + (6 if free else 3))

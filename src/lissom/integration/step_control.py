@@ -63,7 +63,7 @@ def integrate_implicit(
 
 
 def _point(stepper: ImplicitSteps, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
-    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v by (46), unless
+    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v, unless
     contacts stick, whose anchors are known here alone."""
     parts = [s.q, s.v] if stepper.project and not stepper.model.surroundings.sticks else [s.q, s.v, s.a, s.force]
     return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps

@@ -34,14 +34,15 @@ N_STAGES = 5  # where behind the tolerances it stands how many there are,
 FIRST_STAGE = 6  # and where they begin
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
-# What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix of this
-# step, whether the next one is, whether the matrix is to be made anew, whether a kept one is on trial, the iteration,
-# the size of the system, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, and the ∂v/∂Δ of the matrix at hand.
-RATE, LAST, OWN, MINE, FRESH, ON_TRIAL, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
+# What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix made in
+# this stage, whether the next one is, whether the matrix is to be made anew, whether a kept one is tried first, the
+# number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, and the ∂v/∂Δ of the matrix at hand.
+RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
 NOTES = 12
-# What is counted: steps done, residuals, matrices; whether there is a matrix, doubts about it, whether the acceleration
-# goes on as it changed, and how many steps yet take a slow iteration as it is.
-DONE, EVALUATIONS, MATRICES, HAS_MATRIX, DOUBT, STEADY, SPARED = range(7)
+# What is counted: steps done, residuals, matrices; whether there is a matrix; how many stages yet make a new matrix
+# first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
+# stages yet take a slow iteration as it is.
+DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH = range(7)
 
 
 @wp.struct
@@ -293,7 +294,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
         loop_residuals(t, s, i, loops.gap)
-        loop_rates(t, s, i, vec6(), loops.rate, loops.turn)
+        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
         for row in range(loops.gap.shape[1]):
             missing = wp.max(wp.abs(loops.gap[i, row]) / CLOSED, c.project * wp.abs(loops.rate[i, row]) / AT_REST)
             if loops.slot[i, row] >= 0:
@@ -311,7 +312,7 @@ def ask_loops(
     if c.project == so3.ZERO:
         ask_closed(t.nv, i, loops, so3.ONE, loops.gap)
     else:
-        loop_rates(t, s, i, se3.join(vec3(), -gravity), loops.rate, loops.turn)
+        loop_rates(t, s, i, se3.join(vec3(), -gravity), loops.rate, loops.acceleration)
         ask_closed(t.nv, i, loops, so3.ONE / c1, loops.rate)
 
 
@@ -333,7 +334,7 @@ def settle_acceleration(t: Tables, x: StepRows, i: int, n: int, c0: wp.float64, 
     """Take off the acceleration by which A a + Ȧ v differs from zero, and the forces it took, by (4)."""
     for j in range(t.nv):
         loops.unknown[i, j] = so3.ZERO
-    ask_closed(t.nv, i, loops, so3.ONE, loops.turn)
+    ask_closed(t.nv, i, loops, so3.ONE, loops.acceleration)
     lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
     for j in range(t.nv):
         x.a[i, j] = x.a[i, j] - loops.unknown[i, j]

@@ -16,21 +16,21 @@ import warp as wp
 from lissom.integration.step_rows import (
     C0,
     C1,
-    DOUBT,
     EVALUATIONS,
     FRESH,
     HAS_MATRIX,
     ITERATION,
     KEPT_C1,
     LAST,
+    LAST_MADE_HERE,
+    MADE_HERE,
     MATRICES,
-    MINE,
-    ON_TRIAL,
-    OWN,
+    NEW_FIRST,
     RATE,
-    SPARED,
+    SLOW_IS_ENOUGH,
     STEADY,
     TO_AHEAD,
+    TRIES_KEPT,
     UNKNOWNS,
     StepRows,
     Tolerances,
@@ -47,7 +47,7 @@ from lissom.integration.step_rows import (
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
+from lissom.sweep.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import Scratch
 from lissom.systems.bordered import border, take_forces
@@ -59,17 +59,16 @@ Counts = wp.array2d(dtype=wp.int32)
 BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
-SLOW = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
-DOUBTS = wp.constant(9)  # solves that begin with a new matrix after two in a row whose kept one was of no use
-SPARES = wp.constant(30)  # solves that take a slow iteration as it is, after a new matrix was of no use to one
+SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
+AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
+ACCEPT_SLOW = wp.constant(30)  # stages that take a slow iteration as it is, after a new matrix made one no faster
 MOST_ITERATIONS = wp.constant(12)
 ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
-LEAST = wp.constant(wp.float64(2e-15))  # rest that rounding may be the cause of
+ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a rest of this size may be rounding
 EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
-DOUBTFUL = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
-FAR = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
-FINITE = wp.constant(wp.float64(1e300))
+POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
+LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
 
 
 @wp.func
@@ -100,23 +99,23 @@ def begin_stage(
     t: Tables, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64, ratio: wp.float64,
     numbers: wp.array(dtype=wp.float64), held: wp.array(dtype=wp.float64), b: NewtonBuffers, counts: Counts,
 ) -> int:  # fmt: skip
-    """Where the iteration of a stage starts, and whether it tries the kept matrix first: there is one of this size, and
-    it is not in doubt."""
+    """Where the iteration of a stage starts, and whether it tries the kept matrix first: there is one of this size,
+    and those of late served."""
     predict(t, x, i, stage, h, ratio, counts[i, STEADY], numbers, b.loops)
     follow_motions(t, x, i, held)
     move_configuration(t, i, x.start, x.move, x.q)
     if wp.abs(x.notes[i, C1] - x.notes[i, KEPT_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
         counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
-    if counts[i, DOUBT] > 1:
+    if counts[i, NEW_FIRST] > 1:
         counts[i, HAS_MATRIX] = 0
-        counts[i, DOUBT] = counts[i, DOUBT] - 1
-    counts[i, SPARED] = wp.max(counts[i, SPARED] - 1, 0)
-    x.notes[i, ON_TRIAL] = wp.float64(counts[i, HAS_MATRIX])
+        counts[i, NEW_FIRST] = counts[i, NEW_FIRST] - 1
+    counts[i, SLOW_IS_ENOUGH] = wp.max(counts[i, SLOW_IS_ENOUGH] - 1, 0)
+    x.notes[i, TRIES_KEPT] = wp.float64(counts[i, HAS_MATRIX])
     x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
     x.notes[i, RATE] = so3.ONE
     x.notes[i, LAST] = -so3.ONE
-    x.notes[i, OWN] = so3.ZERO
-    x.notes[i, MINE] = so3.ZERO
+    x.notes[i, LAST_MADE_HERE] = so3.ZERO
+    x.notes[i, MADE_HERE] = so3.ZERO
     x.notes[i, ITERATION] = so3.ZERO
     return RESIDUAL
 
@@ -136,7 +135,9 @@ def take_residual(
         b.loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
     iteration = int(x.notes[i, ITERATION])
     rate = x.notes[i, RATE]
-    fresh = counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW) or (iteration > 0 and rate > so3.ONE)
+    fresh = (
+        counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW_CONTRACTION) or (iteration > 0 and rate > so3.ONE)
+    )
     fresh = fresh or iteration == 5 or iteration == 9
     x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
     return wp.where(fresh, MATRIX, CORRECT)
@@ -151,11 +152,11 @@ def make_matrix(
     matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
     counts[i, MATRICES] = counts[i, MATRICES] + 1
     counts[i, HAS_MATRIX] = 1
-    x.notes[i, MINE] = so3.ONE
+    x.notes[i, MADE_HERE] = so3.ONE
     x.notes[i, KEPT_C1] = x.notes[i, C1]
-    if x.notes[i, ON_TRIAL] != so3.ZERO:
-        counts[i, DOUBT] = wp.where(counts[i, DOUBT] == 0, 1, DOUBTS)
-        x.notes[i, ON_TRIAL] = so3.ZERO
+    if x.notes[i, TRIES_KEPT] != so3.ZERO:
+        counts[i, NEW_FIRST] = wp.where(counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
+        x.notes[i, TRIES_KEPT] = so3.ZERO
     return CORRECT
 
 
@@ -201,20 +202,20 @@ def decided(
     rate, left = contraction(size, x.notes[i, LAST])
     x.notes[i, RATE] = rate
     far = largest(t.nv, i, x.inverse_scale, x.move)
-    own = x.notes[i, OWN] != so3.ZERO
+    own = x.notes[i, LAST_MADE_HERE] != so3.ZERO
     iteration = int(x.notes[i, ITERATION]) + 1
-    is_last = (own and rate > SLOW) or iteration == MOST_ITERATIONS
+    is_last = (own and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
     if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
         kept_open, left_open = still_open(t, s, x, c, i, b.loops)
         if wp.max(kept_open, left_open) <= so3.ONE:
-            if x.notes[i, ON_TRIAL] != so3.ZERO:
-                counts[i, DOUBT] = 0
+            if x.notes[i, TRIES_KEPT] != so3.ZERO:
+                counts[i, NEW_FIRST] = 0
             return CONVERGED
         if kept_open <= so3.ONE:
             counts[i, HAS_MATRIX] = 0  # other rows than those chosen are independent by now
-    if own and rate > DOUBTFUL and size > FAR * far:
+    if own and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
         return FAILED
-    x.notes[i, OWN] = x.notes[i, MINE]
+    x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
     x.notes[i, LAST] = size
     x.notes[i, ITERATION] = wp.float64(iteration)
     return wp.where(iteration < MOST_ITERATIONS, RESIDUAL, FAILED)
@@ -239,13 +240,13 @@ def is_enough(
 ) -> bool:  # fmt: skip
     """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
     if left > NEWTON_SHARE * (c.atol + c.rtol * far):
-        return size < ROUNDING and rate > SLOW and x.notes[i, FRESH] != so3.ZERO
+        return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
     if c.share < so3.ZERO or left <= wp.max(c.share * missed(t, x, i) / x.notes[i, C0], EPS * far):
         return True
-    if counts[i, SPARED] > 0 and (rate > SLOW or left <= LEAST):
+    if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
         return True
     if is_last:
-        counts[i, SPARED] = SPARES
+        counts[i, SLOW_IS_ENOUGH] = ACCEPT_SLOW
     return is_last
 
 

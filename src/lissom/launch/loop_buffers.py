@@ -24,6 +24,6 @@ def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:
 
 def shown(w: Workspace, loops: LoopRowsStruct) -> LoopRowsStruct:
     """The same buffers, shown to the host by a workspace."""
-    for name in ("force", "gap", "rate", "turn", "A", "A_q", "slot", "kept"):
+    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "kept"):
         w.share(name, getattr(loops, name))
     return loops

@@ -13,12 +13,12 @@ from lissom.robot.sections import Section
 
 
 class Wet(NamedTuple):
-    """What the fluid does at a node: added inertia and drag matrix, what of both inertias gravity does not pull, each
-    (6, 6), and first moment and mass of the fluid displaced (4,)."""
+    """What the fluid does at a node: added inertia and drag matrix, inertia of the fluid driven and displaced, on which
+    gravity does not act, each (6, 6), and first moment and mass of the fluid displaced (4,)."""
 
     added: np.ndarray
     drag: np.ndarray
-    lift: np.ndarray
+    weightless: np.ndarray
     carried: np.ndarray
 
 

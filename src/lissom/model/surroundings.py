@@ -92,7 +92,7 @@ class Surroundings:
     fluid_node: Ints  # nodes in the fluid
     fluid_added: Matrices6  # added inertia
     fluid_drag: Matrices6  # drag matrix
-    fluid_lift: Matrices6  # what gravity does not pull
+    fluid_weightless: Matrices6  # inertia of the fluid driven and displaced, on which gravity does not act
     fluid_displaced: Matrices6  # of this, what is the inertia of the fluid displaced
     tail_node: Ints  # nodes with the force of a wake
     tail_mass: Matrices3  # and the added mass across them
@@ -289,8 +289,8 @@ class SurroundingsBuilder:
             fluid_node=np.array([node.index for node, _ in wet], dtype=np.int32),
             fluid_added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),
             fluid_drag=np.array([x.drag for _, x in wet]).reshape(-1, 6, 6),
-            fluid_lift=np.array([x.lift for _, x in wet]).reshape(-1, 6, 6),
-            fluid_displaced=np.array([x.lift - x.added for _, x in wet]).reshape(-1, 6, 6),
+            fluid_weightless=np.array([x.weightless for _, x in wet]).reshape(-1, 6, 6),
+            fluid_displaced=np.array([x.weightless - x.added for _, x in wet]).reshape(-1, 6, 6),
             tail_node=np.array([node.index for node, _ in tails], dtype=np.int32),
             tail_mass=np.array([mass for _, mass in tails]).reshape(-1, 3, 3),
             current=_current(self.robot.fluid),

@@ -184,13 +184,13 @@ def _crossing_branch(arc: _Arc, s: float, at: PathPoint, count: int) -> np.ndarr
     """The unit direction of the branch that crosses, by (2); one of several null vectors where several meet."""
     path, ends = arc.path, [arc.at(s - _SECANT), arc.at(s + _SECANT)]
     here = path.between(*ends)
-    still = np.zeros(len(here))
-    costs_nothing = min(nullity(_jacobian(path, end, still), _SYMMETRY, path.own) for end in ends) - 1
-    J = _jacobian(path, at, still)
+    zero = np.zeros(len(here))
+    costs_nothing = min(nullity(_jacobian(path, end, zero), _SYMMETRY, path.own) for end in ends) - 1
+    J = _jacobian(path, at, zero)
     null, units, psi = null_vectors(J, 1 + costs_nothing + count, path.own)
     known = [here / units]
     if costs_nothing:
-        free, free_units, _ = null_vectors(_jacobian(path, ends[0], still), 1 + costs_nothing, path.own)
+        free, free_units, _ = null_vectors(_jacobian(path, ends[0], zero), 1 + costs_nothing, path.own)
         known += [x * free_units / units for x in free]
     spread = np.linalg.svd(null @ np.array([x / np.linalg.norm(x) for x in known]).T)[0]
     others = (spread[:, 1 + costs_nothing :].T @ null) * units

@@ -15,7 +15,7 @@ import warp as wp
 from lissom.lie import so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.linear_solve import largest, lu_factor, lu_solve
+from lissom.sweep.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.sweep.moves import move_configuration
 from lissom.sweep.scratch import Scratch
 from lissom.systems.bordered import LoopRows, ask_closed, border
@@ -44,7 +44,6 @@ LONGEST_STEP = wp.constant(wp.float64(2.0))  # of one iteration, in units of dof
 LEAST_FRACTION = wp.constant(wp.float64(1e-4))
 SHORT = wp.constant(wp.float64(FLOOR))
 SLOW = wp.constant(wp.float64(0.3))  # contraction above which a short step is as short as rounding lets it be
-FINITE = wp.constant(wp.float64(1e300))
 
 
 @wp.struct

@@ -94,8 +94,8 @@ def _held(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.nda
 def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
     """By (3)."""
     P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
-    upper, still, lower = (L.T @ solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
-    shifted, rounding = _from_inverse(np.block([[-upper, -still], [lower, -still]]))
+    upper, middle, lower = (L.T @ solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
+    shifted, rounding = _from_inverse(np.block([[-upper, -middle], [lower, -middle]]))
     s = shifted + c
     return s[np.real(s) > rounding]
 

@@ -204,8 +204,8 @@ class StaticPath:
         found = self.residual(q, force, factor)
         if found is None:
             return WOUND_UP
-        model, still = self.model, np.zeros(self.model.nv)
-        K, D, M, w = residual_derivatives(model, q, still, still, self.u, *self.load(factor), force)
+        model, zero = self.model, np.zeros(self.model.nv)
+        K, D, M, w = residual_derivatives(model, q, zero, zero, self.u, *self.load(factor), force)
         A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
         unit = np.append(np.zeros(model.nv + len(self.kept)), 1.0)
         tangent = solved(np.vstack([self.bordered(K, A, A_q, found[1]), self.border(toward)]), unit, _NEUTRAL, self.own)

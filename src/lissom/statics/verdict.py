@@ -44,8 +44,8 @@ class Reduced:
 
 def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> Reduced:
     """The matrices of (1) at one configuration with the forces of its loops."""
-    v, still = steady_velocity(model), np.zeros(model.nv)
-    K, D, M, w = residual_derivatives(model, q, v, still, u, t, 1.0, force)
+    v, zero = steady_velocity(model), np.zeros(model.nv)
+    K, D, M, w = residual_derivatives(model, q, v, zero, u, t, 1.0, force)
     N = allowed_motions(model, row_results(model, w, "A"), chosen_rows(w))
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 

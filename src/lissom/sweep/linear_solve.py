@@ -9,6 +9,8 @@ import warp as wp
 
 from lissom.sweep.column_tables import Matrix
 
+FINITE = wp.constant(wp.float64(1e300))  # a size from which on a step is called none
+
 LDL_SOLVE = """
     double* a = row(A, i);
     double* y = row(x, i);

@@ -30,7 +30,8 @@ from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_
 
 @wp.struct
 class LoopRowsStruct:
-    """By instance and row: forces λ, residuals e, rates P y and P ẏ + Ṗ y, rows of A and of A_q, an orthonormal basis
+    """By instance and row: forces λ, residuals e, rates P y = A v and accelerations
+    P ẏ + Ṗ y = A a + Ȧ v, rows of A and of A_q, an orthonormal basis
     of the chosen ones, and which unknown of (1) each is, −1 for those left out; the right side, then the unknowns of
     (1) or (2), D of (2), how many rows are kept, σ, units of the coordinates (zero for prescribed ones), and the
     matrix in rows of `width`, with its factors and the rows that were swapped."""
@@ -39,7 +40,7 @@ class LoopRowsStruct:
     force: Matrix
     gap: Matrix
     rate: Matrix
-    turn: Matrix
+    acceleration: Matrix
     work: Matrix
     unknown: Matrix
     units: Matrix
@@ -68,7 +69,7 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
     loops = LoopRowsStruct()
     loops.width = bordered_width(model)
     m, w = model.n_rows, column_width(model)
-    for name in ("force", "gap", "rate", "turn", "work"):
+    for name in ("force", "gap", "rate", "acceleration", "work"):
         setattr(loops, name, wp.zeros((batch, m), dtype=wp.float64, device=model.device))
     for name in ("A", "A_q", "basis"):
         setattr(loops, name, wp.zeros((batch, m * w), dtype=wp.float64, device=model.device))

@@ -37,7 +37,7 @@ def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Rows, M: Rows,
 
 @wp.func
 def solve_constrained(
-    t: Tables, x: Columns, i: int, still: Rows, pull: wp.float64, M: Rows, loops: LoopRows, a: Rows
+    t: Tables, x: Columns, i: int, given: Rows, pull: wp.float64, M: Rows, loops: LoopRows, a: Rows
 ) -> int:
     """a and λ of (1), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
     m = loops.force.shape[1]
@@ -50,9 +50,9 @@ def solve_constrained(
     for row in range(m):
         at = loops.slot[i, row]
         if at >= 0:
-            missing = loops.turn[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
+            missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
             loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
-    hold_prescribed(t, n, loops.width, i, still, loops.matrix, loops.unknown)
+    hold_prescribed(t, n, loops.width, i, given, loops.matrix, loops.unknown)
     pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
     if pivot == 0:
         lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)

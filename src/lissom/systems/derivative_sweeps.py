@@ -1,6 +1,6 @@
 """The two sweeps of the derivatives, inside kernels: columns and path sums outward, running sums and rows inward.
 
-Equations (1)-(5) are those of inverse_dynamics_derivatives.
+The equations are those of inverse_dynamics_derivatives.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -46,7 +46,7 @@ class DerivativeBuffersStruct:
     W_q: Matrix
     inertia: wp.array2d(dtype=mat6)
     H: wp.array2d(dtype=mat6)
-    still: Matrix
+    no_move: Matrix
 
 
 DerivativeBuffers = by_reference(DerivativeBuffersStruct)
@@ -63,7 +63,7 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
         setattr(b, name, wp.zeros(size, dtype=wp.float64, device=model.device))
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
-    b.still = wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device)
+    b.no_move = wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device)
     return b
 
 

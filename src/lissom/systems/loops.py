@@ -192,8 +192,8 @@ def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
 
 
 @wp.func
-def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn: Matrix):
-    """P y and P ẏ + Ṗ y of all rows, from the motion left in s."""
+def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, acceleration: Matrix):
+    """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows, from the motion left in s."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
         eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
@@ -205,10 +205,10 @@ def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, turn
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             P = velocity_row(t, g, loop, row)
             rate[i, row] = wp.dot(P, y)
-            turn[i, row] = wp.dot(P, y_dot)
+            acceleration[i, row] = wp.dot(P, y_dot)
             if t.loops.row_is_hinge[row] != 0:
                 n_dot = wp.cross(wp.cross(w, g.b), t.loops.hinge[loop, 0])
-                turn[i, row] = turn[i, row] + wp.dot(n_dot, w)
+                acceleration[i, row] = acceleration[i, row] + wp.dot(n_dot, w)
 
 
 @wp.func

@@ -135,7 +135,7 @@ def _free_corner(points: np.ndarray, low: np.ndarray, high: np.ndarray, view: tu
 
 
 def _levels(values: Any, count: int) -> np.ndarray:
-    """Where each configuration stands between the first colour (0) and the last (1)."""
+    """Where each configuration stands between the first colour, 0, and the last, 1."""
     if values is None:
         return np.linspace(0.0, 1.0, count) if count > 1 else np.ones(1)
     numbers = np.asarray(values, dtype=np.float64)
