@@ -4,6 +4,8 @@ What a body is made of, each from its own module:
 domains: DomainCylinder, DomainAnnulus, DomainCone, DomainBox; meshes: DomainTetrahedra.
 materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
 HyperelasticLinear, HyperelasticFunction.
-kinematics: KinematicsFunction, KinematicsRitz.
+kinematics: KinematicsFunction, KinematicsRitz; strains: KinematicsStrain; inflations: InflationUniform, InflationBumps.
+volume_preserving: KinematicsVolumePreserving of PrimitiveStretch, PrimitiveBending, PrimitiveTwist, PrimitiveShear and
+PrimitiveSource.
 integrals: ShapeIntegrals, with ShapeValues, ShapeDerivatives and LinearCoefficients.
 """

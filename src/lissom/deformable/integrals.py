@@ -167,14 +167,11 @@ class ShapeIntegrals:
     @cached_property
     def _derivatives(self) -> Callable[..., Any]:
         import jax
-        import jax.numpy as jnp
 
         def everything(q: Any, v: Any, a: Any) -> Any:
-            by_q = jax.jacfwd(self._accelerated)(q, v, a)
-            c_q, b_q, e_q, c_jl, P_jl, w_q = (jnp.moveaxis(x, -1, k) for x, k in zip(by_q, (0, 0, 1, 1, 1, 1)))
             K = jax.jacfwd(jax.grad(self._energy))(q)
             d_q = jax.jacfwd(lambda q: self._damping(q, v)[0])(q)
-            return (c_q, b_q, e_q, c_jl, P_jl, w_q, *self._by_speed(q, v), K, d_q)
+            return (*self._inertia_derivatives(q, v, a), K, d_q)
 
         return in_double(jax.jit(everything))
 
@@ -190,43 +187,57 @@ class ShapeIntegrals:
     def _F(self, q: Any) -> Any:
         return self.kinematics.deformations(self.domain.points, q)
 
-    def _inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
-        """The first nine integrals of ShapeValues after the mass."""
+    def _slopes(self, q: Any) -> tuple[Any, tuple[Any, Any]]:
+        """J (N, 3, n), and J and the positions besides."""
         import jax
+
+        def twice(q: Any) -> tuple[Any, Any]:
+            p = self._p(q)
+            return p, p
+
+        J, p = jax.jacfwd(twice, has_aux=True)(q)
+        return J, (J, p)
+
+    def _curved(self, q: Any, v: Any) -> Any:
+        """J̇θ̇ of the points, shape (N, 3)."""
+        import jax
+
+        return jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]
+
+    def _inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
+        """The integrals of ShapeValues from c to e_v."""
         import jax.numpy as jnp
 
-        m, p, J = self.masses, self._p(q), jax.jacfwd(self._p)(q)
-        h = jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]  # J̇θ̇
-        mJ, mh = m[:, None, None] * J, m[:, None] * h
+        m, (J, (_, p)) = self.masses, self._slopes(q)
+        mJ, mh = m[:, None, None] * J, m[:, None] * self._curved(q, v)
         M = jnp.einsum("kaj,kal->jl", J, mJ)
         w_j = _crossed(jnp.einsum("ka,kbj->jab", J @ v, mJ))
         P_j = jnp.einsum("ka,kbj->jab", p, mJ)
         c_j, P = mJ.sum(axis=0).T, p.T @ (m[:, None] * p)
         return m @ p, P, c_j, P_j, M, mh.sum(axis=0), _crossed(p.T @ mh), w_j, jnp.einsum("kaj,ka->j", J, mh)
 
-    def _accelerated(self, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
-        """c̈, b, e_j, c_j, P_j and w_j."""
+    def _inertia_derivatives(self, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
+        """The integrals of ShapeDerivatives from c_q to w_v; with H the second derivatives of the positions,
+
+        ∂p̈/∂θ_l = Σ H_lk θ̈_k + ∂(J̇θ̇)/∂θ_l,   ∂p̈/∂θ̇_l = 2 Σ H_lk θ̇_k
+        """
         import jax
         import jax.numpy as jnp
 
-        m, p, J = self.masses, self._p(q), jax.jacfwd(self._p)(q)
-        h = jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]
-        mJ, force = m[:, None, None] * J, m[:, None] * (J @ a + h)
-        P_j, e_j = jnp.einsum("ka,kbj->jab", p, mJ), jnp.einsum("kaj,ka->j", J, force)
-        w_j = _crossed(jnp.einsum("ka,kbj->jab", J @ v, mJ))
-        return force.sum(axis=0), _crossed(p.T @ force), e_j, mJ.sum(axis=0).T, P_j, w_j
-
-    def _by_speed(self, q: Any, v: Any) -> tuple[Any, ...]:
-        """Derivatives of c̈, b, e_j and w_j by θ̇_l, from ∂p̈/∂θ̇_l = 2 Σ ∂²f/∂θ_l∂θ_k θ̇_k."""
-        import jax
-        import jax.numpy as jnp
-
-        J, turned = jax.jvp(jax.jacfwd(self._p), (q,), (v,))
-        m, p = self.masses, self._p(q)
-        force = 2.0 * m[:, None, None] * turned
-        w_v = _crossed(jnp.einsum("kal,kbj->jlab", J, m[:, None, None] * J))
-        b_v = _crossed(jnp.einsum("ka,kbl->lab", p, force))
-        return force.sum(axis=0).T, b_v, jnp.einsum("kaj,kal->jl", J, force), w_v
+        m = self.masses
+        H, (J, p) = jax.jacfwd(self._slopes, has_aux=True)(q)
+        turned, mJ, mH = H @ v, m[:, None, None] * J, m[:, None, None, None] * H
+        force = m[:, None] * (J @ a + turned @ v)
+        by_q = m[:, None, None] * (H @ a + jax.jacfwd(self._curved)(q, v))
+        by_v = 2.0 * m[:, None, None] * turned
+        JJ = jnp.einsum("kal,kbj->jlab", J, mJ)
+        b_q = _crossed(jnp.einsum("kal,kb->lab", J, force) + jnp.einsum("ka,kbl->lab", p, by_q))
+        e_q = jnp.einsum("kajl,ka->jl", H, force) + jnp.einsum("kaj,kal->jl", J, by_q)
+        w_q = jnp.einsum("kal,kbj->jlab", turned, mJ) + jnp.einsum("ka,kbjl->jlab", J @ v, mH)
+        b_v, e_v = jnp.einsum("ka,kbl->lab", p, by_v), jnp.einsum("kaj,kal->jl", J, by_v)
+        c_jl, P_jl = mH.sum(axis=0).transpose(1, 2, 0), JJ + jnp.einsum("ka,kbjl->jlab", p, mH)
+        ends = by_v.sum(axis=0).T, _crossed(b_v), e_v, _crossed(JJ)
+        return by_q.sum(axis=0).T, b_q, e_q, c_jl, P_jl, _crossed(w_q), *ends
 
     def _energy(self, q: Any) -> Any:
         """U of (1) in the module of materials."""

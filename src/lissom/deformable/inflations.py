@@ -1,0 +1,108 @@
+"""How cross-sections of a body grow: by factors that coordinates scale."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import pi
+from typing import Any, final
+
+from lissom.deformable import modes
+from lissom.deformable.modes import Modes
+from lissom.robot import checks
+
+
+class Inflation(ABC):
+    """Growth of cross-sections.
+
+    Law: a point (y, z) of the section at s moves to (1 + Σ growth_k(s, y, z) θ_k) (y, z) in its section.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of coordinates."""
+
+    @abstractmethod
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        """The functions of the law at a point, shape (size,), made of jax.numpy."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+
+@final
+@dataclass(frozen=True)
+class InflationUniform(Inflation):
+    """Sections that grow as a whole.
+
+    Args:
+        modes: polynomials of s, each its coefficients by rising power, or a function of s that returns (k,) values.
+    """
+
+    modes: Modes
+
+    @property
+    def size(self) -> int:
+        return modes.count(self.modes)
+
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        return modes.values(self.modes, s)
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+
+@final
+@dataclass(frozen=True)
+class InflationBumps(Inflation):
+    """Bumps on the side of a body, as chambers in it make them; one coordinate each, the relative growth amid it.
+
+        growth = B(2s − 1, sharpness_along) B(2 (φ − angle)/width, sharpness_around),   B(u, a) = exp(a − a/(1 − u²))
+
+    and zero where |u| ≥ 1, smooth everywhere. Pustina 2025, simulation 4, has two of width π with 4/length (in metres)
+    for sharpness_along and 4/π² for sharpness_around, and without the factor that makes them 1 in the middle.
+
+    Args:
+        angles: where the bumps are, from +y towards +z [rad].
+        width: of each round the body [rad].
+        sharpness_along, sharpness_around: how steeply they rise in the middle, ratios.
+    """
+
+    angles: Sequence[float] = (pi / 2, -pi / 2)
+    width: float = pi
+    sharpness_along: float = 1.0
+    sharpness_around: float = 4.0 / pi**2
+
+    @property
+    def size(self) -> int:
+        return len(self.angles)
+
+    def check(self, where: str) -> None:
+        angles = checks.array(self.angles, (-1,), f"{where}: angles", "must be a list of finite numbers")
+        checks.require(len(angles) > 0, f"{where}: angles", "must hold at least one", self.angles)
+        width = checks.number(self.width, f"{where}: width", above=0.0)
+        checks.require(width <= 2 * pi, f"{where}: width", "must be at most a turn, 2π", self.width)
+        for name in ("sharpness_along", "sharpness_around"):
+            checks.number(getattr(self, name), f"{where}: {name}", above=0.0)
+
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        import jax.numpy as jnp
+
+        axis = y * y + z * z == 0.0  # where no angle exists, and nothing grows
+        y = jnp.where(axis, 1.0, y)
+        along = _bump(2.0 * s - 1.0, self.sharpness_along)
+        cosine, sine = jnp.cos(jnp.asarray(self.angles)), jnp.sin(jnp.asarray(self.angles))
+        away = jnp.arctan2(z * cosine - y * sine, y * cosine + z * sine)
+        return along * _bump(2.0 * away / self.width, self.sharpness_around)
+
+
+def _bump(u: Any, sharpness: float) -> Any:
+    """exp(a − a/(1 − u²)), and zero from where it cannot be told from zero."""
+    import jax.numpy as jnp
+
+    t = 1.0 - u * u
+    inside = t > sharpness / 700.0
+    return jnp.where(inside, jnp.exp(sharpness - sharpness / jnp.where(inside, t, 1.0)), 0.0)

@@ -1,0 +1,78 @@
+"""Functions of the normalised abscissa s = x/length that coordinates multiply, and their integrals from the base."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from lissom.deformable.cubature import gauss
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.poses import in_double
+
+Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
+"""One polynomial each, as its coefficients by rising power of s; or a smooth function of s that returns all values,
+shape (k,), made of jax.numpy."""
+
+_NODES = 20  # of the rule along x: exact for modes of degree 39, and of bends by several turns
+T, W = gauss(_NODES, 0.0, 1.0)
+_VANDER = np.polynomial.legendre.legvander(2.0 * T - 1.0, _NODES - 1)
+_RUNNING = np.stack(
+    [np.polynomial.legendre.Legendre.basis(k, domain=[0.0, 1.0]).integ(lbnd=0.0)(T) for k in range(_NODES)], axis=-1
+)
+RUNNING = _RUNNING @ np.linalg.inv(_VANDER)  # integrals from 0 to each node, of values at the nodes
+
+
+def count(modes: Modes) -> int:
+    """How many there are."""
+    if not callable(modes):
+        return len(modes)
+    import jax
+
+    return int(in_double(jax.eval_shape)(modes, np.float64(0.5)).shape[0])
+
+
+def values(modes: Modes, s: Any) -> Any:
+    """Of all modes at s, shape (k,)."""
+    import jax.numpy as jnp
+
+    if callable(modes):
+        return jnp.asarray(modes(s), dtype=jnp.float64)
+    size = max(len(polynomial) for polynomial in modes)
+    table = np.array([[*polynomial, *[0.0] * (size - len(polynomial))] for polynomial in modes], dtype=np.float64)
+    total = jnp.asarray(table[:, -1])
+    for column in table.T[-2::-1]:
+        total = total * s + column
+    return total
+
+
+def combined(modes: Modes, q: Any, s: Any) -> Any:
+    """Σ modes θ at abscissae s, of the shape of s."""
+    import jax
+    import jax.numpy as jnp
+
+    flat = jnp.ravel(s)
+    return jnp.reshape(jax.vmap(lambda s: values(modes, s) @ q)(flat), jnp.shape(s))
+
+
+def check_modes(modes: Any, where: str) -> None:
+    """Raise ModelError where modes are neither polynomials nor a function of s."""
+    if not callable(modes):
+        rule = "must be a list of polynomials, each its coefficients by rising power, or a function of s"
+        checks.require(isinstance(modes, Sequence) and len(modes) > 0, where, rule, modes)
+        for k, polynomial in enumerate(modes):
+            found = checks.array(polynomial, (-1,), f"{where}[{k}]", "must be a list of finite coefficients")
+            checks.require(len(found) > 0, f"{where}[{k}]", "must have at least one coefficient", polynomial)
+        return
+    import jax
+
+    try:
+        found = np.asarray(in_double(jax.jit(modes))(np.float64(0.5)))
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        rule = "must be a function of s made of jax.numpy"
+        raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
+    fits = found.ndim == 1 and found.size > 0 and bool(np.isfinite(found).all())
+    checks.require(fits, where, "must return finite values of shape (k,)", found)

@@ -1,0 +1,202 @@
+"""Motions that keep the volume of every part, composed of primitives (Xu and Chirikjian 2023; Pustina 2025, 7.1)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from lissom.deformable import modes
+from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.modes import RUNNING, Modes, T, W
+from lissom.robot import checks
+
+
+class Primitive(ABC):
+    """An elementary motion.
+
+    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. m(s) = Σ modes_k(s) θ_k with s = x/length at the point that it
+    is given, which earlier primitives may have moved.
+    """
+
+    modes: Modes
+
+    @abstractmethod
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        """h of one point x, shape (3,), made of jax.numpy."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+
+def _along(family: Modes, x: Any, q: Any, length: float) -> Any:
+    """m at the nodes of the rule from 0 to x, shape (20,)."""
+    return modes.combined(family, q, T * x / length)
+
+
+def _check_axis(axis: Any, where: str) -> None:
+    checks.require(checks.among(axis, ("y", "z")), f"{where}: axis", "must be 'y' or 'z'", axis)
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveStretch(Primitive):
+    """Stretch along x by 1 + m(s), which sections make up for: x + ∫m dx, and y and z divided by √(1 + m).
+
+    Args:
+        modes: of m, ratios; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        import jax.numpy as jnp
+
+        longer = x[0] * (W @ _along(self.modes, x[0], q, length))
+        narrower = (1.0 + modes.combined(self.modes, q, x[0] / length)) ** -0.5
+        return jnp.stack([x[0] + longer, narrower * x[1], narrower * x[2]])
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveBending(Primitive):
+    """Bending about y or z with curvature m(s), in a plane, where what lies inside the bend grows thicker.
+
+    The axis turns by φ = ∫m dx and keeps its length; a distance y to it becomes w with (1 − m w) dw/dy = 1, that is
+    w = 2y/(1 + √(1 − 2 m y)).
+
+    Args:
+        modes: of m [1/m]; polynomials of s, each its coefficients by rising power, or a function of s.
+        axis: about which a positive curvature turns the tip, "y" or "z".
+    """
+
+    modes: Modes
+    axis: str = "z"
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+        _check_axis(self.axis, where)
+
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        import jax.numpy as jnp
+
+        sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
+        along = sign * _along(self.modes, x[0], q, length)
+        angles = x[0] * (RUNNING @ along)
+        angle = x[0] * (W @ along)
+        w = 2.0 * across / (1.0 + jnp.sqrt(1.0 - 2.0 * sign * modes.combined(self.modes, q, x[0] / length) * across))
+        first = x[0] * (W @ jnp.cos(angles)) - w * jnp.sin(angle)
+        second = x[0] * (W @ jnp.sin(angles)) + w * jnp.cos(angle)
+        return jnp.stack([first, second, beside] if self.axis == "z" else [first, beside, second])
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveTwist(Primitive):
+    """Twist about x by the angle m(s).
+
+    Args:
+        modes: of m [rad]; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        import jax.numpy as jnp
+
+        angle = modes.combined(self.modes, q, x[0] / length)
+        c, s = jnp.cos(angle), jnp.sin(angle)
+        return jnp.stack([x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]])
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveShear(Primitive):
+    """Shear: sections slide along y or z by m(s).
+
+    Args:
+        modes: of m [m]; polynomials of s, each its coefficients by rising power, or a function of s.
+        axis: along which they slide, "y" or "z".
+    """
+
+    modes: Modes
+    axis: str = "y"
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+        _check_axis(self.axis, where)
+
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        slid = modes.combined(self.modes, q, x[0] / length)
+        return x.at[1 if self.axis == "y" else 2].add(slid)
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveSource(Primitive):
+    """Source or cavity on the axis: the square of each distance to the x axis grows by m(s), as round a cavity.
+
+    Args:
+        modes: of m [m²]; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Any, q: Any, length: float) -> Any:
+        import jax.numpy as jnp
+
+        square = x[1] * x[1] + x[2] * x[2]
+        away = jnp.where(square > 0.0, square, 1.0)  # the axis itself stays
+        growth = jnp.sqrt(1.0 + modes.combined(self.modes, q, x[0] / length) / away)
+        return jnp.stack([x[0], growth * x[1], growth * x[2]])
+
+
+@final
+@dataclass(frozen=True)
+class KinematicsVolumePreserving(Kinematics):
+    """Primitives one after the other: f = h_P(… h_2(h_1(x))), with the coordinates of each in their order.
+
+    Args:
+        length: of the body along x, by which s is normalised [m].
+        primitives: in the order in which they are applied.
+    """
+
+    length: float
+    primitives: Sequence[Primitive]
+
+    @cached_property
+    def n(self) -> int:
+        return sum(modes.count(primitive.modes) for primitive in self.primitives)
+
+    @property
+    def keeps_volume(self) -> bool:
+        return True
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        known = isinstance(self.primitives, Sequence) and len(self.primitives) > 0
+        checks.require(known, f"{where}: primitives", "must be a list of at least one Primitive", self.primitives)
+        for k, primitive in enumerate(self.primitives):
+            part = f"{where} > primitives[{k}]"
+            checks.require(isinstance(primitive, Primitive), part, "must be a Primitive", primitive)
+            primitive.check(part)
+
+    def map(self, x: Any, q: Any) -> Any:
+        first = 0
+        for primitive in self.primitives:
+            after = first + modes.count(primitive.modes)
+            x = primitive.moved(x, q[first:after], self.length)
+            first = after
+        return x
