@@ -7,5 +7,5 @@ HyperelasticLinear, HyperelasticFunction.
 kinematics: KinematicsFunction, KinematicsRitz; strains: KinematicsStrain; inflations: InflationUniform, InflationBumps.
 volume_preserving: KinematicsVolumePreserving of PrimitiveStretch, PrimitiveBending, PrimitiveTwist, PrimitiveShear and
 PrimitiveSource.
-integrals: ShapeIntegrals, with ShapeValues, ShapeDerivatives and LinearCoefficients.
+body: DeformableBody. integrals: ShapeIntegrals, with ShapeValues, ShapeDerivatives and LinearCoefficients.
 """

@@ -156,11 +156,11 @@ class ShapeIntegrals:
     def _values(self) -> Callable[..., Any]:
         import jax
 
-        inertia, elasticity, damping = self._inertia, jax.value_and_grad(self._energy), self._damping
+        inertia, elasticity, moduli = self._inertia, jax.value_and_grad(self._energy), self.material.moduli()
 
         def everything(q: Any, v: Any) -> Any:
             U, g = elasticity(q)
-            return (*inertia(q, v), U, g, *damping(q, v))
+            return (*inertia(q, v), U, g, *self._damping(moduli, q, v))
 
         return in_double(jax.jit(everything))
 
@@ -168,9 +168,11 @@ class ShapeIntegrals:
     def _derivatives(self) -> Callable[..., Any]:
         import jax
 
+        moduli = self.material.moduli()
+
         def everything(q: Any, v: Any, a: Any) -> Any:
             K = jax.jacfwd(jax.grad(self._energy))(q)
-            d_q = jax.jacfwd(lambda q: self._damping(q, v)[0])(q)
+            d_q = jax.jacfwd(lambda q: self._damping(moduli, q, v)[0])(q)
             return (*self._inertia_derivatives(q, v, a), K, d_q)
 
         return in_double(jax.jit(everything))
@@ -245,7 +247,7 @@ class ShapeIntegrals:
 
         return self.domain.weights @ jax.vmap(self.material.energy_density)(self._F(q))
 
-    def _damping(self, q: Any, v: Any) -> tuple[Any, Any]:
+    def _damping(self, moduli: np.ndarray, q: Any, v: Any) -> tuple[Any, Any]:
         """d and d_v of (1) in the module of materials."""
         import jax
         import jax.numpy as jnp
@@ -254,7 +256,7 @@ class ShapeIntegrals:
         if eta == 0.0:
             return jnp.zeros(n), jnp.zeros((n, n))
         slope = jax.jacfwd(lambda q: jax.vmap(self.material.strain)(self._F(q)).reshape(-1, 9))(q)  # ∂E/∂θ_j
-        stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", self.material.moduli(), slope)
+        stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", moduli, slope)
         d_v = jnp.einsum("kaj,kal->jl", slope, stiff)
         return d_v @ v, d_v
 

@@ -44,6 +44,17 @@ class Kinematics(ABC):
 
         return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
 
+    def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Axes (3, 3) and position (3,) of the area across x at a fixed point x (3,): its second axis goes with the
+        material, its first is normal to the area."""
+        import jax
+        import jax.numpy as jnp
+
+        F = jax.jacfwd(self.map)(x, q)
+        normal = jnp.cross(F[:, 1], F[:, 2])
+        first, second = (part / jnp.sqrt(part @ part) for part in (normal, F[:, 1]))
+        return jnp.stack([first, second, jnp.cross(first, second)], axis=-1), self.map(x, q)
+
     def shapes(self, points: np.ndarray) -> np.ndarray:
         """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""
         import jax

@@ -174,6 +174,11 @@ class KinematicsStrain(Kinematics):
         across = jax.vmap(lambda x: self._section(x, q))(points)
         return g[:, :, 3] + (g[:, :, :3] * across[:, None, :]).sum(axis=-1)
 
+    def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Axes of the section at a fixed point and where the point is; sections stay plane."""
+        g = self._pose(*self._nodes(x[0], np), q)
+        return g[:, :3], g[:, 3] + g[:, :3] @ self._section(x, q)
+
     def deformations(self, points: np.ndarray, q: Any) -> Any:
         """Rᵀ ∂f/∂x at fixed points, (N, 3, 3): (ε + κ×ρ + ∂ρ/∂x, ∂ρ/∂y, ∂ρ/∂z) with ρ the place in the section."""
         import jax

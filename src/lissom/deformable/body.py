@@ -1,0 +1,237 @@
+"""A body whose kinematics is an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from lissom.deformable.domains import Domain, Surface
+from lissom.deformable.integrals import ShapeIntegrals
+from lissom.deformable.kinematics import Kinematics, KinematicsFunction
+from lissom.deformable.materials import Hyperelastic
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.bodies import Body
+from lissom.robot.poses import PoseFunction, in_double
+
+_SMALL = 1e-2  # displacements, in lengths of the body, of the shapes that are looked at
+_LOOKS = 4  # how many of them
+_PLACE = 1e-9  # how far f(x, 0) may be from x, and a contact area from rigid, in lengths of the body
+_VOLUME = 1e-9  # how far det ∂f/∂x may be from one where volume is kept
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DeformableBody(Body):
+    """A body of material points that move as p = f(x, θ) in the child frame of its joint (Pustina 2025).
+
+    Args:
+        kinematics: a Kinematics, or a function f(x, θ) → p made of jax.numpy, x and p of shape (3,) [m].
+        domain: the material points and their quadrature.
+        material: the energy and damping of its parts.
+        density: [kg/m³], or a function of a material point (3,).
+        n: number of coordinates θ of a function.
+        tip: where the next joint is, of these:
+            three material points (x_J, x_a, x_b), or names of places of the domain, on a contact area that stays
+            rigid: the pivot and two points at right angles from it, Pustina (3)–(6);
+            one material point or place: the frame that follows the area across x there, even where that deforms;
+            a function of θ made of jax.numpy that returns a 4x4 pose;
+            None: nothing is joined to it.
+            The axes of a tip that points give are those of the body in the reference shape.
+    """
+
+    kinematics: Kinematics | Callable[[Any, Any], Any]
+    domain: Domain
+    material: Hyperelastic
+    density: float | Callable[[np.ndarray], float]
+    n: int | None = None
+    tip: Any = None
+
+    @cached_property
+    def motion(self) -> Kinematics:
+        """The kinematics, also where it was given as a function."""
+        if isinstance(self.kinematics, Kinematics):
+            return self.kinematics
+        return KinematicsFunction(self.kinematics, self.n)  # pyright: ignore[reportArgumentType]
+
+    @cached_property
+    def integrals(self) -> ShapeIntegrals:
+        """What its inertia, weight and elasticity come from."""
+        return ShapeIntegrals(self.motion, self.domain, self.material, self.density)
+
+    @cached_property
+    def tip_pose(self) -> PoseFunction | None:
+        """The pose of the tip in the body's frame as a function of θ."""
+        if self.tip is None or callable(self.tip):
+            return None if self.tip is None else PoseFunction(self.tip, self.motion.n)
+        points = self._tip_points("tip")
+        if len(points) == 1:
+            return self.frame(points[0])
+        return PoseFunction(_ContactFrame(self.motion, points), self.motion.n)
+
+    def frame(self, x: np.ndarray) -> PoseFunction:
+        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
+        return PoseFunction(_MaterialFrame(self.motion, np.asarray(x, dtype=np.float64)), self.motion.n)
+
+    def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
+        return np.asarray(in_double(self.motion.positions)(np.asarray(points, dtype=np.float64), np.asarray(q)))
+
+    def surface(self, q: np.ndarray) -> Surface:
+        """The boundary at θ = q."""
+        vertices, triangles = self.domain.surface()
+        return Surface(self.moved(vertices, q), triangles)
+
+    def check(self, where: str) -> None:
+        motion = self.motion
+        rule = "must be a Kinematics or a function f(x, θ)"
+        checks.require(
+            callable(self.kinematics) or isinstance(motion, Kinematics), f"{where} > kinematics", rule, motion
+        )
+        checks.require(isinstance(self.domain, Domain), f"{where}: domain", "must be a Domain", self.domain)
+        checks.require(isinstance(self.material, Hyperelastic), f"{where}: material", "must be a Hyperelastic",
+                       self.material)  # fmt: skip
+        motion.check(f"{where} > kinematics")
+        self.domain.check(f"{where} > domain")
+        self.material.check(f"{where} > material")
+        if not callable(self.density):
+            checks.number(self.density, f"{where}: density", above=0.0)
+        lightest = float(self.integrals.masses.min())
+        checks.require(lightest > 0.0, f"{where}: density", "must be > 0 everywhere", lightest)
+        law, name = type(self.material).__name__, type(motion).__name__
+        fits = motion.keeps_volume or not self.material.needs_volume_kept
+        rule = f"{law} is incompressible and needs a kinematics that keeps volume"
+        checks.require(fits, f"{where} > material", rule, name)
+        self._check_motion(f"{where} > kinematics")
+        if self.tip is not None:
+            self._check_tip(f"{where}: tip")
+
+    @cached_property
+    def _size(self) -> float:
+        return float(np.ptp(self.domain.points, axis=0).max()) or 1.0
+
+    @cached_property
+    def _looks(self) -> np.ndarray:
+        """Some θ that move the body a little, shape (_LOOKS, n), and zero first."""
+        x = self.domain.points
+        zero = np.zeros(self.motion.n)
+        import jax
+
+        J = np.asarray(in_double(jax.jit(jax.jacfwd(lambda q: self.motion.positions(x, q))))(zero))
+        reach = np.sqrt((J * J).sum(axis=1)).max(axis=0)
+        q = np.random.default_rng(0).uniform(-1.0, 1.0, (_LOOKS, len(zero)))
+        q[0] = 0.0
+        return q * _SMALL * self._size / np.where((reach > 0.0) & np.isfinite(reach), reach, np.nan)
+
+    def _check_motion(self, where: str) -> None:
+        """f(x, 0) = x, every coordinate moves something, and nothing folds near the reference shape."""
+        import jax
+
+        x, motion = self.domain.points, self.motion
+        positions = in_double(jax.jit(lambda q: motion.positions(x, q)))
+        p = np.asarray(positions(np.zeros(motion.n)))
+        worst = int(np.argmax(np.abs(p - x).max(axis=1)))
+        near = np.abs(p - x).max() <= _PLACE * self._size  # not so for NaN
+        checks.require(bool(near), where, f"f(x, 0) must be x = {x[worst].tolist()}", p[worst])
+        for k in np.flatnonzero(~np.isfinite(self._looks).all(axis=0))[:1]:
+            rule = f"coordinate {k} must move some point of the quadrature at θ = 0, with a finite derivative"
+            checks.require(False, where, rule, float(self._looks[1, k]))
+        gradients = in_double(jax.jit(lambda q: motion.deformations(x, q)))
+        for q in self._looks:
+            checks.require(bool(np.isfinite(np.asarray(positions(q))).all()), where, "must be finite", q)
+            J = np.linalg.det(np.asarray(gradients(q)))
+            k = int(np.argmin(J))
+            rule = f"folds: det ∂f/∂x must be > 0 at x = {x[k].tolist()}, θ = {q.tolist()}"
+            checks.require(bool(J[k] > 0.0), where, rule, float(J[k]))
+            k = int(np.argmax(np.abs(J - 1.0)))
+            rule = f"must keep volume, as it says: det ∂f/∂x must be 1 at x = {x[k].tolist()}, θ = {q.tolist()}"
+            kept = not motion.keeps_volume or abs(J[k] - 1.0) <= _VOLUME
+            checks.require(bool(kept), where, rule, float(J[k]))
+
+    def _tip_points(self, where: str) -> np.ndarray:
+        """The material points of the tip, shape (1, 3) or (3, 3)."""
+        given = self.tip
+        if isinstance(given, str) or (isinstance(given, Sequence | np.ndarray) and not any(map(np.shape, given))
+                                      and not any(isinstance(part, str) for part in given)):  # fmt: skip
+            given = (given,)
+        rule = "must be one or three material points or places, a function of θ, or None"
+        checks.require(isinstance(given, Sequence | np.ndarray) and len(given) in (1, 3), where, rule, self.tip)
+        return np.stack([self._place(part, where) for part in given])
+
+    def _place(self, part: Any, where: str) -> np.ndarray:
+        if not isinstance(part, str):
+            return checks.array(part, (3,), where, "a material point must be a finite 3-vector")
+        places = self.domain.places
+        checks.require(part in places, where, f"must name one of the places {sorted(places)}", part)
+        return places[part]
+
+    def _check_tip(self, where: str) -> None:
+        if not callable(self.tip):
+            points = self._tip_points(where)
+            if len(points) == 3:
+                self._check_contact(points, where)
+        pose = self.tip_pose
+        if pose is not None:
+            pose.check(where)
+
+    def _check_contact(self, points: np.ndarray, where: str) -> None:
+        """The area that three points span is rigid (Assumption 2)."""
+        arms = points[1:] - points[0]
+        lengths = np.linalg.norm(arms, axis=1)
+        checks.require(bool((lengths > 0.0).all()), where, "its points must differ", points)
+        cosine = arms[0] @ arms[1] / np.prod(lengths)
+        checks.require(abs(cosine) <= _PLACE, where, "the arms to its second and third point must be at right angles; "
+                       "their cosine must be 0", float(cosine))  # fmt: skip
+        gram = arms @ arms.T
+        for q in self._looks:
+            moved = self.moved(points, q)
+            change = (moved[1:] - moved[0]) @ (moved[1:] - moved[0]).T - gram
+            off = float(np.abs(change).max() / lengths.min())
+            rule = f"its points must move as a rigid area; lengths and angles change at θ = {q.tolist()}, in metres by"
+            if not off <= _PLACE * self._size:
+                raise ModelError(f"{where}: {rule} {off:.3g} (one point as tip follows an area that deforms)")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _ContactFrame:
+    """The pose of three material points (x_J, x_a, x_b), Pustina (4)–(6), turned to the body's axes at θ = 0."""
+
+    motion: Kinematics
+    points: np.ndarray
+
+    def __call__(self, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        moved = self.motion.positions(self.points, q)
+        return _pose(_axes(moved, jnp) @ _axes(self.points, np).T, moved[0])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _MaterialFrame:
+    """The pose of the area across x at a material point."""
+
+    motion: Kinematics
+    point: np.ndarray
+
+    def __call__(self, q: Any) -> Any:
+        return _pose(*self.motion.frame(self.point, q))
+
+
+def _axes(points: Any, xp: Any) -> Any:
+    """n_1, n_2 and n_3 of (5) as columns."""
+    a, b = points[1] - points[0], points[2] - points[0]
+    a, b = a / xp.sqrt(a @ a), b / xp.sqrt(b @ b)
+    return xp.stack([a, b, xp.cross(a, b)], axis=-1)
+
+
+def _pose(R: Any, r: Any) -> Any:
+    """4x4."""
+    import jax.numpy as jnp
+
+    return jnp.concatenate([jnp.concatenate([R, r[:, None]], axis=1), jnp.array([[0.0, 0.0, 0.0, 1.0]])])
