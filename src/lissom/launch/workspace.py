@@ -297,9 +297,11 @@ def filled(
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    w = model.cache.get((family, 1, get_ident()))
-    if w is not None and w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
-        return w, ()
+    w = model.cache.pop(key := (family, 1, get_ident()), None)
+    if w is not None:
+        model.cache[key] = w  # the last is what was used last
+        if w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
+            return w, ()
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
     lead = leading(**rows)
