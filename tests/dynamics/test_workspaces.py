@@ -62,20 +62,6 @@ def test_memory_is_bounded(monkeypatch):
     assert "energy" not in names and "derivatives" in names[-1]
 
 
-def test_what_is_used_all_the_time_is_kept(monkeypatch):
-    """Buffers of one state that is asked for again and again stay, however much else is remembered meanwhile."""
-    monkeypatch.setattr(model_module, "_KEPT", 8)
-    model = build(random_tree(3))
-    q, v, a = (x[0] for x in states(model, 1))
-    ls.inverse_dynamics(model, q, v, a)
-    (key,) = (key for key in model.cache if isinstance(key, tuple) and key[0] == "inverse_dynamics")
-    kept = model.cache[key]
-    for k in range(50):
-        model.cached(("something else", k), object)
-        ls.inverse_dynamics(model, q, v, a)
-    assert model.cache[key] is kept and ("something else", 20) not in model.cache
-
-
 def child_answer(model, queue):
     """What a child finds for a batch."""
     queue.put(ls.inverse_dynamics(model, *states(model, 200)))

@@ -73,7 +73,7 @@ def test_cold_compile_time_of_everything(capsys):
 
 def test_kernels_keep_no_backward_pass():
     """Every kernel has the shared options, those of its module or its own: no adjoints, strict floating point."""
-    own = "wp.kernel(module='unique', module_options=kernel_options())"
+    own = "wp.kernel(module='unique', module_options=kernel_options(act.kinds))"
     for name in kernels():
         path = package_files()[name.removeprefix("lissom.").replace(".", "/") + ".py"]
         shared = any(ast.unparse(node) == "wp.set_module_options(kernel_options())" for node in tree(path).body)

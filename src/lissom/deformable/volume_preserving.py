@@ -10,7 +10,7 @@ from typing import Any, final
 
 from lissom.deformable import modes
 from lissom.deformable.kinematics import Kinematics
-from lissom.deformable.modes import Modes, W
+from lissom.deformable.modes import RUNNING, Modes, T, W
 from lissom.robot import checks
 
 
@@ -30,6 +30,11 @@ class Primitive(ABC):
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
+
+
+def _along(family: Modes, x: Any, q: Any, length: float) -> Any:
+    """m at the nodes of the rule from 0 to x, shape (20,)."""
+    return modes.combined(family, q, T * x / length)
 
 
 def _check_axis(axis: Any, where: str) -> None:
@@ -53,7 +58,7 @@ class PrimitiveStretch(Primitive):
     def moved(self, x: Any, q: Any, length: float) -> Any:
         import jax.numpy as jnp
 
-        longer = modes.integrated(self.modes, q, x[0], length)[1]
+        longer = x[0] * (W @ _along(self.modes, x[0], q, length))
         narrower = (1.0 + modes.combined(self.modes, q, x[0] / length)) ** -0.5
         return jnp.stack([x[0] + longer, narrower * x[1], narrower * x[2]])
 
@@ -82,10 +87,12 @@ class PrimitiveBending(Primitive):
         import jax.numpy as jnp
 
         sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
-        angles, angle = (sign * part for part in modes.integrated(self.modes, q, x[0], length))
+        along = sign * _along(self.modes, x[0], q, length)
+        angles = x[0] * (RUNNING @ along)
+        angle = x[0] * (W @ along)
         w = 2.0 * across / (1.0 + jnp.sqrt(1.0 - 2.0 * sign * modes.combined(self.modes, q, x[0] / length) * across))
-        first = x[0] * (W * jnp.cos(angles)).sum() - w * jnp.sin(angle)
-        second = x[0] * (W * jnp.sin(angles)).sum() + w * jnp.cos(angle)
+        first = x[0] * (W @ jnp.cos(angles)) - w * jnp.sin(angle)
+        second = x[0] * (W @ jnp.sin(angles)) + w * jnp.cos(angle)
         return jnp.stack([first, second, beside] if self.axis == "z" else [first, beside, second])
 
 

@@ -24,9 +24,10 @@ from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import columns, kinds, traversal
+from lissom.sweep import columns, deforming_derivatives, kinds, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, sum_over_subtrees
 
@@ -57,7 +58,10 @@ def coriolis_kernel(
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, v, vec6())
         traversal.base_inertia(t, s, b.composite, i, k)
-        Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
+        if is_body(t.node[k].kind):
+            Y[i, k] = deforming_derivatives.own_coriolis(t, s, i, k, b.composite[i, k])
+        else:
+            Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
         kinds.motion_columns(t, s, x, i, k, b.S)
         kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
     columns.clear_sums(x, i, b.V)
@@ -77,6 +81,8 @@ def coriolis_kernel(
         columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
         columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
         columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
+        if is_body(t.node[k].kind):
+            deforming_derivatives.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
@@ -87,6 +93,7 @@ def coriolis_kernel(
 def _make(model: Model, batch: int) -> Workspace:
     width = column_width(model)
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "C": (model.nv * width,)})
+    w.differentiates = True
     x, b = column_tables(model), mass_buffers(model, batch)
     Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
     size = (batch, 6 * model.n_dynamic * width)

@@ -23,10 +23,11 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct
-from lissom.sweep import traversal
+from lissom.model.tables import Tables, TablesStruct
+from lissom.sweep import deforming, traversal
 from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.scratch import ScratchStruct
+from lissom.sweep.rare_kinds import is_body
+from lissom.sweep.scratch import Scratch, ScratchStruct
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -51,11 +52,30 @@ class Energy:
         return self.kinetic + self.gravitational + self.elastic
 
 
+@wp.func
+def momentum_of(t: Tables, s: Scratch, i: int, k: int, v: Rows):
+    """Momentum of node k in its own axes, about its origin, and its kinetic energy."""
+    if is_body(t.node[k].kind):
+        h, T = deforming.momentum(t, s, i, k, v)
+        return h, T
+    eta = se3.Ad_inverse(s.node[i, k].R, s.node[i, k].p, s.node[i, k].eta)
+    y = traversal.inertia_apply(t, k, eta)
+    return y, so3.HALF * wp.dot(eta, y)
+
+
+@wp.func
+def first_moments(t: Tables, s: Scratch, i: int, k: int):
+    """First moments in its own axes of the mass of node k, and of what gravity pulls there."""
+    if is_body(t.node[k].kind):
+        return s.deforming.c[i, t.node[k].map], s.deforming.c[i, t.node[k].map]
+    return t.node[k].mass_c, t.node[k].heavy_c
+
+
 def energy_kernel(act: Acting) -> Any:
     """Kernel of the energies and of the sums over masses."""
     held = act.energy
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def energies(
         t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, gravity: wp.array(dtype=vec3), out: Rows, first: int
     ):
@@ -72,18 +92,21 @@ def energy_kernel(act: Acting) -> Any:
             if t.node[k].has_inertia != 0:
                 R = s.node[i, k].R
                 p = s.node[i, k].p
-                eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-                h_B = traversal.inertia_apply(t, k, eta_B)
-                kinetic += so3.HALF * wp.dot(eta_B, h_B)
+                h_B, T = momentum_of(t, s, i, k, v)
+                kinetic += T
                 h = se3.Ad_dual(R, p, h_B)
                 o = origin_of(t, s, i, k)
                 angular += se3.angular(h) + wp.cross(o, se3.linear(h))  # (1)
                 linear += se3.linear(h)
-                first_moment += R * t.node[k].mass_c + t.node[k].mass * (p + o)  # (2)
-                gravitational -= wp.dot(gravity[0], R * t.node[k].heavy_c + t.node[k].heavy * (p + o))
+                mass_c, heavy_c = first_moments(t, s, i, k)
+                first_moment += R * mass_c + t.node[k].mass * (p + o)  # (2)
+                gravitational -= wp.dot(gravity[0], R * heavy_c + t.node[k].heavy * (p + o))
+        elastic = held(t, s, i, q)
+        for b in range(s.deforming.energy.shape[1]):
+            elastic += s.deforming.energy[i, b]
         out[i, 0] = kinetic
         out[i, 1] = gravitational
-        out[i, 2] = held(t, s, i, q)
+        out[i, 2] = elastic
         for c in range(3):
             out[i, 3 + c] = angular[c]
             out[i, 6 + c] = linear[c]

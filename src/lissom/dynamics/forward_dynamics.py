@@ -48,7 +48,7 @@ def residual_kernel(act: Acting) -> Any:
     """Kernel of the residual."""
     residual = residual_of(act)
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def residual_alone(
         t: TablesStruct,
         s: ScratchStruct,
@@ -74,7 +74,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
     """Kernel of forward dynamics."""
     residual = residual_of(act)
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def accelerations(
         t: TablesStruct,
         s: ScratchStruct,

@@ -27,7 +27,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
     """Kernel of inverse dynamics."""
     add, force = act.add, act.force
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def newton_euler(
         t: TablesStruct,
         s: ScratchStruct,

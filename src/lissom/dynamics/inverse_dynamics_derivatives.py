@@ -60,7 +60,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
     """Kernel of the derivatives of the residual."""
     add, respond, stiffen = act.add, act.respond, act.stiffen
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def derivatives(
         t: TablesStruct,
         s: ScratchStruct,
@@ -96,7 +96,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
         choose_independent(b.x, i, loops)
         project(t, s, i, tau)
-        derivative_inward(t, s, b, i, loops.force, dq, dv, da)
+        derivative_inward(t, s, b, i, v, a, loops.force, dq, dv, da)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ZERO, so3.ONE, terms[0], dv)
 
@@ -108,6 +108,7 @@ def _make(model: Model, batch: int) -> Workspace:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,), "tau": (model.nv,)}
     shapes |= {"dq": square, "dv": square, "da": square}
     w = Workspace(model, batch, shapes)
+    w.differentiates = True
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)

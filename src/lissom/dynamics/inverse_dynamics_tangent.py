@@ -43,8 +43,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.sweep import kinds, traversal
+from lissom.sweep import deforming_derivatives, kinds, traversal
 from lissom.sweep.column_tables import Matrix
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.systems.newton_euler import recursive_newton_euler
 
@@ -68,10 +69,12 @@ def outward_change(
 
 
 @wp.func
-def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int):
+def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: Matrix, a: Matrix):
     """δF of (4) without external loads."""
     F = vec6()
-    if t.node[k].has_inertia != 0:
+    if is_body(t.node[k].kind):
+        F = deforming_derivatives.newton_euler_change(t, s, d, i, k, v, a)
+    elif t.node[k].has_inertia != 0:
         R = s.node[i, k].R
         p = s.node[i, k].p
         eta = s.node[i, k].eta
@@ -102,7 +105,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
     """Kernel of the tangent."""
     add, respond, change = act.add, act.respond, act.change
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def tangent(
         t: TablesStruct,
         s: ScratchStruct,
@@ -126,7 +129,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
         recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
         for k in range(t.n_dynamic):
             outward_change(t, s, d, i, k, q, v, a, se3.join(vec3(), -gravity[0]))
-            newton_euler_change(t, s, d, i, k)
+            newton_euler_change(t, s, d, i, k, v, a)
         if s.near.N.shape[0] > 0 or t.loads.node.shape[0] > 0:
             for k in range(t.n_dynamic):
                 H[i, k] = mat6()
@@ -145,6 +148,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Workspace:
     shapes = {name: (model.nv,) for name in ("v", "a", "dq", "dv", "da", "tau")}
     w = Workspace(model, batch, {"q": (model.nq,), **shapes})
+    w.differentiates = True
     on = w.on_device
     d = DirectionStruct()
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -286,7 +285,7 @@ def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
 
 def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *shape: int) -> np.ndarray:
     """What a run has left of each of the frames, as a fresh array."""
-    n, size = len(places.node), prod(shape)
+    n, size = len(places.node), int(np.prod(shape))
     rows = w.host[name][:, : n * size].reshape((*lead, *(() if places.single else (n,)), *shape))
     return rows.copy()
 

@@ -14,16 +14,17 @@ import warp as wp
 from lissom.forces.answers import clear_answers
 from lissom.forces.term import Term
 from lissom.forces.terms import TERMS
-from lissom.lie.types import mat6, vec3, vec6
+from lissom.lie.types import RARE, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_tables
+from lissom.robot.joints import MotionKind
 from lissom.sweep.column_tables import Columns, Matrix
 from lissom.sweep.scratch import Scratch
 
 
 class Acting(NamedTuple):
     """The functions of `term`, each of all terms together; force, stiffen and change take `acting` before their
-    output."""
+    output. kinds: those of RARE that the model has."""
 
     add: Any
     respond: Any
@@ -32,15 +33,17 @@ class Acting(NamedTuple):
     change: Any
     energy: Any
     renew: Any
+    kinds: tuple[str, ...]
 
 
 def acting_on(model: Model) -> Acting:
     """What acts on a model; models that have the same terms share it, and with it their kernels."""
-    return _composed(tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)))
+    kinds = tuple(kind for kind in RARE if (model.nodes.kind == MotionKind[kind].value).any())
+    return _composed(tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), kinds)
 
 
 @cache
-def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...]) -> Acting:
+def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str, ...]) -> Acting:
     together = {
         "add": (no_wrench, _add_both),
         "respond": (no_response, _respond_both),
@@ -56,7 +59,7 @@ def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...]) -> Acting:
         for name, (_, both) in together.items():
             if getattr(term, name) is not None:
                 found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
-    return Acting(**found)
+    return Acting(**found, kinds=kinds)
 
 
 def _bound(k: int, users: tuple[Any, ...]) -> Term:

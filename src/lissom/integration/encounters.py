@@ -131,7 +131,7 @@ def _approaches(
     """At no more than _ROWS states (n, nq), (n, nv) the gap [m], its rate and the speed of the ball's centre seen from
     the obstacle [m/s] of every pair, shape (n, n_pairs, 3), and whether a ball may have met something before each."""
     w, n = workspace(model, "encounters", 1, _make), len(t)
-    if model.maps.calls_python and n > 1:
+    if model.asks_before_launch and n > 1:
         return _approaches_one_by_one(model, t, q, v, share)
     host = w.host
     host["count"][0], host["share"][:] = n, share

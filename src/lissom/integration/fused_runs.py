@@ -52,6 +52,7 @@ def _run_length(model: Model, batch: int) -> int:
 def _make(model: Model, batch: int) -> Workspace:
     n, row = _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
+    w.differentiates = True
     x = step_rows(w, model)
     common = (n + batch) * MOST_STAGES
     shared = [

@@ -55,7 +55,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
     """Kernel of many steps."""
     residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
         t: TablesStruct,
         s: ScratchStruct,

@@ -22,7 +22,7 @@ from lissom.model.tables import NodeRow, TablesStruct, altered, device_tables
 from lissom.robot.joints import MotionKind
 from lissom.sweep.column_tables import ColumnsStruct, column_tables, column_width, stretches
 
-_SEVEN = np.arange(7)
+_ONE, _SEVEN = np.eye(4), np.arange(7)
 
 
 @wp.struct
@@ -83,42 +83,34 @@ def _longer(w: Workspace, name: str, array: np.ndarray, more: int, dtype: Any) -
 
 def put_places(w: Workspace, model: Model, places: Places) -> None:
     """Write places into the tables of a workspace, unless they stand there."""
-    before, host = w.user, w.host
-    if before is places:
+    if w.user is places:
         return
-    n, m, first = len(places.node), len(places.h), model.n_nodes
-    is_alike = isinstance(before, Places) and _layout(before) == _layout(places)
-    if not is_alike:
-        host["frames and points"][:] = n, m
+    host, n, m, first = w.host, len(places.node), len(places.h), model.n_nodes
+    host["frames and points"][:] = n, m
     host["nodes of frames"][:n] = places.node
     host["R of frames"][:n], host["p of frames"][:n] = places.placement[:, :3, :3], places.placement[:, :3, 3]
     if m:
-        _put_points(w, model, places, slice(first, first + m), is_alike)
+        _put_points(w, model, places, slice(first, first + m))
         if "entry_start" in host:
-            _put_columns(w, model, places, is_alike)
+            _put_columns(w, model, places)
         if "path_start" in host:
             _put_paths(w, model, places)
     w.user = places
 
 
-def _layout(places: Places) -> tuple[int, ...]:
-    """What alike places have in common: how many frames and further points, and their rod."""
-    return len(places.node), places.base, places.v_start, places.q_shift, places.is_placed, *places.Phi.shape
-
-
-def _put_points(w: Workspace, model: Model, places: Places, at: slice, is_alike: bool) -> None:
+def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
     """Write the nodes of further points, all modes of their rod in each run."""
-    rows, (_, m, _, modes), Phi = w.host["rows of nodes"][at], places.Phi.shape, places.Phi.reshape(2, -1)
+    rows, (m, _, modes) = w.host["rows of nodes"][at], places.Phi1.shape
     start = len(model.runs.phi1)
-    for name, values in zip(("run_phi1", "run_phi2"), Phi):
-        w.host[name][start : start + len(values)] = values
-    if not is_alike:
-        rows[:] = _row(places, modes)
-        rows["run_start"] = (start + 6 * modes * np.arange(m))[:, None] + modes * _SEVEN
+    for name, Phi in (("run_phi1", places.Phi1), ("run_phi2", places.Phi2)):
+        w.host[name][start : start + Phi.size] = Phi.ravel()
+    rows[:] = model.cached(("row of a point", places.v_start, modes), lambda: _row(places, modes))
+    rows["run_start"] = (start + 6 * modes * np.arange(m))[:, None] + modes * _SEVEN
     rows["parent"], rows["h"], rows["kappa"] = places.parent, places.h, places.kappa
-    rows["xi1"], rows["xi2"] = places.xi
-    if places.is_placed:
-        rows["R"], rows["p"] = places.G[:, :3, :3], places.G[:, :3, 3]
+    rows["xi1"], rows["xi2"] = places.xi1, places.xi2
+    is_placed = (places.G != _ONE).any(axis=(1, 2))
+    if is_placed.any():
+        rows["R"], rows["p"], rows["is_placed"] = places.G[:, :3, :3], places.G[:, :3, 3], is_placed
 
 
 def _row(places: Places, modes: int) -> np.ndarray:
@@ -126,26 +118,25 @@ def _row(places: Places, modes: int) -> np.ndarray:
     row: Any = np.zeros(1, dtype=NodeRow.numpy_dtype())
     row["R"], row["kind"], row["base"] = np.eye(3), MotionKind.EXP.value, places.base
     row["v_start"], row["v_stop"], row["run_v"] = places.v_start, places.v_start + modes, places.v_start
-    row["q_shift"], row["is_placed"] = places.q_shift, places.is_placed
+    row["q_shift"] = places.q_shift
     return row
 
 
-def _put_columns(w: Workspace, model: Model, places: Places, is_alike: bool) -> None:
+def _put_columns(w: Workspace, model: Model, places: Places) -> None:
     """Write which columns further points have, as column_tables does for nodes: all of their rod, so that of a point
     that stood here before nothing is left."""
     host, m, own = w.host, len(places.h), _own_blocks(places)
-    first, each, blocks = int(host["entry_start"][model.n_nodes]), 6 * len(own), len(own)
+    at, modes = places.v_start - 8 * int(own[0]), places.Phi1.shape[2]
+    Phi = np.zeros((2, m, 6, 8 * len(own)))
+    Phi[0, :, :, at : at + modes], Phi[1, :, :, at : at + modes] = places.Phi1, places.Phi2
+    by_block = np.moveaxis(Phi.reshape(2, m, 6, len(own), 8), 2, 3).reshape(2, -1)
+    first, each = int(host["entry_start"][model.n_nodes]), 6 * len(own)
     rows = slice(first, first + each * m)
-    if not is_alike:
-        host["entry_block"][rows] = np.tile(np.repeat(8 * np.array(own), 6), m)
-        host["entry_component"][rows] = np.tile(np.arange(6), m * blocks)
-        host["entry_start"][model.n_nodes + 1 : model.n_nodes + m + 1] = first + each * np.arange(1, m + 1)
-    at, modes = places.v_start - 8 * own.start, places.Phi.shape[3]
-    Phi = np.zeros((2, m, 6, 8 * blocks))
-    Phi[..., at : at + modes] = places.Phi
-    by_block = Phi.reshape(2, m, 6, blocks, 8).swapaxes(2, 3)
+    host["entry_block"][rows] = np.tile(np.repeat(8 * own, 6), m)
+    host["entry_component"][rows] = np.tile(np.arange(6), m * len(own))
     for name, values in zip(("entry_phi1", "entry_phi2"), by_block):
-        host[name][8 * rows.start : 8 * rows.stop].reshape(values.shape)[:] = values
+        host[name][8 * rows.start : 8 * rows.stop] = values
+    host["entry_start"][model.n_nodes + 1 : model.n_nodes + m + 1] = first + each * np.arange(1, m + 1)
 
 
 def _put_paths(w: Workspace, model: Model, places: Places) -> None:
@@ -157,15 +148,15 @@ def _put_paths(w: Workspace, model: Model, places: Places) -> None:
     host["path_range"][first : first + len(ranges)] = ranges
 
 
-def _own_blocks(places: Places) -> range:
+def _own_blocks(places: Places) -> np.ndarray:
     """The blocks of eight columns that hold a mode of the rod."""
-    return range(places.v_start // 8, (places.v_start + places.Phi.shape[3] + 7) // 8)
+    return np.arange(places.v_start // 8, (places.v_start + places.Phi1.shape[2] + 7) // 8)
 
 
 def _paths(model: Model, places: Places, start: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Whether each block of eight columns holds a column of the path to each further point."""
     blocks = np.arange(column_width(model) // 8)
-    paths = np.tile(np.isin(blocks, list(_own_blocks(places))), (len(places.h), 1))
+    paths = np.tile(np.isin(blocks, _own_blocks(places)), (len(places.h), 1))
     for row, parent in zip(paths, places.parent.tolist()):
         for a, b in ranges[start[parent] : start[parent + 1]].reshape(-1, 2).tolist() if parent >= 0 else ():
             row |= (blocks >= a // 8) & (blocks < b // 8)

@@ -10,16 +10,23 @@ from typing import Any
 import numpy as np
 
 from lissom.model.model import Model
-from lissom.sweep.scratch import ScratchStruct
+from lissom.sweep.scratch import BY_BODY, BY_PAIR, SPRINGS, DeformingState, Scratch
 
 
-def prepare(model: Model, scratch: ScratchStruct, host: dict[str, Any]) -> None:
-    """Fill the tables of mapped nodes whose pose is a Python function, for the configurations in `host`; nothing for a
-    model without such nodes."""
-    if not model.maps.calls_python or "q" not in host:
+def prepare(model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool) -> None:
+    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`."""
+    if "q" not in host:
         return
+    if model.maps.calls_python:
+        _place(model, scratch.maps, host)
+    if model.deforming.calls_python:
+        _deform(model, scratch.deforming, host, derivatives)
+
+
+def _place(model: Model, state: Any, host: dict[str, Any]) -> None:
+    """Poses, and their columns with two derivatives."""
     maps = model.maps
-    rows = {name: getattr(scratch.maps, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
+    rows = {name: getattr(state, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
     q = host["q"][: len(rows["R"])]
     for m, pose in maps.functions():
         first = int(maps.q_start[m])
@@ -32,6 +39,56 @@ def prepare(model: Model, scratch: ScratchStruct, host: dict[str, Any]) -> None:
             ("S_qq", maps.triple_start, found.S_qq),
         ):
             rows[name][here, start[m] : start[m + 1]] = values.reshape(len(q), -1, 6)
+    _hand_over(model, state, rows)
+
+
+def _deform(model: Model, state: Any, host: dict[str, Any], derivatives: bool) -> None:
+    """Integrals over deformable bodies, with their derivatives if these are asked for."""
+    bodies = model.deforming
+    rows = {name: getattr(state, name).numpy() for name in DeformingState.vars}
+    q = host["q"][: len(rows["c"])]
+    nothing = np.zeros((len(q), model.nv))
+    v, a = (host.get(name, nothing)[: len(q)] for name in ("v", "a"))
+    elastic = "terms" not in host or bool(int(host["terms"].flat[0]) & int(SPRINGS))
+    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
+        first, n = int(bodies.q_start[b]), int(bodies.column_start[b + 1] - bodies.column_start[b])
+        start = int(model.nodes.v_start[bodies.node[b]])
+        theta, theta_dot = q[:, first : first + n], v[:, start : start + n]
+        for name, values in _values(bodies.integrals[b], theta, theta_dot, elastic).items():
+            _put(model, rows, b, name, values)
+        if derivatives:
+            theta_ddot = a[:, start : start + n]
+            for name, values in _derivatives(bodies.integrals[b], theta, theta_dot, theta_ddot, elastic).items():
+                _put(model, rows, b, name, values)
+    _hand_over(model, state, rows)
+
+
+def _values(integrals: Any, q: np.ndarray, v: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
+    x = integrals.values(q, v)
+    inertia = {name: getattr(x, name) for name in ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v")}
+    return inertia | {"energy": x.U, "force": elastic * (x.g + x.d), "D": elastic * x.d_v}
+
+
+def _derivatives(integrals: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
+    x = integrals.derivatives(q, v, a)
+    inertia = {name: getattr(x, name) for name in ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q")}
+    by_speed = {"c_qdot": x.c_v, "b_qdot": x.b_v, "e_qdot": x.e_v, "w_qdot": x.w_v}
+    return inertia | by_speed | {"K": elastic * (x.K + x.d_q)}
+
+
+def _put(model: Model, rows: dict[str, np.ndarray], b: int, name: str, values: np.ndarray) -> None:
+    """Values of body b at their place."""
+    bodies, into, count = model.deforming, rows[name], len(values)
+    if name in BY_BODY:
+        into[:count, b] = values
+        return
+    start = bodies.pair_start if name in BY_PAIR else bodies.column_start
+    here = slice(int(start[b]), int(start[b + 1]))
+    into[:count, here] = values.reshape(count, here.stop - here.start, *into.shape[2:])
+
+
+def _hand_over(model: Model, state: Any, rows: dict[str, np.ndarray]) -> None:
+    """On the CPU the tables are the rows themselves."""
     if model.device != "cpu":
         for name, values in rows.items():
-            getattr(scratch.maps, name).assign(np.ascontiguousarray(values))
+            getattr(state, name).assign(np.ascontiguousarray(values))

@@ -29,12 +29,15 @@ from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.sweep.scratch import (
+    BY_BODY,
+    BY_PAIR,
     STATUS_CROWDED,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
     ChannelState,
+    DeformingState,
     MapState,
     Near,
     NodeState,
@@ -104,7 +107,8 @@ class Workspace:
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
-        self.calls_python = model.maps.calls_python
+        self.calls_python = model.asks_before_launch
+        self.differentiates = False  # whether derivatives of tables that Python fills are asked for
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
@@ -190,7 +194,7 @@ class Workspace:
     def run(self) -> None:
         """Run the recorded launch."""
         if self.calls_python:
-            prepare(self.model, self.scratch, self.host)
+            prepare(self.model, self.scratch, self.host, self.differentiates)
         if self.alone is not None:
             self.alone()
             return
@@ -246,7 +250,8 @@ def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
     s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    s.near, s.maps, s.channel = _near(model, batch), _map_state(model, batch), ChannelState()
+    s.near, s.maps, s.deforming = _near(model, batch), _map_state(model, batch), _deforming_state(model, batch)
+    s.channel = ChannelState()
     row = model.nv if len(model.spools.channel) else 0
     for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
         setattr(s.channel, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
@@ -277,6 +282,18 @@ def _map_state(model: Model, batch: int) -> MapState:
     return state
 
 
+def _deforming_state(model: Model, batch: int) -> DeformingState:
+    """Room for the integrals; what kernels make of constants has none by pair."""
+    bodies, state = model.deforming, DeformingState()
+    called = bodies.calls_python
+    for name, variable in DeformingState.vars.items():
+        size = len(bodies) if name in BY_BODY else bodies.column_start[-1]
+        if name in BY_PAIR:
+            size = bodies.pair_start[-1] * called
+        setattr(state, name, wp.zeros((batch, int(size)), dtype=variable.type.dtype, device=model.device))
+    return state
+
+
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
     """The workspace of this thread for (model, family, batch), made by `make` the first time. On the CPU one serves all
     batches; it grows with them."""
@@ -297,11 +314,9 @@ def filled(
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    w = model.cache.pop(key := (family, 1, get_ident()), None)
-    if w is not None:
-        model.cache[key] = w  # the last is what was used last
-        if w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
-            return w, ()
+    w = model.cache.get((family, 1, get_ident()))
+    if w is not None and w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
+        return w, ()
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
     lead = leading(**rows)

@@ -56,11 +56,24 @@ def by_reference(struct: Any) -> Any:
     return wp.ref[struct]
 
 
-def kernel_options() -> dict[str, Any]:
-    """Module options of every module that holds kernels or native functions."""
+RARE = ("MAP", "BODY")  # kinds of nodes that few robots have
+
+
+def served(kind: str) -> str:
+    """What native code calls whether its kernel serves a kind of RARE."""
+    return f"LISSOM_SERVES_{kind}"
+
+
+def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
+    """Module options of every module that holds kernels or native functions.
+
+    Args:
+        kinds: those of RARE that the kernels serve.
+    """
+    preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
     return {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS,
         "fast_math": False,
-        "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=NATIVE, extra_cuda_preamble=NATIVE),
+        "extra_build_options": wp.ModuleBuildOptions(extra_cpu_preamble=preamble, extra_cuda_preamble=preamble),
     }

@@ -13,6 +13,7 @@ from lissom.model.acting import Loads, Loops, Prescribed
 from lissom.model.actuation import ActuationBuilder
 from lissom.model.bases import base_tables
 from lissom.model.bodies import anchor, placed, point, shifted
+from lissom.model.deforming import deforming_tables
 from lissom.model.growing import GrowingTree
 from lissom.model.joints import place_joint
 from lissom.model.maps import map_tables
@@ -128,6 +129,7 @@ class _Assembly:
             elasticity=tree.elasticity(),
             pose_springs=tree.pose_springs(),
             maps=map_tables(nodes),
+            deforming=deforming_tables(nodes),
             springs=springs,
             loads=self._loads(),
             surroundings=surroundings,

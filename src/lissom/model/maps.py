@@ -52,14 +52,15 @@ def map_tables(nodes: list[Node]) -> Maps:
         node=np.array([k for k, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node in found], dtype=np.int32),
         pose=tuple(node.pose for _, node in found if node.pose is not None),
-        column_start=_starts(sizes),
-        pair_start=_starts(sizes**2),
-        triple_start=_starts(sizes**3),
-        piece_start=_starts(np.array(room, dtype=int)),
+        column_start=starts(sizes),
+        pair_start=starts(sizes**2),
+        triple_start=starts(sizes**3),
+        piece_start=starts(np.array(room, dtype=int)),
         knot=np.concatenate([np.zeros(0), *(knot for knot, _ in pieces)]),
         coefficient=np.concatenate([np.zeros((0, 6, 6)), *(c for _, c in pieces)]),
     )
 
 
-def _starts(sizes: np.ndarray) -> np.ndarray:
+def starts(sizes: np.ndarray) -> np.ndarray:
+    """Where stretches of these sizes start, one after another, and where the last one ends."""
     return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)

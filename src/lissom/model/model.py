@@ -12,6 +12,7 @@ import numpy as np
 from lissom.errors import ShapeError
 from lissom.model.acting import Loads, Loops, Prescribed
 from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
+from lissom.model.deforming import Deforming
 from lissom.model.elasticity import Elasticity, PoseSprings
 from lissom.model.fields import Int
 from lissom.model.maps import Maps
@@ -46,6 +47,7 @@ class Model:
     elasticity: Elasticity
     pose_springs: PoseSprings
     maps: Maps
+    deforming: Deforming
     springs: Springs
     loads: Loads
     surroundings: Surroundings
@@ -102,7 +104,12 @@ class Model:
     @property
     def calls_python(self) -> bool:
         """Whether forces or poses come from Python functions of the state, which kernels cannot call."""
-        return bool(self.inputs.custom or self.surroundings.called or self.maps.calls_python)
+        return bool(self.inputs.custom or self.surroundings.called or self.asks_before_launch)
+
+    @property
+    def asks_before_launch(self) -> bool:
+        """Whether tables of a state come from Python functions before each launch."""
+        return self.maps.calls_python or self.deforming.calls_python
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""

@@ -19,6 +19,7 @@ from typing import final
 
 import numpy as np
 
+from lissom.deformable.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model.tree import Nodes, Runs
 from lissom.robot.bases import Basis
@@ -27,6 +28,16 @@ from lissom.robot.poses import PoseFunction, PoseSpline
 
 Frame = tuple["Node | None", np.ndarray]  # fixed to a node, or to the world where there is none: 4x4 in its axes
 Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Flesh:
+    """What a node of kind BODY carries: the integrals of its body, and what they are made of where it is linear in the
+    coordinates and elastic as K θ."""
+
+    integrals: ShapeIntegrals
+    coefficients: LinearCoefficients | None
 
 
 @final
@@ -42,7 +53,7 @@ class Node:
         inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
         carries.
         link, s: where it is on the robot. index: its number, given once all nodes of the robot are there. pose: of a
-        MAP, whose Phi1 and Phi2 are its columns where q = 0.
+        MAP, whose Phi1 and Phi2 are its columns where q = 0. flesh: of a BODY, whose Phi1 and Phi2 are zero.
     """
 
     parent: Node | None
@@ -63,6 +74,7 @@ class Node:
     heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
     index: int = -1
     pose: PoseFunction | PoseSpline | None = None
+    flesh: Flesh | None = None
 
 
 @final
@@ -179,6 +191,7 @@ def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
     """The flat tables of a list of nodes, whose base frames are given."""
     stored = [node.kind.has_quaternion for node in nodes]
     mapped = np.array([node.pose is not None for node in nodes], dtype=bool)
+    deforms = np.array([node.kind is MotionKind.BODY for node in nodes], dtype=bool)
     both = [np.stack([n.Phi1, n.Phi2]) if n.kind is MotionKind.EXP else np.zeros((2, 6, 0)) for n in nodes]
     start, column, phi = component_runs(both, [n.v_start for n in nodes])
     tables = Nodes(
@@ -196,7 +209,7 @@ def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
         base=base,
         kind=np.array([n.kind.value for n in nodes], dtype=np.int32),
         has_quaternion=np.array(stored, dtype=bool),
-        map=np.where(mapped, np.cumsum(mapped) - 1, -1).astype(np.int32),
+        map=np.where(mapped, np.cumsum(mapped), np.where(deforms, np.cumsum(deforms), 0)).astype(np.int32) - 1,
         v_start=np.array([n.v_start for n in nodes], dtype=np.int32),
         v_stop=np.array([n.v_start + n.Phi1.shape[1] for n in nodes], dtype=np.int32),
         q_shift=np.array([n.q_shift for n in nodes], dtype=np.int32),

@@ -16,7 +16,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.model.model import Model
-from lissom.model.nodes import line_through_moments
+from lissom.model.nodes import line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
 
 _KEPT = 128  # places that are remembered
@@ -24,8 +24,6 @@ _ONE = np.eye(4)
 _SAME = 1e-12  # abscissae that only rounding parts
 _FITS = 1e-13  # what a polynomial may miss of a basis, relative to its size
 _MOST_COEFFICIENTS = 40
-_KAPPA = np.sqrt(3.0) / 12.0
-_ModesAt = Callable[[np.ndarray], np.ndarray]
 
 
 @final
@@ -36,9 +34,9 @@ class Places:
     Fields:
         node: of each frame, -1 for the world; further points are numbered behind the nodes. placement: of the frame in
         that node, (n, 4, 4). single: whether one was asked for by a number.
-        Of the m further points, which all belong to one rod: parent and its frame G (m, 4, 4), h, kappa, and both xi
-        (2, m, 6) of the reference strain and Phi (2, m, 6, number of modes), as nodes have them; whether a G is not the
-        identity; base, v_start and q_shift of the rod.
+        Of the m further points, which all belong to one rod: parent and its frame G (m, 4, 4), h, kappa, and of the
+        reference strain xi1, xi2, (m, 6), as nodes have them; modes Phi1, Phi2, (m, 6, number of modes); base, v_start
+        and q_shift of the rod.
     """
 
     node: np.ndarray
@@ -47,9 +45,10 @@ class Places:
     parent: np.ndarray
     G: np.ndarray
     h: np.ndarray
-    xi: np.ndarray
-    Phi: np.ndarray
-    is_placed: bool = False
+    xi1: np.ndarray
+    xi2: np.ndarray
+    Phi1: np.ndarray
+    Phi2: np.ndarray
     base: int = 0
     v_start: int = 0
     q_shift: int = 0
@@ -57,7 +56,7 @@ class Places:
     @property
     def kappa(self) -> np.ndarray:
         """√3 h²/12."""
-        return _KAPPA * self.h**2
+        return np.sqrt(3.0) * self.h**2 / 12.0
 
 
 def places_of(model: Model, name: str, s: Any) -> Places:
@@ -66,37 +65,29 @@ def places_of(model: Model, name: str, s: Any) -> Places:
     Raises:
         ModelError: no link or frame has this name, or s is outside [0, 1].
     """
-    rows, single = ([s], True) if type(s) is float else _abscissae(s)
-    key = rows[0] if single else tuple(rows)
+    key = s if type(s) is float else None
+    if key is None:
+        try:
+            abscissae = np.asarray(s, dtype=np.float64)
+        except (TypeError, ValueError, OverflowError):
+            raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})") from None
+        key = float(abscissae) if abscissae.ndim == 0 else abscissae.tobytes() if abscissae.ndim == 1 else None
     kept: dict[Any, Places] = model.cache.setdefault("places", {})
-    found = kept.pop((name, key), None) if isinstance(name, str) else None
+    found = kept.pop((name, key), None) if isinstance(name, str) and key is not None else None
     if found is not None:
         kept[name, key] = found  # the last is what was used last
         return found
-    if not all(0.0 <= x <= 1.0 for x in rows):
-        raise _outside(s)
-    if not isinstance(name, str) or not (name in model.frames or name in model.links.frame):
-        known = sorted([*model.links.names, *model.frames])
+    abscissae = np.asarray(s, dtype=np.float64)
+    if abscissae.ndim > 1 or not np.all((abscissae >= 0.0) & (abscissae <= 1.0)):
+        raise ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
+    known = sorted([*model.links.names, *model.frames])
+    if not isinstance(name, str) or name not in known:
         raise ModelError(f"link or frame: must be one of {known} (got {name!r})")
+    single, rows = abscissae.ndim == 0, np.atleast_1d(abscissae).tolist()
     found = kept[name, key] = _find(model, name, rows, single)
     if len(kept) > _KEPT:
         del kept[next(iter(kept))]
     return found
-
-
-def _abscissae(s: Any) -> tuple[list[float], bool]:
-    """The abscissae of a number or an array (n,), and whether it is a number."""
-    try:
-        rows = np.asarray(s, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise _outside(s) from None
-    if rows.ndim > 1:
-        raise _outside(s)
-    return rows.reshape(-1).tolist(), rows.ndim == 0
-
-
-def _outside(s: Any) -> ModelError:
-    return ModelError(f"s: must lie in [0, 1], a number or a list (got {s!r})")
 
 
 def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
@@ -108,47 +99,39 @@ def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Plac
 
 def on_node(node: int, g: np.ndarray, count: int = 1, single: bool = True) -> Places:
     """Places all at one frame g of a node."""
-    nodes, placements = np.full(count, node, dtype=np.int32), np.tile(g, (count, 1, 1))
-    return Places(nodes, placements, single, np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros(0),
-                  np.zeros((2, 0, 6)), np.zeros((2, 0, 6, 0)))  # fmt: skip
+    nodes, placements, none = np.full(count, node, dtype=np.int32), np.tile(g, (count, 1, 1)), np.zeros((0, 6))
+    return Places(nodes, placements, single, np.zeros(0, np.int32), np.zeros((0, 4, 4)), np.zeros(0), none, none,
+                  np.zeros((0, 6, 0)), np.zeros((0, 6, 0)))  # fmt: skip
 
 
 def _on_rod(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
     rod = model.rods[name]
-    strain, (starts, frames, modes) = rod.strain, model.cached(("places on", name), lambda: _stretches(model, name))
+    strain, modes = rod.strain, model.cached(("modes", name), lambda: _modes(model, name))
     x, line = line_through_moments(strain.interval_points)
-    nodes, placements, parents, G, h, xi, Phi = [], [], [], [], [], [], []
-    for s in abscissae:
-        k = max(bisect_right(starts, s + _SAME) - 1, 0)
-        (node, g), along = frames[k], s - starts[k]
-        if along > _SAME:
-            points = starts[k] + 0.5 * along * (x + 1.0)
-            xi.append((line @ [strain.reference(point) for point in points.tolist()])[:, None])
-            Phi.append((line @ modes(points)).reshape(2, 1, 6, -1))
+    nodes, placements = np.empty(len(abscissae), dtype=np.int32), []
+    parents, G, h, xi, Phi = [], [], [], [], []
+    for j, s in enumerate(abscissae):
+        k = point_before(rod.node_s, s)
+        node, g = (int(rod.node[k]), _ONE) if k >= 0 else rod.base
+        start = float(rod.node_s[k]) if k >= 0 else 0.0
+        if s - start > _SAME:
+            points = start + (s - start) * (x + 1) / 2
+            xi.append(line @ np.array([strain.reference(point) for point in points.tolist()]))
+            Phi.append(line @ modes(points))
             parents.append(node)
             G.append(g)
-            h.append(along * strain.length)
+            h.append((s - start) * strain.length)
             node, g = model.n_nodes + len(h) - 1, _ONE
-        nodes.append(node)
+        nodes[j] = node
         placements.append(g)
-    return Places(
-        np.array(nodes, dtype=np.int32), np.array(placements).reshape(-1, 4, 4), single,
-        np.array(parents, dtype=np.int32), np.array(G).reshape(-1, 4, 4), np.array(h),
-        np.concatenate(xi, axis=1) if xi else np.zeros((2, 0, 6)),
-        np.concatenate(Phi, axis=1) if Phi else np.zeros((2, 0, 6, 0)),
-        any(g is not _ONE for g in G), int(model.nodes.base[rod.node[0]]), strain.v_start, strain.q_shift,
-    )  # fmt: skip
+    m = len(h)
+    ends, both = np.array(Phi).reshape(m, 2, 6, -1 if m else 0), np.array(xi).reshape(m, 2, 6)
+    return Places(nodes, np.array(placements).reshape(-1, 4, 4), single, np.array(parents, dtype=np.int32),
+                  np.array(G).reshape(m, 4, 4), np.array(h), both[:, 0], both[:, 1], ends[:, 0], ends[:, 1],
+                  int(model.nodes.base[rod.node[0]]), strain.v_start, strain.q_shift)  # fmt: skip
 
 
-def _stretches(model: Model, name: str) -> tuple[list[float], list[tuple[int, np.ndarray]], _ModesAt]:
-    """Where the base and the nodes of a rod stand, rising, the frames there, and its modes at any abscissa."""
-    rod = model.rods[name]
-    node, g = rod.base
-    base = (node, _ONE if np.array_equal(g, _ONE) else g)
-    return [0.0, *rod.node_s.tolist()], [base, *((int(k), _ONE) for k in rod.node)], _modes(model, name)
-
-
-def _modes(model: Model, name: str) -> _ModesAt:
+def _modes(model: Model, name: str) -> Callable[[np.ndarray], np.ndarray]:
     """The basis of a rod at abscissae (n,), as (n, 6 modes): by the coefficients of its polynomials where it consists
     of such, which is several times faster than the basis itself."""
     strain = model.rods[name].strain

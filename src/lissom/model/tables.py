@@ -21,7 +21,6 @@ from lissom.robot.joints import MotionKind
 EXP = wp.constant(wp.int32(MotionKind.EXP.value))
 SPHERICAL = wp.constant(wp.int32(MotionKind.SPHERICAL.value))
 FREE = wp.constant(wp.int32(MotionKind.FREE.value))
-MAP = wp.constant(wp.int32(MotionKind.MAP.value))
 
 
 @wp.struct

@@ -59,7 +59,7 @@ class Nodes:
     base: Ints  # its base frame in Bases
     kind: Ints  # of MotionKind
     has_quaternion: Ints  # whether the pose is stored
-    map: Ints  # number in Maps, -1 for other kinds
+    map: Ints  # number in Maps, or in Deforming for the frame of a deformable body; -1 for other kinds
     v_start: Ints  # its range in v
     v_stop: Ints
     q_shift: Ints  # from an index in v to that in q

@@ -19,12 +19,14 @@ SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all c
 
 
 class MotionKind(Enum):
-    """How a node moves: exp(Ω(q)) with q̇ = v, a stored pose whose velocity is a body twist, or any function of q."""
+    """How a node moves: exp(Ω(q)) with q̇ = v, a stored pose whose velocity is a body twist, or any function of q; the
+    frame of a deformable body owns the coordinates of that, which do not move it."""
 
     EXP = 0
     SPHERICAL = 1
     FREE = 2
     MAP = 3
+    BODY = 4
 
     @property
     def has_quaternion(self) -> bool:

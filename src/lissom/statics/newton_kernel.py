@@ -35,7 +35,7 @@ def equilibrium_kernel(act: Acting) -> Any:
     """Kernel of Newton's method for equilibria."""
     residual, matrix = residual_of(act), newton_matrix_of(act)
 
-    @wp.kernel(module="unique", module_options=kernel_options())
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def equilibria(
         t: TablesStruct,
         s: ScratchStruct,
@@ -58,6 +58,7 @@ def _make(model: Model, batch: int) -> Workspace:
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
     w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
+    w.differentiates = True
     x = EquilibriumRowsStruct()
     for name in sizes:
         setattr(x, name, w.on_device[name])

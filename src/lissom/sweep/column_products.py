@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.lie.types import mat6
+from lissom.lie.types import mat6, vec6
 from lissom.sweep.column_tables import Columns, Matrix
 
 RATES = """
@@ -177,4 +177,26 @@ POINT = """
 @wp.func_native(POINT)
 def add_point_block(x: Columns, i: int, site: int, H: mat6, out: Matrix):
     """out += Φᵀ H Φ at one strain point."""
+    ...
+
+
+ROW = """
+    const double *acc = six_rows(J_acc, i, k, x.width), *twist = six_rows(J_twist, i, k, x.width);
+    double* to = row(out, i) + number * x.width;
+    for_blocks(x.path_start, x.path_range, k, [&](int j) {
+        block sum = load(to + j);
+        for (int r = 0; r < 6; ++r) {
+            sum += load(acc + r * x.width + j) * y_acc.c[r];
+            sum += load(twist + r * x.width + j) * y_twist.c[r];
+        }
+        store(to + j, sum);
+    });
+"""
+
+
+@wp.func_native(ROW)
+def add_to_row(
+    x: Columns, i: int, k: int, number: int, y_acc: vec6, y_twist: vec6, J_acc: Matrix, J_twist: Matrix, out: Matrix
+):
+    """Row `number` of out += y_accᵀ J_acc + y_twistᵀ J_twist of node k, on the columns of its path."""
     ...

@@ -91,6 +91,13 @@ def extend_path(
     ...
 
 
+@wp.func
+def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
+    """J_k = J_parent on the columns of the path to k, for own columns to be added."""
+    none = mat3()
+    extend_path(x, parent, i, k, none, none, none, none, J)
+
+
 CLEAR = """
     double* out = row(V, i);
     for (int n = 0; n < 6 * x.n_slots * x.width; ++n)

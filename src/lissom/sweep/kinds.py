@@ -1,7 +1,7 @@
 """What a node does, by its kind, inside kernels: the only branches on the kind.
 
-`interval` is exp(Ω(q)), `group` a stored pose, `mapped` any function of q. Each file has these functions; what else a
-kernel must know of a node are facts in its row: `has_quaternion`.
+`interval` is exp(Ω(q)), `group` a stored pose, `mapped` any function of q, `deforming` the frame of a deformable body,
+which its coordinates do not move. What else a kernel must know of a node are facts in its row: `has_quaternion`.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -14,9 +14,10 @@ import warp as wp
 
 from lissom.lie import se3
 from lissom.lie.types import vec6
-from lissom.model.tables import EXP, MAP, Tables
-from lissom.sweep import group, interval, mapped
+from lissom.model.tables import EXP, Tables
+from lissom.sweep import deforming, group, interval, mapped
 from lissom.sweep.column_tables import Columns, Matrix
+from lissom.sweep.rare_kinds import is_body, is_mapped
 from lissom.sweep.scratch import Direction, Scratch
 
 
@@ -25,8 +26,10 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of node k."""
     if t.node[k].kind == EXP:
         interval.place(t, s, i, k, q)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.place(t, s, i, k, q)
+    elif is_body(t.node[k].kind):
+        deforming.place(t, s, i, k, q)
     else:
         group.place(t, s, i, k, q)
 
@@ -37,9 +40,12 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     if t.node[k].kind == EXP:
         V, A = interval.rate(t, s, i, k, q, v, a)
         return V, A
-    if t.node[k].kind == MAP:
+    if is_mapped(t.node[k].kind):
         Y, C = mapped.rate(t, s, i, k, q, v, a)
         return Y, C
+    if is_body(t.node[k].kind):
+        none, nothing = deforming.rate(t, s, i, k, q, v, a)
+        return none, nothing
     W, B = group.rate(t, s, i, k, q, v, a)
     return W, B
 
@@ -49,8 +55,10 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
     """Columns S of node k in the base frame; zero beside them."""
     if t.node[k].kind == EXP:
         interval.motion_columns(t, s, x, i, k, S)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.motion_columns(t, s, x, i, k, S)
+    elif is_body(t.node[k].kind):
+        deforming.no_columns(t, x, i, k, S)
     else:
         group.motion_columns(s, x, i, k, S)
 
@@ -60,8 +68,10 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
     """Columns Ṡ of node k in the base frame."""
     if t.node[k].kind == EXP:
         interval.rate_columns(t, s, x, i, k, q, v, S_dot)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.rate_columns(t, s, x, i, k, v, S_dot)
+    elif is_body(t.node[k].kind):
+        deforming.no_columns(t, x, i, k, S_dot)
     else:
         group.rate_columns(s, x, i, k, S_dot)
 
@@ -74,8 +84,10 @@ def derivative_columns(
     """Columns S of node k, and its path sums with the columns S, R, Q and E = Ṡ + R."""
     if t.node[k].kind == EXP:
         interval.derivative_columns(t, s, x, i, k, q, v, a, S, J, J_R, J_Q, J_E)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
+    elif is_body(t.node[k].kind):
+        deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
     else:
         group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
 
@@ -88,8 +100,10 @@ def newton_columns(
     """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix."""
     if t.node[k].kind == EXP:
         interval.newton_columns(t, s, x, i, k, q, v, a, c0, c1, S, J, J_P, J_R)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.newton_columns(t, s, x, i, k, v, a, c0, c1, S, J, J_P, J_R)
+    elif is_body(t.node[k].kind):
+        deforming.newton_columns(t, x, i, k, S, J, J_P, J_R)
     else:
         group.newton_columns(t, s, x, i, k, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
 
@@ -100,8 +114,10 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if t.node[k].kind == EXP:
         interval.project(t, s, i, k, f, tau)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.project(t, s, i, k, f, tau)
+    elif is_body(t.node[k].kind):
+        deforming.project(t, s, i, k, tau)
     else:
         group.project(t, i, k, f, tau)
 
@@ -112,7 +128,7 @@ def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
     if t.node[k].kind == EXP:
         interval.local_term(t, s, x, i, k, f, dq)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.local_term(t, s, x, i, k, f, dq)
 
 
@@ -124,9 +140,11 @@ def change(
     if t.node[k].kind == EXP:
         e, e1, e2 = interval.change(t, s, d, i, k, q, v, a)
         return e, e1, e2
-    if t.node[k].kind == MAP:
+    if is_mapped(t.node[k].kind):
         y, y1, y2 = mapped.change(t, s, d, i, k, v, a)
         return y, y1, y2
+    if is_body(t.node[k].kind):
+        return vec6(), vec6(), vec6()
     x, w, z = group.change(t, s, d, i, k, acc_base)
     return x, w, z
 
@@ -138,7 +156,9 @@ def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6,
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
     if t.node[k].kind == EXP:
         interval.project_change(t, s, d, i, k, f, df, tau)
-    elif t.node[k].kind == MAP:
+    elif is_mapped(t.node[k].kind):
         mapped.project_change(t, s, d, i, k, f, df, tau)
+    elif is_body(t.node[k].kind):
+        deforming.project_change(t, s, i, k, tau)
     else:
         group.project_change(t, i, k, df, tau)

@@ -27,7 +27,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, vec3, vec6
+from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.sweep import columns
 from lissom.sweep.column_tables import Columns, Matrix
@@ -175,13 +175,6 @@ def base_columns(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: Ma
     return y0, y1 + turned, y2 + se3.ad(eta, so3.TWO * y1 + turned) + se3.ad(s.node[i, k].acc, y0)
 
 
-@wp.func
-def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
-    """J_k = J_parent on the columns of the path to k, for own columns to be added."""
-    none = mat3()
-    columns.extend_path(x, parent, i, k, none, none, none, none, J)
-
-
 @wp.func(inline=False)
 def derivative_columns(
     t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
@@ -189,10 +182,10 @@ def derivative_columns(
 ):  # fmt: skip
     """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
     parent = t.node[k].parent
-    copy_path(x, parent, i, k, J)
-    copy_path(x, parent, i, k, J_R)
-    copy_path(x, parent, i, k, J_Q)
-    copy_path(x, parent, i, k, J_E)
+    columns.copy_path(x, parent, i, k, J)
+    columns.copy_path(x, parent, i, k, J_R)
+    columns.copy_path(x, parent, i, k, J_Q)
+    columns.copy_path(x, parent, i, k, J_E)
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
         y0, y1, y2 = base_columns(t, s, i, k, j, v, a)
@@ -210,9 +203,9 @@ def newton_columns(
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
     parent = t.node[k].parent
-    copy_path(x, parent, i, k, J)
-    copy_path(x, parent, i, k, J_P)
-    copy_path(x, parent, i, k, J_R)
+    columns.copy_path(x, parent, i, k, J)
+    columns.copy_path(x, parent, i, k, J_P)
+    columns.copy_path(x, parent, i, k, J_R)
     first = t.node[k].v_start
     for j in range(t.node[k].v_stop - first):
         y0, y1, y2 = base_columns(t, s, i, k, j, v, a)

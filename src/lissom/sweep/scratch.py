@@ -84,12 +84,55 @@ class ChannelState:
 
 
 @wp.struct
+class DeformingState:
+    """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming: (1)
+    to (7) of sweep/deforming. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are derivatives by θ and θ̇;
+    `force`, K and D are of the material, `energy` its; `own` and `own_change` what the own forces are and change by."""
+
+    c: wp.array2d(dtype=vec3)
+    P: wp.array2d(dtype=mat3)
+    c_v: wp.array2d(dtype=vec3)
+    b_v: wp.array2d(dtype=vec3)
+    c_dot: wp.array2d(dtype=vec3)
+    Pi: wp.array2d(dtype=mat3)
+    c_ddot: wp.array2d(dtype=vec3)
+    b: wp.array2d(dtype=vec3)
+    energy: wp.array2d(dtype=wp.float64)
+    c_j: wp.array2d(dtype=vec3)
+    P_j: wp.array2d(dtype=mat3)
+    w_j: wp.array2d(dtype=vec3)
+    e_v: wp.array2d(dtype=wp.float64)
+    e: wp.array2d(dtype=wp.float64)
+    force: wp.array2d(dtype=wp.float64)
+    own: wp.array2d(dtype=wp.float64)
+    own_change: wp.array2d(dtype=wp.float64)
+    c_q: wp.array2d(dtype=vec3)
+    b_q: wp.array2d(dtype=vec3)
+    c_qdot: wp.array2d(dtype=vec3)
+    b_qdot: wp.array2d(dtype=vec3)
+    M: wp.array2d(dtype=wp.float64)
+    c_jl: wp.array2d(dtype=vec3)
+    P_jl: wp.array2d(dtype=mat3)
+    w_q: wp.array2d(dtype=vec3)
+    w_qdot: wp.array2d(dtype=vec3)
+    e_q: wp.array2d(dtype=wp.float64)
+    e_qdot: wp.array2d(dtype=wp.float64)
+    K: wp.array2d(dtype=wp.float64)
+    D: wp.array2d(dtype=wp.float64)
+
+
+BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy")
+BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
+
+
+@wp.struct
 class ScratchStruct:
     """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
-    surroundings leave, tables of mapped nodes, sizes of channels, and a status for each instance."""
+    surroundings leave, tables of mapped nodes and deformable bodies, sizes of channels, a status of each instance."""
 
     near: Near
     maps: MapState
+    deforming: DeformingState
     channel: ChannelState
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)

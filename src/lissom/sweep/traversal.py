@@ -17,10 +17,11 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import mat6, vec3, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import group, kinds
+from lissom.sweep import deforming, group, kinds
 from lissom.sweep.parents import parent_motion
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
 
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
@@ -66,7 +67,9 @@ def inertia_apply(t: Tables, k: int, y: vec6) -> vec6:
 def newton_euler(t: Tables, s: Scratch, i: int, k: int):
     """Wrench that node k needs for its motion, (3) without external loads."""
     F = vec6()
-    if t.node[k].has_inertia != 0:
+    if is_body(t.node[k].kind):
+        F = deforming.newton_euler(t, s, i, k)
+    elif t.node[k].has_inertia != 0:
         R = s.node[i, k].R
         p = s.node[i, k].p
         eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
@@ -74,6 +77,18 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int):
         F_B = inertia_apply(t, k, acc_B) + se3.coad(eta_B, inertia_apply(t, k, eta_B))
         F = se3.Ad_dual(R, p, F_B)
     s.node[i, k].F = F
+
+
+@wp.func
+def moved_inertia(R: mat3, p: vec3, J_B: mat3, C_B: mat3, m_B: mat3) -> mat6:
+    """Ad⁻ᵀ [[J, C], [Cᵀ, m]] Ad⁻¹."""
+    Rt = wp.transpose(R)
+    J = R * J_B * Rt
+    C = R * C_B * Rt
+    m = R * m_B * Rt
+    C_p = C + so3.cross_columns(p, m)
+    J_p = J + so3.cross_columns(p, wp.transpose(C_p)) + wp.transpose(so3.cross_columns(p, wp.transpose(C)))
+    return se3.block(J_p, C_p, wp.transpose(C_p), m)
 
 
 @wp.func
@@ -85,6 +100,10 @@ def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: 
         R = s.node[i, k].R
         p = s.node[i, k].p
         Rt = wp.transpose(R)
+        if is_body(t.node[k].kind):
+            J_B, C_B, m_B = deforming.inertia(t, s, i, k)
+            out[i, k] = moved_inertia(R, p, J_B, C_B, m_B)
+            return
         J = R * t.node[k].J * Rt
         if t.node[k].is_centred != 0:
             mp = t.node[k].m[0, 0] * p
@@ -92,11 +111,7 @@ def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: 
             heavy = so3.diagonal_plus(t.node[k].m[0, 0], vec3())
             out[i, k] = se3.block(J + around, so3.hat(mp), -so3.hat(mp), heavy)
             return
-        C = R * t.node[k].C * Rt
-        m = R * t.node[k].m * Rt
-        C_p = C + so3.cross_columns(p, m)
-        J_p = J + so3.cross_columns(p, wp.transpose(C_p)) + wp.transpose(so3.cross_columns(p, wp.transpose(C)))
-        out[i, k] = se3.block(J_p, C_p, wp.transpose(C_p), m)
+        out[i, k] = moved_inertia(R, p, t.node[k].J, t.node[k].C, t.node[k].m)
 
 
 @wp.func

@@ -12,18 +12,19 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.forces.answers import couple_tied, with_response
-from lissom.lie import se3
+from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, kinds, traversal
+from lissom.sweep import columns, deforming_derivatives, kinds, traversal
 from lissom.sweep.column_products import (
     add_cross_product,
     add_rate_products,
     add_weighted_products,
 )
 from lissom.sweep.column_tables import Columns, ColumnsStruct, Matrix, column_tables
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import Scratch
 from lissom.systems.loops import loop_coupling
 
@@ -105,6 +106,36 @@ def fold_sum(t: Tables, x: Columns, i: int, k: int, S: Matrix, W: Matrix, out: M
 
 
 @wp.func
+def twist_response(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
+    """N of node k: of the inertia M, of what acts, and of a deformable body."""
+    N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
+    if is_body(t.node[k].kind):
+        N += deforming_derivatives.twist_response(t, s, i, k)
+    return N
+
+
+@wp.func
+def couple_body(
+    t: Tables,
+    s: Scratch,
+    b: DerivativeBuffers,
+    i: int,
+    k: int,
+    v: Matrix,
+    a: Matrix,
+    dq: Matrix,
+    dv: Matrix,
+    da: Matrix,
+):
+    """What ties the coordinates of a deformable body to the rest, in the three matrices and their running sums."""
+    one = so3.ONE
+    none = so3.ZERO
+    deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
+    deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, one, none, b.J_E, b.J, 1, b.W_v, dv)
+    deforming_derivatives.couple(t, s, b.x, i, k, v, a, one, none, none, b.J_Q, b.J_R, 1, b.W_q, dq)
+
+
+@wp.func
 def inward_node(
     t: Tables, s: Scratch, x: Columns, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
     J_P: Matrix, J_R: Matrix, J: Matrix, force: Matrix, W: Matrix, out: Matrix,
@@ -112,7 +143,7 @@ def inward_node(
     """Node k of an inward sweep: W += M J_P + N J_R + H J with what couples it to other nodes, the rows Sᵀ W and its
     local term, and on to its parent. S T stands for S where a spherical or free joint has moved by Δ."""
     M = inertia[i, k]
-    N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
+    N = twist_response(t, s, i, k, M)
     add_weighted_products(x, i, k, M, N, H[i, k], J_P, J_R, J, W)
     for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
         coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
@@ -138,6 +169,8 @@ def derivative_inward(
     s: Scratch,
     b: DerivativeBuffers,
     i: int,
+    v: Matrix,
+    a: Matrix,
     force: Matrix,
     dq: Matrix,
     dv: Matrix,
@@ -150,8 +183,10 @@ def derivative_inward(
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
         M = b.inertia[i, k]
-        N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
+        N = twist_response(t, s, i, k, M)
         add_rate_products(b.x, i, k, M, N, b.J, b.J_E, b.W_a, b.W_v)
+        if is_body(t.node[k].kind):
+            couple_body(t, s, b, i, k, v, a, dq, dv, da)
         couple_tied(s, b.x, i, k, 1, b.J, b.W_v)
         fold_sum(t, b.x, i, k, b.S, b.W_a, da)
         fold_sum(t, b.x, i, k, b.S, b.W_v, dv)

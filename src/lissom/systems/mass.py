@@ -19,8 +19,9 @@ from lissom.lie import so3
 from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, kinds, traversal
+from lissom.sweep import columns, deforming, kinds, traversal
 from lissom.sweep.column_tables import Columns, Matrix, column_width
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import Scratch
 
 
@@ -75,5 +76,7 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
         columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
         columns.fold_rows(x, x.subtree_start, x.subtree_range, first, stop, i, k, b.S, b.V, b.half)
         columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        if is_body(t.node[k].kind):
+            deforming.couple_mass(t, s, x, i, k, b.V, b.half)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
     columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)

@@ -29,8 +29,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, kinds, traversal
+from lissom.sweep import columns, deforming_derivatives, kinds, traversal
 from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.sweep.rare_kinds import is_body
 from lissom.sweep.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
@@ -104,6 +105,8 @@ def make_newton_matrix(
     add_loop_stiffness(t, s, i, b.loops.force, b.H)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
+        if is_body(t.node[k].kind):
+            deforming_derivatives.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
         inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     if t.loops.node.shape[0] > 0:

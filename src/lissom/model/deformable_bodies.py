@@ -1,0 +1,75 @@
+"""How deformable bodies place themselves among the nodes."""
+
+from __future__ import annotations
+
+from typing import final
+
+import numpy as np
+
+from lissom.deformable.body import DeformableBody
+from lissom.model.growing import GrowingTree
+from lissom.model.nodes import Flesh, Frame, Node
+from lissom.model.placed_body import WORLD, PlacedBody
+from lissom.robot.joints import MotionKind
+from lissom.robot.poses import PoseFunction
+from lissom.robot.robot import Link
+
+
+@final
+class PlacedDeformableBody(PlacedBody):
+    """A node that owns the body's coordinates at its base; frames on the body hang from that as mapped nodes."""
+
+    def __init__(self, body: DeformableBody) -> None:
+        self.body = body
+        self.base = WORLD
+        self.leaves: dict[float, Node] = {}
+
+    @property
+    def size(self) -> int:
+        return self.body.motion.n
+
+    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+        integrals, n = self.body.integrals, self.size
+        block, shift = tree.body_coordinates(link.name)
+        tree.dof_q[block] = np.arange(block.start, block.stop) + shift
+        known = integrals.linear_coefficients() if self.body.motion.is_linear else None
+        if known is not None and (known.K2 is None or known.K3 is not None):
+            known = None  # its elasticity is not K θ
+        if known is not None and known.K2 is not None:
+            tree.K[block, block] = tree.K_linear[block, block] = known.K2
+            tree.D[block, block] = self.body.material.damping_time * known.K2
+        none = np.zeros((6, n))
+        self.tree, self.link = tree, tree.names.index(link.name)
+        node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
+        node.flesh = Flesh(integrals, known)
+        self.base = tree.add(node)
+        tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
+
+    def anchor(self, s: float) -> Frame:
+        """On a mapped node that follows the material there."""
+        node, _ = self.base
+        if s == 0.0 or node is None:
+            return self.base
+        if s not in self.leaves:
+            pose = self._pose(s)
+            _, columns = pose.motion(np.zeros(self.size))
+            leaf = Node(*self.base, self.link, s, node.v_start, node.q_shift, MotionKind.MAP, columns, columns)
+            leaf.pose = pose
+            self.leaves[s] = leaf
+            self.tree.add(leaf)
+        return self.leaves[s], np.eye(4)
+
+    def _pose(self, s: float) -> PoseFunction:
+        """The tip at s = 1, if one is given, otherwise what follows the material between base and tip."""
+        if s == 1.0 and self.body.tip_pose is not None:
+            return self.body.tip_pose
+        ends = self.body.domain.places
+        return self.body.frame((1.0 - s) * ends["base"] + s * ends["tip"])
+
+
+def _reference_inertia(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """6x6 of masses at points, about the origin."""
+    mass, c = masses.sum(), masses @ points
+    P = np.einsum("k,ka,kb->ab", masses, points, points)
+    C = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
+    return np.block([[np.trace(P) * np.eye(3) - P, C], [C.T, mass * np.eye(3)]])

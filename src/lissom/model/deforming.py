@@ -1,0 +1,70 @@
+"""Tables of deformable bodies: the constants that their integrals are made of, or what gives these before a launch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from lissom.deformable.integrals import LinearCoefficients, ShapeIntegrals
+from lissom.model.fields import Floats, Ints, Matrices3, Vectors3
+from lissom.model.maps import starts
+from lissom.model.nodes import Node
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Deforming:
+    """The deformable bodies, in the order of the nodes of kind BODY."""
+
+    node: np.ndarray
+    q_start: np.ndarray  # first coordinate in q
+    integrals: tuple[ShapeIntegrals, ...]
+    column_start: Ints  # where what belongs to each coordinate starts
+    pair_start: Ints  # and to each pair
+    is_linear: Ints  # whether kernels make the integrals of the constants below; zeros where not
+    mass: Floats
+    c_0: Vectors3  # ∫ρx
+    P_0: Matrices3  # ∫ρ x xᵀ
+    c_j: Vectors3  # ∫ρ φ_j
+    P0_j: Matrices3  # ∫ρ x φ_jᵀ
+    Q: Matrices3  # ∫ρ φ_j φ_kᵀ by pair
+
+    def __len__(self) -> int:
+        return len(self.node)
+
+    @property
+    def calls_python(self) -> bool:
+        """Whether integrals come from Python functions, which kernels cannot call."""
+        return not bool(np.all(self.is_linear))
+
+
+def deforming_tables(nodes: list[Node]) -> Deforming:
+    """The tables for the nodes of a model in their order."""
+    found = [(k, node, node.flesh) for k, node in enumerate(nodes) if node.flesh is not None]
+    sizes = np.array([node.Phi1.shape[1] for _, node, _ in found], dtype=int)
+    constants = [_constants(flesh.coefficients, flesh.integrals, n) for (_, _, flesh), n in zip(found, sizes.tolist())]
+    return Deforming(
+        node=np.array([k for k, _, _ in found], dtype=np.int32),
+        q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
+        integrals=tuple(flesh.integrals for _, _, flesh in found),
+        column_start=starts(sizes),
+        pair_start=starts(sizes**2),
+        is_linear=np.array([flesh.coefficients is not None for _, _, flesh in found], dtype=np.int32),
+        mass=np.array([c.mass for c in constants], dtype=np.float64),
+        c_0=np.array([c.c_0 for c in constants]).reshape(-1, 3),
+        P_0=np.array([c.P_0 for c in constants]).reshape(-1, 3, 3),
+        c_j=np.concatenate([np.zeros((0, 3)), *(c.c_j for c in constants)]),
+        P0_j=np.concatenate([np.zeros((0, 3, 3)), *(c.P0_j for c in constants)]),
+        Q=np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)]),
+    )
+
+
+def _constants(known: LinearCoefficients | None, integrals: ShapeIntegrals, n: int) -> LinearCoefficients:
+    if known is not None:
+        return known
+    by_coordinate, none = np.zeros((n, 3)), np.zeros((n, 3, 3))
+    mass = float(integrals.masses.sum())
+    first = by_coordinate, none, np.zeros((n, n, 3, 3))
+    return LinearCoefficients(mass, np.zeros(3), np.zeros((3, 3)), *first, None, None, None)
