@@ -17,6 +17,7 @@ import numpy as np
 from lissom.dynamics.contacts import contact_anchors
 from lissom.integration.fused_runs import (
     bytes_of_instance,
+    ends_of_stages,
     put_inputs,
     put_times,
     stage_times,
@@ -282,10 +283,8 @@ class _Cuts:
         own = len(host["load"]) // MOST_STAGES - motions.w.room + some
         host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
         stages, acts = len(motions.scheme.stages), motions.model.n_load_rows + motions.model.n_motions > 0
-        for i, row in zip(some.tolist(), own.tolist()):
-            times = stage_times(motions.scheme, float(self.t[i]), self.until[i : i + 1])
-            if acts:
-                put_times(motions.model, motions.w, times, stages * row)
-            host["inputs"][i, self.step[i], : stages * motions.model.nu] = np.ravel(
-                [motions.inputs.one(i, t) for t in times]
-            )
+        times = ends_of_stages(motions.scheme, self.t[some], self.until[some])
+        if acts and len(some):
+            rows = stages * own[:, None] + np.arange(stages)
+            put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
+        host["inputs"][some, k, : stages * motions.model.nu] = motions.inputs.each(some, times)

@@ -79,14 +79,16 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-def put_times(model: Model, w: Workspace, times: list[float], first: int = 0) -> None:
-    """Fill in, from a row on, what loads and prescribed motions are at the ends of stages."""
-    rows, host = slice(first, first + len(times)), w.host
+def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
+    """Fill in what loads and prescribed motions are at the ends of stages, in the first rows or in given ones."""
+    host, rows = w.host, np.arange(len(times)) if rows is None else rows
+    some = dict.fromkeys(times)  # motions that are cut meet the same times
     if model.n_load_rows:
-        varying = model.loads.varies
-        host["load"][rows] = [load_rows(model, t) for t in times] if varying else load_rows(model, 0.0)
+        known = {t: load_rows(model, t) for t in (some if model.loads.varies else (0.0,))}
+        host["load"][rows] = [known[t] for t in times] if model.loads.varies else known[0.0]
     if model.n_motions:
-        host["held"][rows] = [model.motion_numbers(t) for t in times]
+        held = {t: model.motion_numbers(t) for t in some}
+        host["held"][rows] = [held[t] for t in times]
 
 
 def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
@@ -97,10 +99,15 @@ def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
 
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
     """Where the stages of steps from `start` to the times `ends` end, step by step."""
+    return ends_of_stages(scheme, np.append(start, ends[:-1]), ends).ravel().tolist()
+
+
+def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Where the stages of steps (n,) end, (n, stages)."""
     parts = np.array([stage.end for stage in scheme.stages])
-    times = ends[:, None] + np.diff(ends, prepend=start)[:, None] * (parts - 1.0)
+    times = ends[:, None] + (ends - starts)[:, None] * (parts - 1.0)
     times[:, -1] = ends
-    return times.ravel().tolist()
+    return times
 
 
 def states_follow(model: Model, project: bool) -> bool:

@@ -169,6 +169,13 @@ class InputRows:
             return self.u[i]
         return self.u(t)[i] if self.lead else self.function(t)
 
+    def each(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """The inputs of some motions of `over`, each at times (n, k) of its own, as rows (n, k nu)."""
+        if self.lead and not isinstance(self.u, Samples):
+            return np.tile(self.u[motions], times.shape[1])
+        found = [[self.one(i, t) for t in row] for i, row in zip(motions.tolist(), times.tolist())]
+        return np.reshape(found, (len(motions), times.shape[1] * self.model.nu))
+
     def at(self, times: list[float]) -> np.ndarray:
         """The inputs of the motions of `over` at times, (n, n_times, nu), or (1, n_times, nu) where all have the same.
 
