@@ -2,9 +2,13 @@
 
 import numpy as np
 
+from lissom.deformable.finite_elements import KinematicsFiniteElements
 from lissom.deformable.inflations import InflationBumps, InflationUniform
 from lissom.deformable.kinematics import KinematicsFunction, KinematicsRitz
+from lissom.deformable.materials import HyperelasticSaintVenantKirchhoff
+from lissom.deformable.meshes import DomainTetrahedra
 from lissom.deformable.strains import KinematicsStrain
+from lissom.deformable.structured_meshes import cylinder_mesh
 from lissom.deformable.volume_preserving import (
     KinematicsVolumePreserving,
     PrimitiveBending,
@@ -55,6 +59,12 @@ def composed(names):
     return KinematicsVolumePreserving(L, tuple(PRIMITIVES[name][0] for name in names)), sizes
 
 
+VERTICES, CELLS = cylinder_mesh(L, RADIUS, (3, 1))
+TURN = np.array([[1, 0, 0], [0, np.cos(0.2), -np.sin(0.2)], [0, np.sin(0.2), np.cos(0.2)]])
+MESH = DomainTetrahedra(VERTICES @ TURN, CELLS, degree=4)  # turned: no point of a quadrature between cells
+LINEAR, QUADRATIC = (KinematicsFiniteElements(MESH, degree) for degree in (1, 2))
+REDUCED = QUADRATIC.reduced(HyperelasticSaintVenantKirchhoff(1e5, 0.4), 1e3, modes=3, derivatives=2)
+
 # kind: the kinematics, and how large its coordinates are at large but regular shapes
 KINDS = {
     "function": (KinematicsFunction(_function, 2), np.array([0.05, 3.0])),
@@ -77,5 +87,8 @@ KINDS = {
         KinematicsStrain.constant_curvature(L, planar=True, elongation=True, inflation=InflationBumps()),
         np.array([6.0, 0.2, 0.2, 0.2]),
     ),
+    "linear elements": (LINEAR, np.full(LINEAR.n, 2e-3)),
+    "quadratic elements": (QUADRATIC, np.full(QUADRATIC.n, 1e-3)),
+    "reduced elements": (REDUCED, np.full(REDUCED.n, 5e-3)),
     "volume preserving": composed(["stretch", "twist", "shear_y", "shear_z", "bending_z", "bending_y"]),
 }

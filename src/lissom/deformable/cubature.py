@@ -37,13 +37,16 @@ def ring(degree: int, inner: float, outer: float) -> tuple[np.ndarray, np.ndarra
 def tetrahedron(degree: int) -> tuple[np.ndarray, np.ndarray]:
     """Barycentric points (m, 4) and positive weights of sum one on a tetrahedron, exact to a degree.
 
-    Rules of one and four points to degree 2, and beyond it the product of Gauss-Jacobi rules on the collapsed cube.
+    Rules of one and four points to degree 2, of 14 to degree 5 (Walkington 2000), and beyond it the product of
+    Gauss-Jacobi rules on the collapsed cube.
     """
     if degree <= 1:
         return np.full((1, 4), 0.25), np.ones(1)
     if degree == 2:
         near, far = (5.0 + 3.0 * 5.0**0.5) / 20.0, (5.0 - 5.0**0.5) / 20.0
         return far + (near - far) * np.eye(4), np.full(4, 0.25)
+    if degree <= 5:
+        return _fourteen()
     from scipy.special import roots_jacobi
 
     rules = [roots_jacobi(degree // 2 + 1, power, 0) for power in (2, 1, 0)]  # weights (1 − u)², 1 − v, 1
@@ -52,6 +55,22 @@ def tetrahedron(degree: int) -> tuple[np.ndarray, np.ndarray]:
     first, second, third = U, (1.0 - U) * V, (1.0 - U) * (1.0 - V) * W
     weights = np.einsum("i,j,k->ijk", a, b, c).ravel()
     return np.stack([1.0 - first - second - third, first, second, third], axis=-1), weights / weights.sum()
+
+
+def _fourteen() -> tuple[np.ndarray, np.ndarray]:
+    """The rule of degree 5: two orbits of four points and one of six."""
+    points, weights = [], []
+    for a, weight in (
+        (0.31088591926330060980, 0.11268792571801585080),
+        (0.092735250310891226402, 0.073493043116361949544),
+    ):
+        points.append(a + (1.0 - 4.0 * a) * np.eye(4))
+        weights += [weight] * 4
+    a = 0.045503704125649649492
+    pairs = [(i, j) for i in range(4) for j in range(i)]
+    points.append(np.array([[0.5 - a if k in pair else a for k in range(4)] for pair in pairs]))
+    weights = np.array([*weights, *[0.042546020777081466438] * 6])
+    return np.concatenate(points), weights / weights.sum()
 
 
 def polynomials(points: np.ndarray, degree: int, low: np.ndarray, high: np.ndarray) -> np.ndarray:

@@ -22,7 +22,12 @@ import numpy as np
 from lissom.deformable.domains import Domain
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.materials import Hyperelastic, determinant
+from lissom.errors import ModelError
 from lissom.robot.poses import in_double
+
+_MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (4) has 9 n² numbers
+_MOST_QUARTIC = 50  # coordinates for which K4 of (5) is made
+_BLOCK = 1 << 22  # numbers that are made of points in one go
 
 
 class ShapeValues(NamedTuple):
@@ -68,7 +73,8 @@ class LinearCoefficients(NamedTuple):
         U = ½ K2_jk θ_jθ_k + ½ K3_jkl θ_jθ_kθ_l + ⅛ K4_jklm θ_jθ_kθ_lθ_m                                       (5)
 
     with E = A_j θ_j + ½ B_jk θ_jθ_k, K2 = ∫A_j:ℂ:A_k, K3 = ∫A_j:ℂ:B_kl, K4 = ∫B_jk:ℂ:B_lm. K3 and K4 are None for
-    linear elasticity, and all three are where W is not quadratic in the strain. `damping_time` times
+    linear elasticity, and all three are where W is not quadratic in the strain, or where θ has more than 50 coordinates
+    and it is not linear: with n⁴ terms, energies then come cheaper from the points. `damping_time` times
     K2_jk + (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module of materials.
     """
 
@@ -128,29 +134,53 @@ class ShapeIntegrals:
 
     def linear_coefficients(self) -> LinearCoefficients:
         """What all integrals are polynomials of, where the kinematics is linear."""
-        points, m, w = self.domain.points, self.masses, self.domain.weights
-        phi = self.kinematics.shapes(points)
-        weighted = m[:, None, None] * phi
-        inertia = (m @ points, np.einsum("k,ka,kb->ab", m, points, points), weighted.sum(axis=0).T)
-        first = np.einsum("ka,kbj->jab", points, weighted)
-        second = np.tensordot(phi, weighted, axes=(0, 0)).transpose(1, 3, 0, 2)
-        return LinearCoefficients(float(m.sum()), *inertia, first, second, *self._polynomial(points, w))
+        points, m, n = self.domain.points, self.masses, self.kinematics.n
+        if n > _MOST_LINEAR:
+            raise ModelError(
+                f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})"
+            )
+        known = [np.zeros((n, 3)), np.zeros((n, 3, 3)), np.zeros((3 * n, 3 * n))]
+        for some in self._blocks(3 * n):
+            phi = self.kinematics.shapes(points[some])
+            weighted = m[some, None, None] * phi
+            known[0] += weighted.sum(axis=0).T
+            known[1] += np.einsum("ka,kbj->jab", points[some], weighted)
+            known[2] += phi.reshape(len(phi), -1).T @ weighted.reshape(len(phi), -1)
+        Q = known[2].reshape(3, n, 3, n).transpose(1, 3, 0, 2)
+        inertia = float(m.sum()), m @ points, np.einsum("k,ka,kb->ab", m, points, points)
+        return LinearCoefficients(*inertia, known[0], known[1], Q, *self._polynomial())
 
-    def _polynomial(self, points: np.ndarray, w: np.ndarray) -> tuple[np.ndarray | None, ...]:
+    def _blocks(self, per_point: int) -> list[slice]:
+        """The points in blocks, so that what is made of them for each, `per_point` numbers, needs little memory."""
+        count, step = len(self.domain.points), max(1, _BLOCK // per_point)
+        return [slice(k, k + step) for k in range(0, count, step)]
+
+    def _polynomial(self) -> tuple[np.ndarray | None, ...]:
         """K2, K3 and K4 of (5)."""
-        if not self.material.is_quadratic:
+        n, law = self.kinematics.n, self.material
+        if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):
             return None, None, None
-        slope = self.kinematics.shape_gradients(points)
-        A = 0.5 * (slope + slope.swapaxes(1, 2)).reshape(len(w), 9, -1)
-        C = self.material.moduli()
-        stiff = w[:, None, None] * np.einsum("ab,kbj->kaj", C, A)
-        K2 = np.einsum("kaj,kal->jl", A, stiff)
-        if self.material.is_linear:
+        C, pairs = law.moduli(), np.triu_indices(n)
+        count = 0 if law.is_linear else len(pairs[0])
+        K2, K3, K4 = np.zeros((n, n)), np.zeros((n, count)), np.zeros((count, count))
+        for some in self._blocks(9 * (n + 3 * count)):
+            w = self.domain.weights[some]
+            slope = self.kinematics.shape_gradients(self.domain.points[some])
+            A = 0.5 * (slope + slope.swapaxes(1, 2)).reshape(len(w), 9, n)
+            stiff = w[:, None, None] * (C @ A)
+            K2 += A.reshape(-1, n).T @ stiff.reshape(-1, n)
+            if law.is_linear:
+                continue
+            first, second = (slope[..., part] for part in pairs)
+            B = np.einsum("kcap,kcbp->kabp", first, second)
+            B = 0.5 * (B + B.swapaxes(1, 2)).reshape(len(w), 9, count)  # of j ≤ k, the same for k and j
+            K3 += stiff.reshape(-1, n).T @ B.reshape(-1, count)
+            K4 += B.reshape(-1, count).T @ (w[:, None, None] * (C @ B)).reshape(-1, count)
+        if law.is_linear:
             return K2, None, None
-        B = np.einsum("kcaj,kcbl->kabjl", slope, slope)
-        B = 0.5 * (B + B.swapaxes(1, 2)).reshape(len(w), 9, *B.shape[-2:])
-        K4 = np.einsum("kajl,k,ab,kbmn->jlmn", B, w, C, B, optimize=True)
-        return K2, np.einsum("kaj,kalm->jlm", stiff, B, optimize=True), K4
+        place = np.zeros((n, n), dtype=np.int64)
+        place[pairs] = place.T[pairs] = np.arange(count)
+        return K2, K3[:, place], K4[place[:, :, None, None], place]
 
     @cached_property
     def _values(self) -> Callable[..., Any]:
@@ -227,6 +257,8 @@ class ShapeIntegrals:
         import jax.numpy as jnp
 
         m = self.masses
+        if self.kinematics.is_linear:
+            return self._linear_derivatives(q, a)
         H, (J, p) = jax.jacfwd(self._slopes, has_aux=True)(q)
         turned, mJ, mH = H @ v, m[:, None, None] * J, m[:, None, None, None] * H
         force = m[:, None] * (J @ a + turned @ v)
@@ -240,6 +272,18 @@ class ShapeIntegrals:
         c_jl, P_jl = mH.sum(axis=0).transpose(1, 2, 0), JJ + jnp.einsum("ka,kbjl->jlab", p, mH)
         ends = by_v.sum(axis=0).T, _crossed(b_v), e_v, _crossed(JJ)
         return by_q.sum(axis=0).T, b_q, e_q, c_jl, P_jl, _crossed(w_q), *ends
+
+    def _linear_derivatives(self, q: Any, a: Any) -> tuple[Any, ...]:
+        """The same where H = 0: p̈ = J θ̈."""
+        import jax.numpy as jnp
+
+        n, J = self.kinematics.n, self._slopes(q)[0]
+        mJ = self.masses[:, None, None] * J
+        JJ = jnp.einsum("kal,kbj->jlab", J, mJ)
+        b_q = _crossed(jnp.einsum("kal,kb->lab", J, mJ @ a))
+        vectors, square = jnp.zeros((n, 3)), jnp.zeros((n, n))
+        by_q = vectors, b_q, square, jnp.zeros((n, n, 3)), JJ, jnp.zeros((n, n, 3))
+        return *by_q, vectors, vectors, square, _crossed(JJ)
 
     def _energy(self, q: Any) -> Any:
         """U of (1) in the module of materials."""

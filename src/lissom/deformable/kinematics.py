@@ -48,12 +48,8 @@ class Kinematics(ABC):
         """Axes (3, 3) and position (3,) of the area across x at a fixed point x (3,): its second axis goes with the
         material, its first is normal to the area."""
         import jax
-        import jax.numpy as jnp
 
-        F = jax.jacfwd(self.map)(x, q)
-        normal = jnp.cross(F[:, 1], F[:, 2])
-        first, second = (part / jnp.sqrt(part @ part) for part in (normal, F[:, 1]))
-        return jnp.stack([first, second, jnp.cross(first, second)], axis=-1), self.map(x, q)
+        return area_axes(jax.jacfwd(self.map)(x, q)), self.map(x, q)
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
         """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""
@@ -68,6 +64,15 @@ class Kinematics(ABC):
 
         slope = in_double(jax.jit(jax.jacfwd(lambda q: self.deformations(points, q))))
         return np.asarray(slope(np.zeros(self.n)))
+
+
+def area_axes(F: Any) -> Any:
+    """Axes (3, 3) of the area across x, with the deformation gradient F (3, 3): its normal, y in the material, z."""
+    import jax.numpy as jnp
+
+    normal = jnp.cross(F[:, 1], F[:, 2])
+    first, second = (part / jnp.sqrt(part @ part) for part in (normal, F[:, 1]))
+    return jnp.stack([first, second, jnp.cross(first, second)], axis=-1)
 
 
 def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tuple[Any, ...], where: str) -> None:
