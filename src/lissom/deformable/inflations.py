@@ -60,15 +60,15 @@ class InflationUniform(Inflation):
 class InflationBumps(Inflation):
     """Bumps on the side of a body, as chambers in it make them; one coordinate each, the relative growth amid it.
 
-        growth = B(2s − 1, sharpness_along) B(2 (φ − angle)/width, sharpness_around),   B(u, a) = exp(a − a/(1 − u²))
+        growth = B(2s − 1, a) B(2 (φ − φ_0)/w, b),   B(u, a) = exp(a − a/(1 − u²))
 
-    and zero where |u| ≥ 1, smooth everywhere. Pustina 2025, simulation 4, has two of width π with 4/length (in metres)
-    for sharpness_along and 4/π² for sharpness_around, and without the factor that makes them 1 in the middle.
+    and zero where |u| ≥ 1, smooth everywhere. Pustina 2025, simulation 4, has two of half a turn with 4/length (in
+    metres) for a and 4/π² for b, and without the factor that makes them 1 in the middle.
 
     Args:
-        angles: where the bumps are, from +y towards +z [rad].
-        width: of each round the body [rad].
-        sharpness_along, sharpness_around: how steeply they rise in the middle, ratios.
+        angles: φ_0, where the bumps are, from +y towards +z [rad].
+        width: w, of each round the body [rad].
+        sharpness_along, sharpness_around: a and b, how steeply they rise in the middle, ratios.
     """
 
     angles: Sequence[float] = (pi / 2, -pi / 2)

@@ -34,12 +34,12 @@ class _Pieces(NamedTuple):
 class KinematicsStrain(Kinematics):
     """Cross-sections along a line whose strains are combinations of modes: f = r(x) + R(x) (0, y, z).
 
-    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(x/length) θ + (0, 0, 0, 1, 0, 0), from the base. With an
-    inflation, (y, z) are what it makes of them, and its coordinates come after those of the basis.
+    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(s) θ + (0, 0, 0, 1, 0, 0), from the base, where s goes
+    from 0 to 1. With an inflation, (y, z) are what it makes of them, and its coordinates come after those of the basis.
 
     Args:
         length: [m].
-        basis: of the strains, in strain units, with s = x/length.
+        basis: of the strains, in strain units; s is x/length.
         inflation: growth of the sections; None: they are rigid.
         steps: of the Magnus integrator of order 4, from the base to the section on each smooth stretch of the basis;
             one is exact, and taken, where strains are constant.

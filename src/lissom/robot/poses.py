@@ -22,6 +22,7 @@ from lissom.robot.fields import Numbers
 
 _RIGID = 1e-9  # how far a pose may be from a rigid transform
 _LOOKS = 5  # configurations where that is looked at
+_ROOM = 64  # configurations of a batch that are evaluated at once
 
 
 class PoseDerivatives(NamedTuple):
@@ -145,9 +146,14 @@ class PoseFunction:
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
         """The pose and the columns (1) at configurations (m, n)."""
-        room = 1 << max(len(q) - 1, 0).bit_length()  # few sizes, since each is compiled
-        rows = np.concatenate([q, np.zeros((room - len(q), self.n))])
-        return PoseDerivatives(*(np.asarray(part)[: len(q)] for part in _compiled(self.function, self.n)[1](rows)))
+        room = 1 if len(q) == 1 else _ROOM  # two sizes alone, since each is compiled, which takes seconds
+        parts = []
+        for first in range(0, max(len(q), 1), room):
+            rows = np.zeros((room, self.n))
+            some = q[first : first + room]
+            rows[: len(some)] = some
+            parts.append([np.asarray(part)[: len(some)] for part in _compiled(self.function, self.n)[1](rows)])
+        return PoseDerivatives(*(np.concatenate(part) for part in zip(*parts)))
 
 
 @lru_cache(maxsize=64)
