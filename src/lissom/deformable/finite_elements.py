@@ -11,7 +11,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.deformable import vibrations
-from lissom.deformable.elements import TetrahedralElements
+from lissom.deformable.elements import Located, TetrahedralElements
 from lissom.deformable.kinematics import Kinematics, area_axes
 from lissom.deformable.materials import Hyperelastic
 from lissom.deformable.meshes import DomainTetrahedra
@@ -50,14 +50,11 @@ class KinematicsOfNodes(Kinematics):
         return x + elements.shapes(everywhere[cell], jnp) @ displaced
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
-        import jax.numpy as jnp
-
         if not isinstance(points, np.ndarray):
             return super().positions(points, q)
         located = self.elements.locate(points)
         phi = self.elements.shapes(located.barycentric)
-        displaced = (jnp.asarray(self.basis) @ q)[self.elements.cells[located.cell]]
-        return points + (phi[:, :, None] * displaced).sum(axis=1)
+        return points + (phi[:, :, None] * self._displaced(located, q)).sum(axis=1)
 
     def deformations(self, points: np.ndarray, q: Any) -> Any:
         import jax.numpy as jnp
@@ -65,18 +62,22 @@ class KinematicsOfNodes(Kinematics):
         if not isinstance(points, np.ndarray):
             return super().deformations(points, q)
         located = self.elements.locate(points)
-        displaced = (jnp.asarray(self.basis) @ q)[self.elements.cells[located.cell]]
-        return jnp.eye(3) + jnp.einsum("kba,kbc->kac", displaced, self.elements.gradients(located))
+        return jnp.eye(3) + jnp.einsum("kba,kbc->kac", self._displaced(located, q), self.elements.gradients(located))
+
+    def _displaced(self, located: Located, q: Any) -> Any:
+        """Displacements of the nodes of the cells of points, shape (N, 4 or 10, 3)."""
+        import jax.numpy as jnp
+
+        used, local = np.unique(self.elements.cells[located.cell], return_inverse=True)
+        return (jnp.asarray(self.basis[used]) @ q)[local.reshape(len(located.cell), -1)]
 
     def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
         """Of the area across x, with the mean of ∂f/∂x in all cells that hold the point, which it jumps between."""
         import jax.numpy as jnp
 
         around = self.elements.around(x)
-        displaced = (jnp.asarray(self.basis) @ q)[self.elements.cells[around.cell]]
-        slopes = self.elements.gradients(around) / len(around.cell)
-        F = jnp.eye(3) + jnp.einsum("kba,kbc->ac", displaced, slopes)
-        return area_axes(F), self.positions(x[None], q)[0]
+        F_q = self._slopes(around).mean(axis=0)
+        return area_axes(jnp.eye(3) + jnp.asarray(F_q) @ q), x + jnp.asarray(self.shapes(x[None])[0]) @ q
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
         located = self.elements.locate(np.asarray(points))
@@ -87,9 +88,11 @@ class KinematicsOfNodes(Kinematics):
         return found
 
     def shape_gradients(self, points: np.ndarray) -> np.ndarray:
-        located = self.elements.locate(np.asarray(points))
+        return self._slopes(self.elements.locate(np.asarray(points)))
+
+    def _slopes(self, located: Located) -> np.ndarray:
         nodes, slopes = self.elements.cells[located.cell], self.elements.gradients(located)
-        found = np.zeros((len(points), 3, 3, self.n))
+        found = np.zeros((len(nodes), 3, 3, self.n))
         for b in range(nodes.shape[1]):
             found += slopes[:, b, None, :, None] * self.basis[nodes[:, b]][:, :, None, :]
         return found

@@ -27,7 +27,7 @@ from lissom.robot.poses import in_double
 
 _MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (4) has 9 n² numbers
 _MOST_QUARTIC = 50  # coordinates for which K4 of (5) is made
-_BLOCK = 1 << 22  # numbers that are made of points in one go
+_BLOCK = 1 << 20  # numbers that are made of points in one go
 
 
 class ShapeValues(NamedTuple):
@@ -139,48 +139,37 @@ class ShapeIntegrals:
             raise ModelError(
                 f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})"
             )
-        known = [np.zeros((n, 3)), np.zeros((n, 3, 3)), np.zeros((3 * n, 3 * n))]
-        for some in self._blocks(3 * n):
-            phi = self.kinematics.shapes(points[some])
-            weighted = m[some, None, None] * phi
-            known[0] += weighted.sum(axis=0).T
-            known[1] += np.einsum("ka,kbj->jab", points[some], weighted)
-            known[2] += phi.reshape(len(phi), -1).T @ weighted.reshape(len(phi), -1)
-        Q = known[2].reshape(3, n, 3, n).transpose(1, 3, 0, 2)
-        inertia = float(m.sum()), m @ points, np.einsum("k,ka,kb->ab", m, points, points)
-        return LinearCoefficients(*inertia, known[0], known[1], Q, *self._polynomial())
-
-    def _blocks(self, per_point: int) -> list[slice]:
-        """The points in blocks, so that what is made of them for each, `per_point` numbers, needs little memory."""
-        count, step = len(self.domain.points), max(1, _BLOCK // per_point)
-        return [slice(k, k + step) for k in range(0, count, step)]
+        phi = self.kinematics.shapes(points)
+        weighted = m[:, None, None] * phi
+        inertia = (m @ points, np.einsum("k,ka,kb->ab", m, points, points), weighted.sum(axis=0).T)
+        first = np.einsum("ka,kbj->jab", points, weighted)
+        second = np.tensordot(phi, weighted, axes=(0, 0)).transpose(1, 3, 0, 2)
+        return LinearCoefficients(float(m.sum()), *inertia, first, second, *self._polynomial())
 
     def _polynomial(self) -> tuple[np.ndarray | None, ...]:
         """K2, K3 and K4 of (5)."""
         n, law = self.kinematics.n, self.material
         if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):
             return None, None, None
-        C, pairs = law.moduli(), np.triu_indices(n)
-        count = 0 if law.is_linear else len(pairs[0])
-        K2, K3, K4 = np.zeros((n, n)), np.zeros((n, count)), np.zeros((count, count))
-        for some in self._blocks(9 * (n + 3 * count)):
-            w = self.domain.weights[some]
-            slope = self.kinematics.shape_gradients(self.domain.points[some])
-            A = 0.5 * (slope + slope.swapaxes(1, 2)).reshape(len(w), 9, n)
-            stiff = w[:, None, None] * (C @ A)
-            K2 += A.reshape(-1, n).T @ stiff.reshape(-1, n)
-            if law.is_linear:
-                continue
-            first, second = (slope[..., part] for part in pairs)
-            B = np.einsum("kcap,kcbp->kabp", first, second)
-            B = 0.5 * (B + B.swapaxes(1, 2)).reshape(len(w), 9, count)  # of j ≤ k, the same for k and j
-            K3 += stiff.reshape(-1, n).T @ B.reshape(-1, count)
-            K4 += B.reshape(-1, count).T @ (w[:, None, None] * (C @ B)).reshape(-1, count)
+        square, axes = np.linalg.eigh(law.moduli())
+        root = (np.sqrt(np.maximum(square, 0.0)) * axes)[:, -6:].T  # ℂ = rootᵀ root, which sees symmetric parts alone
+        pairs = np.triu_indices(n)  # B_jk and B_kj are the same
+        count = n if law.is_linear else n + len(pairs[0])
+        K = np.zeros((count, count))
+        slopes = self.kinematics.shape_gradients(self.domain.points)
+        for k in range(0, len(slopes), step := max(1, _BLOCK // (33 * count))):
+            slope, w = slopes[k : k + step], self.domain.weights[k : k + step]
+            strained = [slope.reshape(-1, 9, n)]
+            if not law.is_linear:
+                B = np.einsum("kcap,kcbp->kabp", slope[..., pairs[0]], slope[..., pairs[1]])
+                strained.append(B.reshape(len(w), 9, -1))
+            AB = (np.sqrt(w)[:, None, None] * (root @ np.concatenate(strained, axis=-1))).reshape(-1, count)
+            K += AB.T @ AB
         if law.is_linear:
-            return K2, None, None
+            return K, None, None
         place = np.zeros((n, n), dtype=np.int64)
-        place[pairs] = place.T[pairs] = np.arange(count)
-        return K2, K3[:, place], K4[place[:, :, None, None], place]
+        place[pairs] = place.T[pairs] = np.arange(n, count)
+        return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]
 
     @cached_property
     def _values(self) -> Callable[..., Any]:
