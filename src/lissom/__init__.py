@@ -100,6 +100,7 @@ _PUBLIC = {
     "dynamics.forward_dynamics_derivatives": ("forward_dynamics_derivatives",),
     "dynamics.linearization": ("Linearization", "Modes", "linearize", "modes"),
     "dynamics.mass_matrix": ("mass_matrix",),
+    "dynamics.mass_inverse_dynamics": ("MassAndBias", "mass_inverse_dynamics"),
     "dynamics.constraints": (
         "ConstraintDerivatives",
         "constraint_derivatives",

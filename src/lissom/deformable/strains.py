@@ -147,7 +147,7 @@ class KinematicsStrain(Kinematics):
         xi = jnp.einsum("kpmg,pkr->gpmr", T, series) + _STRAIGHT
         Omega = 0.5 * h * (xi[0] + xi[1])
         if len(T) > 1:
-            Omega = Omega + 3**0.5 / 12.0 * h * h * twists.bracket(xi[0], xi[1])  # DESIGN (2)
+            Omega = Omega + 3**0.5 / 12.0 * h * h * twists.bracket(xi[0], xi[1])  # Magnus, order 4
         return twists.product(twists.exp(Omega.reshape(-1, 6)))
 
     def _section(self, x: Any, q: Any) -> Any:
