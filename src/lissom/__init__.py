@@ -131,6 +131,10 @@ _PUBLIC = {
     "integration.inputs": ("Samples",),
     "integration.trajectory": ("Statistics", "Trajectory"),
     "integration.energy_balance": ("EnergyBalance", "energy_balance"),
+    "control.actuation_coordinates": ("actuation_coordinates",),
+    "control.feedback_linearization": ("partial_feedback_linearization",),
+    "control.pd_compensation": ("pd_compensation",),
+    "control.static_reference": ("StaticReference", "static_reference"),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

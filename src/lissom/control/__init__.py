@@ -1,0 +1,1 @@
+"""Control laws made from the model of a robot, each as the Controller that `simulate` takes."""

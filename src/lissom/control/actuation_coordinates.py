@@ -1,0 +1,98 @@
+"""Coordinates that inputs work on: y(q) with ∂y/∂q = B(q)ᵀ, so that the power of the inputs is uᵀẏ.
+
+    y = length pulled in of a tendon, volume gained by a chamber, coordinate of a motor                    (1)
+    ẏ = B(q)ᵀ v,     ÿ = B(q)ᵀ a + Ḃ(q, v)ᵀ v                                                              (2)
+
+Source: Pustina 2025 §7.1 (the tendons' elongation inside the robot) and the principle of virtual work there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from lissom.dynamics.actuation import actuation_matrix, run_actuation
+from lissom.dynamics.configuration import groups, integrate
+from lissom.errors import ModelError
+from lissom.model.model import Model
+from lissom.robot import checks
+
+_STEP = 1e-5  # of the difference along v, in units of the coordinates' natural sizes
+
+
+def actuation_coordinates(model: Model, q: Any) -> np.ndarray:
+    """Coordinates y that the inputs work on: ∂y/∂q = B(q)ᵀ, and y = 0 in the neutral configuration.
+
+        y = Σ gain · (L(neutral) − L(q), V(q) − V(neutral), q of a motor)
+
+    The y of a tendon is the length pulled in [m], that of a chamber the volume gained [m³], that of a motor its joint
+    coordinate [rad, m]; coupled inputs have the sum, by their gains.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        y, shape (..., nu).
+    Raises:
+        ModelError: an input that works on no coordinate: a controlled wrench, a motor of a spherical or free joint, an
+        elastic tendon, an actuator of a user's own. ShapeError: the argument, the expected and the received shape.
+    Source: Pustina 2025 §7.1, where y is the same up to its origin and sign.
+    """
+    _require_coordinates(model)
+    lengths = _channel_lengths(model, q)
+    here = _channel_lengths(model, model.neutral())
+    plain = np.flatnonzero(model.dofs.q >= 0)
+    moved = (np.asarray(q, dtype=np.float64) - model.neutral())[..., model.dofs.q[plain]]
+    return (here - lengths) @ model.channels.gain + moved @ model.inputs.joint_gain[plain]  # (1)
+
+
+def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,), by a central difference along v: 1e-9 relative."""
+    pace = float(np.abs(v / model.dofs.scale).max(initial=0.0))
+    if pace == 0.0 or not (model.channels.names or model.inputs.custom):
+        return actuation_matrix(model, q), np.zeros(model.nu)
+    h = _STEP / pace
+    B = actuation_matrix(model, integrate(model, q, np.array([[0.0], [h], [-h]]) * v))
+    return B[0], (B[1] - B[2]).T @ v / (2 * h)
+
+
+def coordinate_function(model: Model, coordinates: Any) -> Callable[[np.ndarray], np.ndarray]:
+    """y as a function of q: `actuation_coordinates`, or what the user gives for it."""
+    if coordinates is None:
+        _require_coordinates(model)
+        return lambda q: actuation_coordinates(model, q)
+    checks.require(callable(coordinates), "coordinates", "must be a function of q", coordinates)
+    rule = f"the function must return finite values of shape ({model.nu},)"
+    return lambda q: checks.array(coordinates(q.copy()), (model.nu,), "coordinates", rule)
+
+
+def require_inputs(model: Model) -> None:
+    """Raise ModelError unless the forces of 1 to nv inputs are linear in u."""
+    checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
+    checks.require(model.nu <= model.nv, "inputs", f"must be at most as many as the {model.nv} coordinates", model.nu)
+    for c in model.spools.channel:
+        name = model.channels.names[c]
+        raise ModelError(f"tendon {name!r}: must be inelastic, for its force to be linear in its input "
+                         f"(got stiffness {model.channels.actuator[c].stiffness!r})")  # fmt: skip
+
+
+def _channel_lengths(model: Model, q: Any) -> np.ndarray:
+    """L of tendons and −V of chambers, shape (..., n_channels)."""
+    w, lead = run_actuation(model, q)
+    return w.result("length", lead, len(model.channels.names))
+
+
+def _require_coordinates(model: Model) -> None:
+    """Raise ModelError where B is not the transposed gradient of coordinates that are known here."""
+    rule = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
+    for c in (*model.spools.channel, *model.wrenches.channel):
+        if model.channels.gain[c].any():
+            raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
+    for actuator, _ in model.inputs.custom:
+        raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
+    for _, j, free in groups(model):
+        driven = model.inputs.joint_gain[j : j + (6 if free else 3)].any(axis=0)
+        if driven.any():
+            kind = "JointFree" if free else "JointSpherical"
+            raise ModelError(f"input {model.inputs.names[int(np.argmax(driven))]!r}: {rule} (got a {kind})")

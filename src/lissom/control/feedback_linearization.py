@@ -1,0 +1,150 @@
+"""Partial feedback linearisation on the coordinates y that the inputs work on.
+
+    M a + h = B(q) u,   ẏ = Bᵀ v          h = c + g + K q + D v − F                                       (1)
+    ÿ = Bᵀ M⁻¹ B u + Bᵀ a₀ + Ḃᵀ v,        a₀ = −M⁻¹ h                                                     (2)
+    w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)                                                               (3)
+    u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v)   and so   ë + K_D ė + K_P e = 0,   e = y_d − y                   (4)
+
+In coordinates θ = (y, z), with any z that completes y, (Bᵀ M⁻¹ B)⁻¹ is M_aa − M_au M_uu⁻¹ M_ua, for it is the inverse
+of a block of the inverse of M in θ, and (4) is the law of Pustina 2025 §7.1 without a choice of z. Loops and prescribed
+motions replace M⁻¹ by the accelerations that they leave.
+
+The incomplete law takes the rows of (1) that inputs act on, and drops in them what passive coordinates do:
+
+    u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a)   and so   ë + K_D ė + K_P e = B_aᵀ M_aa⁻¹ M_au a_u       (5)
+
+Source: Pustina 2025 §7.1 and Simulation 9, whose supplement prints −c_a − g_a in (2): the sign is that of §7.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.control.actuated_rows import actuated_rows, solve_rows
+from lissom.control.actuation_coordinates import actuation_rates, coordinate_function, require_inputs
+from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
+from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.errors import ModelError
+from lissom.integration.controllers import Controller
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.robot.motions import JointMotion, Values
+
+_LEAST = 1e-10  # eigenvalue of the decoupling matrix, scaled to ones on its diagonal
+
+
+def partial_feedback_linearization(
+    model: Model,
+    y: Any,
+    *,
+    proportional: Any,
+    derivative: Any,
+    velocity: Any = None,
+    acceleration: Any = None,
+    complete: bool = True,
+    coordinates: Any = None,
+) -> Controller:
+    """Inputs that make the coordinates y they work on follow y_d(t), whatever the passive coordinates do.
+
+        u = (Bᵀ M⁻¹ B)⁻¹ (w − Bᵀ a₀ − Ḃᵀ v),   w = ÿ_d + K_D (ẏ_d − ẏ) + K_P (y_d − y)
+
+    The error obeys ë + K_D ė + K_P e = 0 from any start, so that it decays exponentially. The rest of the robot stays
+    bounded where its zero dynamics is stable, the motion with y held on y_d: so it is where what passive coordinates
+    move is damped and held by elasticity that outweighs gravity. Between samples of a `period` T the law is blind: keep
+    T K_D and T² K_P well below 1; elastic forces that move within T are cancelled wrongly.
+
+    Args:
+        y: y_d, of the coordinates of `actuation_coordinates`, shape (nu,) [m, m³, rad]: a constant, a function of t,
+            or an ls.Tabulated, such as `path` of `static_reference`.
+        proportional, derivative: K_P [1/s²] and K_D [1/s], positive definite: numbers, shape (nu,) or (nu, nu).
+        velocity, acceleration: ẏ_d [per second] and ÿ_d, functions of t; None differentiates.
+        complete: False leaves the coupling with passive coordinates out, as a computed torque for the driven part
+            alone does: u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a), in the rows a that inputs act on. The error is
+            then driven by the passive accelerations, B_aᵀ M_aa⁻¹ M_au a_u, and does not vanish while they last.
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+    Returns:
+        Controller for `simulate`, continuous or with a period.
+    Raises:
+        ModelError: gains, a reference, more inputs than coordinates, a force that is not linear in u, no coordinates;
+        for complete=False, rows that inputs act on that are not as many as the inputs; in use, a decoupling matrix
+        Bᵀ M⁻¹ B that is singular, with its least eigenvalue.
+    Source: Pustina 2025 §7.1 and supplement eq. (2); Spong 1994.
+    """
+    require_inputs(model)
+    K = [gain(value, model.nu, name) for name, value in (("proportional", proportional), ("derivative", derivative))]
+    given = callable(y) or (velocity is None and acceleration is None)
+    checks.require(given, "y", "must be a function of t where its rates are given", y)
+    motion = JointMotion("reference", "", y, velocity, acceleration)
+    motion.check("reference", model.nu)
+    reference = motion.kinematics("reference", model.nu)
+    rows = None if complete else actuated_rows(model)
+    law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows)
+    return Controller(law)
+
+
+def gain(value: Any, size: int, name: str) -> np.ndarray:
+    """A gain as a positive definite matrix (size, size)."""
+    rule = "must be symmetric positive definite"
+    K = checks.symmetric(value, size, name, rule=rule)
+    checks.require(bool(np.linalg.eigvalsh(K).min(initial=1.0) > 0.0), name, rule, value)
+    return K
+
+
+@final
+@dataclass(frozen=True)
+class _Linearization:
+    """The law as a function of (t, q, v, z). rows: those that inputs act on, of the incomplete law."""
+
+    model: Model
+    coordinates: Callable[[np.ndarray], np.ndarray]
+    reference: tuple[Values, Values, Values]
+    proportional: np.ndarray
+    derivative: np.ndarray
+    rows: np.ndarray | None
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        B, curving = actuation_rates(self.model, q, v)
+        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
+        w = wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - self.coordinates(q))  # (3)
+        if self.rows is None:
+            a_0, response = _response(self.model, q, v, t, B)
+            return decoupled(self.model, B.T @ response, w - B.T @ a_0 - curving, t)  # (4)
+        a, zero = self.rows, np.zeros(self.model.nv)
+        h = inverse_dynamics(self.model, q, v, zero, t=t)[a]
+        acceleration = solve_rows(self.model, B[a].T, w - curving, t)
+        M = mass_matrix(self.model, q)[np.ix_(a, a)]
+        return solve_rows(self.model, B[a], M @ acceleration + h, t)  # (5)
+
+
+def _response(model: Model, q: np.ndarray, v: np.ndarray, t: float, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """a₀ of (2), shape (nv,), and the acceleration for each unit of input, M⁻¹B without loops, shape (nv, nu)."""
+    if model.n_multipliers:
+        a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
+        return a[0], (a[1:] - a[0]).T
+    h = inverse_dynamics(model, q, v, np.zeros(model.nv), t=t)
+    a = np.linalg.solve(mass_matrix(model, q), np.column_stack([-h, B]))
+    return a[:, 0], a[:, 1:]
+
+
+def decoupled(model: Model, D: np.ndarray, wanted: np.ndarray, t: float) -> np.ndarray:
+    """D⁻¹ wanted for the decoupling matrix D = BᵀM⁻¹B.
+
+    Raises:
+        ModelError: D is singular, with its least eigenvalue scaled to ones on its diagonal, and the inputs at fault.
+    """
+    size = np.sqrt(np.maximum(np.diag(D), 0.0))
+    if not size.all():
+        name = model.inputs.names[int(np.argmin(size))]
+        raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
+    value, vector = np.linalg.eigh(0.5 * (D + D.T) / np.outer(size, size))
+    if value[0] < _LEAST:
+        alike = [repr(model.inputs.names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
+        rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
+        got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
+        raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")
+    return np.linalg.solve(D, wanted)

@@ -1,0 +1,106 @@
+"""PD control in the coordinates that inputs work on, with compensation of potential forces.
+
+    u = u_d + K_P (y_d − y) − K_D ẏ,         B(q_d) u_d = g(q_d) + K q_d − F = ID(q_d, 0, 0)               (1)
+    u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ                                                   (2)
+
+With V = ½ vᵀM v + U(q) + ½ (y_d − y)ᵀK_P(y_d − y) − u_dᵀy, (1) gives V̇ = −ẏᵀK_D ẏ − vᵀD v, because the power of the
+inputs is uᵀẏ. V has its minimum at q_d where ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there.             (3)
+Source: Pustina 2025, supplement eq. (3) for (1) with y = q, and §7.2 for (2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.control.actuated_rows import actuated_rows, solve_rows
+from lissom.control.actuation_coordinates import coordinate_function, require_inputs
+from lissom.control.feedback_linearization import gain
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.constraints import constraint_jacobian
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
+from lissom.errors import ModelError, ShapeError
+from lissom.integration.controllers import Controller
+from lissom.model.model import Model
+
+_LEFT = 1e-6  # of the potential force that inputs may fail to hold at the reference
+
+
+def pd_compensation(
+    model: Model, q: Any, *, proportional: Any, derivative: Any, cancel: bool = False, coordinates: Any = None
+) -> Controller:
+    """Inputs of a PD law that hold a robot at a reference q_d against gravity, elasticity and loads.
+
+        u = u_d + K_P (y_d − y) − K_D ẏ,     B(q_d) u_d = ID(q_d, 0, 0),     y_d = y(q_d)
+
+    y are the coordinates that the inputs work on (`actuation_coordinates`); with a motor on each coordinate y = q, and
+    this is the law of the source. Only u_d needs the model, once. The energy of the closed loop never grows, and q_d
+    is asymptotically stable where ∂(ID − B u_d)/∂q + B K_P Bᵀ is positive definite there and every motion that y does
+    not see is damped; passive coordinates come along. Sampled with a `period` T this holds for T well below the
+    periods of the closed loop and below M/K_D, M being the least inertia that a motor sees.
+
+    Args:
+        q: q_d, shape (nq,) [rad, m, strain units]: an equilibrium under some inputs, as of `solve_statics`.
+        proportional, derivative: K_P and K_D, positive definite: numbers, shape (nu,) or (nu, nu) [N·m/rad, N/m].
+        cancel: True compensates the forces where the robot is instead of where it should be,
+            u = B_a(q)⁻¹ ID(q, 0, 0)_a + K_P (y_d − y) − K_D ẏ, in the rows a that inputs act on. Proven stable from
+            any start where those are all coordinates; q_d then need not be an equilibrium.
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+    Returns:
+        Controller for `simulate`, continuous or with a period.
+    Raises:
+        ModelError: gains, more inputs than coordinates, a force that is not linear in u, no coordinates, a q that no
+        inputs hold, with what is left; for cancel, rows that inputs act on that are not as many as the inputs.
+        ShapeError: the argument, the expected and the received shape.
+    Source: Pustina 2025, supplement eq. (3), and §7.2.
+    """
+    require_inputs(model)
+    K = [gain(value, model.nu, name) for name, value in (("proportional", proportional), ("derivative", derivative))]
+    q = checked_configuration(model, "q", q)
+    if q.ndim != 1:
+        raise ShapeError(f"q: expected shape ({model.nq},), got {q.shape}")
+    y = coordinate_function(model, coordinates)
+    rows = actuated_rows(model) if cancel else None
+    held = np.zeros(model.nu) if cancel else _holding(model, q)
+    return Controller(_Compensation(model, y, y(q), held, K[0], K[1], rows))
+
+
+def _holding(model: Model, q: np.ndarray) -> np.ndarray:
+    """u_d of (1), the least where many inputs hold q; loops and prescribed motions bear their part."""
+    zero = np.zeros(model.nv)
+    force, B = model.dofs.scale * inverse_dynamics(model, q, zero, zero), actuation_matrix(model, q)
+    borne = np.hstack([B, constraint_jacobian(model, q).T]) if model.n_multipliers else B
+    found = np.linalg.lstsq(model.dofs.scale[:, None] * borne, force, rcond=None)[0]
+    left = np.abs(force - model.dofs.scale * (borne @ found)).max()
+    if left > _LEFT * np.abs(force).max():
+        part = f"{left / np.abs(force).max():.3g} of the potential force there"
+        rule = f"must be an equilibrium under some inputs, but they leave {part}; take it from solve_statics"
+        raise ModelError(f"q: {rule} (got {q!r})")
+    return found[: model.nu]
+
+
+@final
+@dataclass(frozen=True)
+class _Compensation:
+    """The law as a function of (t, q, v, z). rows: those that inputs act on, where forces are cancelled."""
+
+    model: Model
+    coordinates: Callable[[np.ndarray], np.ndarray]
+    y_d: np.ndarray
+    held: np.ndarray
+    proportional: np.ndarray
+    derivative: np.ndarray
+    rows: np.ndarray | None
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        B = actuation_matrix(self.model, q)
+        u = self.held + self.proportional @ (self.y_d - self.coordinates(q)) - self.derivative @ (B.T @ v)  # (1)
+        if self.rows is None:
+            return u
+        zero = np.zeros(self.model.nv)
+        force = inverse_dynamics(self.model, q, zero, zero, t=t)[self.rows]
+        return u + solve_rows(self.model, B[self.rows], force, t)  # (2)

@@ -1,0 +1,173 @@
+"""References of points in space turned into references of the coordinates that inputs work on, by statics at samples.
+
+    r(q, u) = ID(q, 0, 0) − B(q) u = 0,   x(q) = x_d(tₖ)                                                  (1)
+    K δq − B δu = −r,   J δq = x_d − x    Newton's step, K = ∂r/∂q, J = ∂x/∂q                             (2)
+    (J K⁻¹ B) δu = x_d − x + J K⁻¹ r,     δq = K⁻¹ (B δu − r)                                             (3)
+
+y(tₖ) = y(qₖ) is joined by a spline with a continuous second derivative.
+Source: Pustina 2025 §7.1, eq. (49), where a Cartesian regulator finds u.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.control.actuation_coordinates import coordinate_function, require_inputs
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
+from lissom.dynamics.kinematics import frame_jacobian, frame_pose
+from lissom.errors import ConvergenceError, ModelError
+from lissom.launch.workspace import stack
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.robot.functions import Tabulated
+from lissom.statics.tangent_stiffness import tangent_stiffness
+
+_LONGEST = 0.5  # step, in units of the coordinates' natural sizes
+_ITERATIONS = 30
+_SMALLEST = 1 / 256  # part of the way between two samples
+
+
+@final
+@dataclass(frozen=True)
+class StaticReference:
+    """Equilibria in which points of a robot are where they should be, and the path of y through them.
+
+    Fields:
+        path: y as a function of time, an ls.Tabulated with a continuous second derivative, to be used between the first
+            and the last sample [m, m³, rad].
+        q: the equilibria, shape (n, nq). u: their inputs, shape (n, nu).
+    """
+
+    path: Tabulated
+    q: np.ndarray
+    u: np.ndarray
+
+
+def static_reference(
+    model: Model,
+    t: Any,
+    points: Any,
+    frames: Sequence[str],
+    *,
+    u: Any = None,
+    q: Any = None,
+    tolerance: float = 1e-9,
+    coordinates: Any = None,
+) -> StaticReference:
+    """The path of y whose equilibria carry points of a robot along paths in space, for
+    `partial_feedback_linearization`.
+
+        ID(q, 0, 0) = B(q) u,   x(q) = x_d(tₖ)   for q and u at each sample
+
+    Solved by Newton's method, each sample from the one before, in parts of the way where that is far. Where the inputs
+    are more than the points need, they change as little as they can. The robot passes through the points if it moves
+    slowly; otherwise it deviates by what its passive coordinates do.
+
+    Args:
+        t: rising times of at least four samples [s], shape (n,).
+        points: x_d at these times, shape (n, k, 3), or a function of t that returns (k, 3) [m].
+        frames: k names of links or frames, whose origins (tips, for rods) go there.
+        u, q: inputs (nu,) and a configuration near their equilibrium (nq,), from where the first sample is looked for;
+            None are zero and the neutral configuration.
+        tolerance: largest distance from a point [m].
+        coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
+    Returns:
+        StaticReference.
+    Raises:
+        ModelError: more inputs than coordinates, no coordinates, frames that do not exist, a robot with loops or
+        prescribed motions. ShapeError: the argument, the expected and the received shape.
+        ConvergenceError: points that no equilibrium reaches, with the time and the distance that is left.
+    Source: Pustina 2025 §7.1, eq. (49).
+    """
+    require_inputs(model)
+    if model.n_multipliers:
+        raise ModelError(f"static reference: needs a robot without loops and prescribed motions (got "
+                         f"{model.n_multipliers} rows)")  # fmt: skip
+    names = (frames,) if isinstance(frames, str) else tuple(frames)
+    times, targets = _samples(t, points, len(names))
+    y = coordinate_function(model, coordinates)
+    start = checked_configuration(model, "q", model.neutral() if q is None else q)
+    state = start, stack("u", np.zeros(model.nu) if u is None else u, model.nu)
+    here = _positions(model, start, names)
+    found = []
+    for time, target in zip(times, targets):
+        state = _along(model, state, here, target, names, time, tolerance)
+        found.append(state)
+        here = target
+    rows, inputs = (np.array(part) for part in zip(*found))
+    return StaticReference(Tabulated(times, np.array([y(row) for row in rows])), rows, inputs)
+
+
+def _samples(t: Any, points: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times (n,) and targets (n, 3k)."""
+    times = checks.array(t, (-1,), "t", "must be a list of finite times")
+    rising = len(times) >= 4 and bool((np.diff(times) > 0).all())
+    checks.require(rising, "t", "must be at least four times that rise strictly", t)
+    if callable(points):
+        rows = np.array([checks.call(points, time, (k, 3), "points") for time in times.tolist()])
+    else:
+        rows = checks.array(points, (len(times), k, 3), "points", f"must be finite, of shape ({len(times)}, {k}, 3)")
+    return times, rows.reshape(len(times), 3 * k)
+
+
+def _positions(model: Model, q: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    return np.concatenate([frame_pose(model, q, name)[:3, 3] for name in names])
+
+
+def _jacobian(model: Model, q: np.ndarray, names: tuple[str, ...]) -> np.ndarray:
+    """∂x/∂q in world axes, shape (3k, nv)."""
+    return np.vstack([frame_pose(model, q, name)[:3, :3] @ frame_jacobian(model, q, name)[3:] for name in names])
+
+
+def _along(
+    model: Model,
+    state: tuple[np.ndarray, np.ndarray],
+    here: np.ndarray,
+    target: np.ndarray,
+    names: tuple[str, ...],
+    time: float,
+    tolerance: float,
+) -> tuple[np.ndarray, np.ndarray]:
+    """(q, u) of (1) at a target, followed from a state whose points are near `here`, in parts of the way if need be."""
+    done, part = 0.0, 1.0
+    while done < 1.0:
+        goal = min(1.0, done + part)
+        found, away = _newton(model, state, here + goal * (target - here), names, tolerance)
+        if found is not None:
+            state, done, part = found, goal, 2.0 * part
+        elif part < _SMALLEST:
+            way = f"after {100 * done:.0f} % of the way from the sample before"
+            rule = "no equilibrium reaches them"
+            raise ConvergenceError(f"points at t={time:g} s: {rule} (got a distance of {away:.3g} m {way})")
+        else:
+            part = 0.5 * part
+    return state
+
+
+def _newton(
+    model: Model, state: tuple[np.ndarray, np.ndarray], x_d: np.ndarray, names: tuple[str, ...], tolerance: float
+) -> tuple[tuple[np.ndarray, np.ndarray] | None, float]:
+    """Newton's method on (1), and the distance from the points; None where it does not converge."""
+    (q, u), zero, scale = state, np.zeros(model.nv), model.dofs.scale
+    away = np.inf
+    for _ in range(_ITERATIONS):
+        B, missing = actuation_matrix(model, q), x_d - _positions(model, q, names)
+        r = inverse_dynamics(model, q, zero, zero) - B @ u
+        J = _jacobian(model, q, names)
+        soft = np.linalg.lstsq(tangent_stiffness(model, q, u), np.column_stack([B, r]), rcond=None)[0]
+        change = np.linalg.lstsq(J @ soft[:, :-1], missing + J @ soft[:, -1], rcond=1e-10)[0]  # (3)
+        step = soft[:, :-1] @ change - soft[:, -1]
+        size, away = float(np.abs(step / scale).max()), float(np.abs(missing).max())
+        if not np.isfinite(size):
+            break
+        if size < 1e-9:
+            return ((q, u), away) if away <= tolerance else (None, away)
+        part = min(1.0, _LONGEST / size)
+        q, u = integrate(model, q, part * step), u + part * change
+    return None, away
