@@ -122,7 +122,7 @@ _PUBLIC = {
     "dynamics.assembly": ("assemble",),
     "statics.equilibrium": ("Equilibrium", "solve_statics"),
     "statics.branch_events": ("BranchEvent",),
-    "statics.continuation": ("Branch", "continuation"),
+    "statics.continuation": ("Branch", "branches", "continuation"),
     "statics.tangent_stiffness": ("tangent_stiffness",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.bathe": ("bathe",),

@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.loads import called_response, put_loads
+from lissom.dynamics.loads import Times, called_response, put_loads
 from lissom.dynamics.python_forces import python_response
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
@@ -125,7 +125,7 @@ def _make(model: Model, batch: int) -> Workspace:
 def run_residual_derivatives(
     model: Model,
     w: Workspace,
-    t: float,
+    t: Times,
     *,
     gravity: bool = True,
     elastic: bool = True,
@@ -151,12 +151,12 @@ def residual_derivatives(
     v: np.ndarray,
     a: np.ndarray,
     u: np.ndarray,
-    t: float,
+    t: Times,
     factor: float = 1.0,
     force: Any = 0.0,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
     """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
-    workspace that holds what loops ask; of one state where Python functions act.
+    workspace that holds what loops ask; of one state at one time where Python functions act.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
@@ -164,7 +164,8 @@ def residual_derivatives(
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     dq, dv, da = square_results(model, w, lead)
     if model.calls_python:
-        by_q, by_v = python_response(model, q.reshape(-1), v.reshape(-1), factor * u.reshape(-1), t, factor)
+        state = q.reshape(-1), v.reshape(-1), factor * u.reshape(-1)
+        by_q, by_v = python_response(model, *state, float(np.asarray(t).item()), factor)
         dq, dv = dq + by_q, dv + by_v
     for k in model.prescribed.dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):

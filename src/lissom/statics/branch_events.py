@@ -1,8 +1,9 @@
 """What happens between two points of a branch: limit points, bifurcations and flutter, and the branch that leaves.
 
 Between points a and b the curve is q(s), λ(s) with s along the tangent of a. A limit point is a zero of λ'(s), found by
-Brent's method; elsewhere a change in the number of growing motions is bracketed. The motion that begins to grow does so
-at a rate g(s) that leaves 0 with the root of s (K symmetric, or nothing damped) or in proportion to s (damped), so
+inverse interpolation; elsewhere a change in the number of growing motions is bracketed. The motion that begins to grow
+does so at a rate g(s) that leaves 0 with the root of s (K symmetric, or nothing damped) or in proportion to s (damped),
+so
 
     s(g^p) = s* + c₁ g^p + c₂ g^2p,   p = 2 or 1                                                           (1)
 
@@ -14,17 +15,17 @@ At a bifurcation J has two null vectors φ₁, the tangent, and φ₂, and a lef
     ψᵀJ'[φ₂]φ₂ φ₁ − 2 ψᵀJ'[φ₁]φ₂ φ₂,   which is φ₂ at a symmetric bifurcation                            (2)
 
 Motions that cost nothing anywhere on the branch, as those of symmetry, are null vectors too, and are left out.
-Source: R. Seydel, Practical Bifurcation and Stability Analysis, 2010; H. B. Keller, 1977.
+Source: R. Seydel, Practical Bifurcation and Stability Analysis, 2010; H. B. Keller, 1977;
+T. R. Chandrupatla, A new hybrid quadratic/bisection algorithm, 1997.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from typing import final
 
 import numpy as np
-from scipy.optimize import brentq
 
 from lissom.statics.nearly_singular import null_vectors, nullity
 from lissom.statics.stability import is_flutter
@@ -32,6 +33,7 @@ from lissom.statics.static_path import PathPoint, StaticPath
 
 KINDS = ("limit", "bifurcation", "flutter")
 _FINE = 1e-11  # of s, in units of a turn of 1 rad
+_RELATIVE = 8e-16
 _SAME = 1e-7  # changes nearer to each other, or to a limit point, are one event
 _BESIDE = (0.5 * _SAME, 1e-4)
 _DIFFERENCE = 1e-4
@@ -141,9 +143,39 @@ def _beside(arc: _Arc, s: float, length: float) -> list[float]:
     return next((x for x in sides if abs(len(arc.at(x[0]).growing) - len(arc.at(x[1]).growing)) == 1), sides[0])
 
 
-def root(function: Callable[[float], float], low: float, high: float, fine: float = _FINE) -> float:
-    """A zero of a function that changes sign, by Brent's method."""
-    return float(brentq(function, low, high, xtol=fine))  # pyright: ignore[reportArgumentType]
+def root(function: Callable[[float], float], low: float, high: float) -> float:
+    """A zero of a function that changes sign."""
+    search = crossing(low, high, function(low), function(high), _FINE)
+    s = next(search)
+    while True:
+        try:
+            s = search.send(function(s))
+        except StopIteration as end:
+            return end.value
+
+
+def crossing(low: float, high: float, at_low: float, at_high: float, fine: float) -> Generator[float, float, float]:
+    """Where a function changes sign: asks for its values at places, and returns the best of these or of the ends.
+
+    By inverse quadratic interpolation where that is sure to lie between the ends, else by halves (Chandrupatla 1997).
+    """
+    a, b, c, f_a, f_b, f_c, part = high, low, low, at_high, at_low, at_low, 0.5
+    while True:
+        x = a + part * (b - a)
+        f_x = yield x
+        if (f_x > 0.0) == (f_a > 0.0):
+            c, f_c = a, f_a
+        else:
+            c, f_c, b, f_b = b, f_b, a, f_a
+        a, f_a = x, f_x
+        best = a if abs(f_a) < abs(f_b) else b
+        least = (fine + _RELATIVE * abs(best)) / abs(b - a)
+        if f_a == 0.0 or least > 0.5:
+            return best
+        part, place, height = 0.5, (a - b) / (c - b), (f_a - f_b) / (f_c - f_b)
+        if height**2 < place and (1.0 - height) ** 2 < 1.0 - place:
+            part = f_a / (f_b - f_a) * f_c / (f_b - f_c) + (c - a) / (b - a) * f_a / (f_c - f_a) * f_b / (f_c - f_b)
+        part = min(max(part, least), 1.0 - least)
 
 
 def _changes(arc: _Arc, low: float, high: float, kinds: frozenset[str], turn: int = 0) -> list[tuple[float, float]]:

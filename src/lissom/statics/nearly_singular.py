@@ -27,13 +27,13 @@ _NOTHING = 1e-12  # what rounding may leave of equations of size 1
 
 
 def balance(A: np.ndarray, units: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The diagonals R and C of (1), from the units of the first rows and columns."""
-    rows, columns = np.ones(A.shape[0]), np.ones(A.shape[1])
-    rows[: len(units)], columns[: len(units)] = units, units
+    """The diagonals R and C of (1) of matrices A (..., m, n), from the units of the first rows and columns."""
+    rows, columns, sizes = np.ones(A.shape[:-1]), np.ones((*A.shape[:-2], A.shape[-1])), np.abs(A)
+    rows[..., : len(units)], columns[..., : len(units)] = units, units
     for _ in range(_ROUNDS):
-        size = np.abs(A) * rows[:, None] * columns
-        floor = _LEAST * size.max(initial=0.0)
-        by_row, by_column = (size.max(axis=axis, initial=0.0) for axis in (1, 0))
+        size = sizes * rows[..., None] * columns[..., None, :]
+        by_row, by_column = (size.max(axis=axis, initial=0.0) for axis in (-1, -2))
+        floor = _LEAST * by_row.max(axis=-1, initial=0.0, keepdims=True)
         rows /= np.sqrt(np.where(by_row > floor, by_row, 1.0))
         columns /= np.sqrt(np.where(by_column > floor, by_column, 1.0))
     return rows, columns
@@ -44,10 +44,26 @@ def solved(
 ) -> np.ndarray | None:
     """x of (1) without singular values below the noise, relative to the largest, and below the size of b where that is
     a residual. None where nothing solves the equations."""
-    if not np.isfinite(A).all() or not np.isfinite(b).all():
-        return None
-    rows, columns = balance(A, units)
-    B, c = A * rows[:, None] * columns, b * rows
+    return solved_each(A[None], b[None], noise, units, is_residual=is_residual)[0]
+
+
+def solved_each(
+    A: np.ndarray, b: np.ndarray, noise: float, units: np.ndarray, *, is_residual: bool = False
+) -> list[np.ndarray | None]:
+    """The same of each of n systems, A (n, m, k) and b (n, m)."""
+    out: list[np.ndarray | None] = [None] * len(A)
+    good = np.flatnonzero(np.isfinite(A).all(axis=(1, 2)) & np.isfinite(b).all(axis=1))
+    rows, columns = balance(A[good], units)
+    B, c = A[good] * rows[..., None] * columns[..., None, :], b[good] * rows
+    for k, i in enumerate(good.tolist()):
+        out[i] = _balanced_solution(B[k], c[k], columns[k], noise, len(units), is_residual)
+    return out
+
+
+def _balanced_solution(
+    B: np.ndarray, c: np.ndarray, columns: np.ndarray, noise: float, n: int, is_residual: bool
+) -> np.ndarray | None:
+    """x = C y for B y = c, or None."""
     if B.shape[0] == B.shape[1]:
         lu, pivots, singular = dgetrf(B)
         if not singular and dgecon(lu, np.abs(B).sum(axis=0).max())[0] >= _REGULAR:
@@ -58,7 +74,7 @@ def solved(
         kept = values > least * values[0]
         y = V[kept].T @ ((U[:, kept].T @ c) / values[kept])
         if np.abs(B @ y - c).max() <= _CONSISTENT * size + _NOTHING:
-            return _shortest(columns * y, V[~kept] * columns, len(units))
+            return _shortest(columns * y, V[~kept] * columns, n)
     return None
 
 

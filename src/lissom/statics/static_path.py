@@ -12,10 +12,13 @@ elastic tendons, which fall slack at some factor:
     correction along a border w:  [J; wᵀ] x = (−S r; −σ e; 0)                                             (3)
 
 Prescribed coordinates are no unknowns: their x is 0. Lengths count q and λ alone: |τ| = 1, and w is zero on μ.
+Where r is affine in λ, so is K. Many paths that have equally many rows of loops are then followed by the same launches,
+each as it is alone; so are those in time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -24,16 +27,19 @@ import numpy as np
 from lissom.dynamics.assembly import moved_to
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.loads import Times
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.statics.nearly_singular import solved
+from lissom.statics.nearly_singular import solved_each
 from lissom.statics.newton_python import bordered_at
-from lissom.statics.residual import residual_jacobian, static_residual
+from lissom.statics.residual import static_residuals
 from lissom.statics.stability import growing_exponents
 from lissom.systems.allowed_motions import allowed_motions
 
 _TOLERANCE = 1e-11
 _STALLED = 1e-5  # rounding near a singular K keeps a step from shrinking further
 _LONGEST = 2.0
+_STEPS = 9  # of a correction from a point next to it
 _NOISE = 1e-12  # singular values that are taken for those of symmetry, where a point is sought,
 _NEUTRAL = 1e-10  # where it is found,
 _SOFT = 1e-9  # and where it is known well between its neighbours
@@ -55,6 +61,22 @@ class PathPoint:
     factor: float
     tangent: np.ndarray
     growing: np.ndarray
+
+
+Ahead = tuple[PathPoint, int] | str
+Corrected = tuple[np.ndarray, np.ndarray, float, int] | str
+
+
+@final
+@dataclass(frozen=True)
+class _Derivatives:
+    """Of states (n, ...), those of the residual by q, v and the acceleration, and the rows of loops."""
+
+    K: np.ndarray
+    D: np.ndarray
+    M: np.ndarray
+    A: np.ndarray
+    A_q: np.ndarray
 
 
 @final
@@ -89,9 +111,9 @@ class StaticPath:
         """What λ is."""
         return "time" if self.t is None else "factor"
 
-    def load(self, at: float) -> tuple[float, float]:
-        """The time and the factor of the loads at λ."""
-        return (at, 1.0) if self.t is None else (self.t, at)
+    def loads(self, at: np.ndarray) -> tuple[Times, float]:
+        """The times and the factor of the loads at each λ, which is the same where it is a factor."""
+        return (at, 1.0) if self.t is None else (self.t, float(at[0]))
 
     @property
     def units(self) -> np.ndarray:
@@ -108,51 +130,30 @@ class StaticPath:
         out[self.model.nv : -1] = 0.0
         return out
 
+    @property
+    def is_affine(self) -> bool:
+        """Whether r is affine in λ, and all that depends on it is found from both ends of λ."""
+        return self.t is not None and not len(self.model.spools.channel)
+
+    @property
+    def shares(self) -> bool:
+        """Whether paths of other starts and inputs may be followed in the same launches."""
+        return not self.model.calls_python and (self.is_affine or self.t is None)
+
     def residual(self, q: np.ndarray, force: np.ndarray, at: float) -> tuple[np.ndarray, np.ndarray] | None:
         """(S r; σ e) and its slope by (1); None where a rod interval turns too far."""
-        model, h = self.model, _TIME_STEP * self.width
-        if self.t is None or len(model.spools.channel):
-            there = [moved_to(model, q, x) if self.t is None else q for x in (at - h, at + h)]
-            ends = [static_residual(model, p, self.u, *self.load(x), force) for p, x in zip(there, (at - h, at + h))]
-            here = static_residual(model, q, self.u, *self.load(at), force)
-            if here is None or ends[0] is None or ends[1] is None:
-                return None
-            slope = (ends[1] - ends[0]) / (2.0 * h)
-        else:
-            ends = [static_residual(model, q, self.u, self.t, end, force) for end in (0.0, 1.0)]
-            if ends[0] is None or ends[1] is None:
-                return None
-            slope = ends[1] - ends[0]
-            here = ends[0] + at * slope
-        scale = np.concatenate([model.dofs.scale, np.full(len(self.kept), self.sigma)])
-        rows = np.concatenate([np.arange(model.nv), model.nv + self.kept])
-        return scale * here[rows], self.width * scale * slope[rows]
+        r, slope, refused = _residuals([self], q[None], force[None], np.array([at]))
+        return None if refused[0] else (r[0], slope[0])
 
     def jacobian(self, q: np.ndarray, force: np.ndarray, at: float, slope: np.ndarray) -> np.ndarray:
         """J of (2), shape (nv + kept, nv + kept + 1)."""
-        K, A, A_q = residual_jacobian(self.model, q, self.u, *self.load(at), force)
-        return self.bordered(K, A, A_q, slope)
-
-    def bordered(self, K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray) -> np.ndarray:
-        """J of (2) from its parts."""
-        S, held = self.model.dofs.scale, self.model.prescribed.dof
-        A, A_q = A[self.kept] * S, A_q[self.kept] * S
-        A[:, held] = A_q[:, held] = 0.0
-        none = np.zeros((len(self.kept), len(self.kept)))
-        square = np.block([[K * S * S[:, None], -self.sigma * A.T], [self.sigma * A_q, none]])
-        return np.column_stack([square, slope])
+        found = _derivatives([self], q[None], force[None], np.array([at]))
+        return _bordered([self], found.K, found.A, found.A_q, slope[None])[0]
 
     def moved(self, at: PathPoint, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, float]:
         """q, forces and λ after a move x from a point."""
-        return self._moved(at.q, at.force, at.factor, x)
-
-    def _moved(
-        self, q: np.ndarray, force: np.ndarray, factor: float, x: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, float]:
-        nv, pushed = self.model.nv, force.copy()
-        pushed[self.kept] += self.sigma * x[nv:-1]
-        q, factor = integrate(self.model, q, self.model.dofs.scale * x[:nv]), factor + self.width * float(x[-1])
-        return (moved_to(self.model, q, factor) if self.t is None else q), pushed, factor
+        q, force, factor = _moved([self], at.q[None], at.force[None], np.array([at.factor]), x[None])
+        return q[0], force[0], float(factor[0])
 
     def between(self, a: PathPoint, b: PathPoint) -> np.ndarray:
         """The move from a to b."""
@@ -170,58 +171,208 @@ class StaticPath:
         return change
 
     def correct(
-        self,
-        q: np.ndarray,
-        force: np.ndarray,
-        factor: float,
-        border: np.ndarray,
-        limit: int = 9,
-        noise: float = _NOISE,
+        self, q: np.ndarray, force: np.ndarray, factor: float, border: np.ndarray, limit: int
     ) -> tuple[np.ndarray, np.ndarray, float, int] | str:
-        """The equilibrium in the plane normal to the border by (3), and the steps taken; or why there is none. What the
-        equations hold by less than the noise, or than the residual, stays."""
-        last = np.inf
-        for iteration in range(1, limit + 1):
-            found = self.residual(q, force, factor)
-            if found is None:
-                return WOUND_UP
-            r, slope = found
-            J = self.jacobian(q, force, factor, slope)
-            x = solved(np.vstack([J, border]), np.append(-r, 0.0), noise, self.own, is_residual=True)
-            if x is None:
-                return SINGULAR
-            length = float(np.abs(self.border(x)).max())
-            if not length <= _LONGEST:
-                return NOT_CONVERGED
-            q, force, factor = self._moved(q, force, factor, x)
-            if length <= _TOLERANCE or (length < _STALLED and length > 0.3 * last):
-                return q, force, factor, iteration
-            last = length
-        return NOT_CONVERGED
+        """The equilibrium in the plane normal to the border by (3), and the steps taken; or why there is none."""
+        return _corrected([self], q[None], force[None], np.array([factor]), border[None], limit, _NOISE)[0]
 
     def point(self, q: np.ndarray, force: np.ndarray, factor: float, toward: np.ndarray) -> PathPoint | str:
         """The point at an equilibrium, its tangent on the side of `toward`; or why there is none."""
-        found = self.residual(q, force, factor)
-        if found is None:
-            return WOUND_UP
-        model, zero = self.model, np.zeros(self.model.nv)
-        K, D, M, w = residual_derivatives(model, q, zero, zero, self.u, *self.load(factor), force)
-        A, A_q = row_results(model, w, "A"), row_results(model, w, "A_q")
-        unit = np.append(np.zeros(model.nv + len(self.kept)), 1.0)
-        tangent = solved(np.vstack([self.bordered(K, A, A_q, found[1]), self.border(toward)]), unit, _NEUTRAL, self.own)
-        if tangent is None:
-            return SINGULAR
-        N = allowed_motions(model, A, self.kept)
-        growing = growing_exponents(*(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
-        return PathPoint(q, force, factor, tangent / self.length(tangent), growing)
+        return _points([self], q[None], force[None], np.array([factor]), toward[None])[0]
 
     def ahead(self, a: PathPoint, s: float, move: np.ndarray | None = None) -> tuple[PathPoint, int] | str:
         """The point at s along the tangent of a, corrected normal to it from there or from a `move` as long, and the
         steps that took; or why there is none."""
-        noise = _NOISE if move is None else _SOFT
-        begin = self.moved(a, s * a.tangent if move is None else move)
-        found = self.correct(*begin, self.border(a.tangent), noise=noise)
-        if isinstance(found, str):
-            return found
-        there = self.point(*found[:3], a.tangent)
-        return there if isinstance(there, str) else (there, found[3])
+        move, noise = (s * a.tangent, _NOISE) if move is None else (move, _SOFT)
+        return _ahead([self], [a], move[None], noise)[0]
+
+
+def ahead_on_each(paths: Sequence[StaticPath], a: Sequence[PathPoint], s: Sequence[float]) -> list[Ahead]:
+    """What `ahead` finds on each of several paths of one model, found together as far as that can be."""
+    if len(paths) == 1:
+        return [paths[0].ahead(a[0], s[0])]
+    groups: dict[int, list[int]] = {}
+    for k, path in enumerate(paths):
+        groups.setdefault(len(path.kept) if path.shares else -1 - k, []).append(k)
+    out: list[Ahead] = [NOT_CONVERGED] * len(paths)
+    for some in groups.values():
+        moves = np.array([s[k] * a[k].tangent for k in some])
+        for k, found in zip(some, _ahead([paths[k] for k in some], [a[k] for k in some], moves, _NOISE)):
+            out[k] = found
+    return out
+
+
+def _ahead(paths: Sequence[StaticPath], a: Sequence[PathPoint], moves: np.ndarray, noise: float) -> list[Ahead]:
+    """The points corrected from moves (n, ...) from points of paths with equally many rows of loops."""
+    here = (np.array([p.q for p in a]), np.array([p.force for p in a]), np.array([p.factor for p in a]))
+    tangents = np.array([p.tangent for p in a])
+    border = np.array([path.border(x) for path, x in zip(paths, tangents)])
+    ends = _corrected(paths, *_moved(paths, *here, moves), border, _STEPS, noise)
+    out: list[Ahead] = [end if isinstance(end, str) else NOT_CONVERGED for end in ends]
+    good = {k: end for k, end in enumerate(ends) if not isinstance(end, str)}
+    if good:
+        q, force, factor, steps = (np.array(x) for x in zip(*good.values()))
+        which = np.array(list(good))
+        found = _points(_some(paths, which), q, force, factor, tangents[which])
+        for k, there, count in zip(good, found, steps.tolist()):
+            out[k] = there if isinstance(there, str) else (there, count)
+    return out
+
+
+def _corrected(
+    paths: Sequence[StaticPath],
+    q: np.ndarray,
+    force: np.ndarray,
+    factor: np.ndarray,
+    border: np.ndarray,
+    limit: int,
+    noise: float,
+) -> list[Corrected]:
+    """The equilibria in the planes normal to the borders by (3), and the steps taken; or why there is none. What the
+    equations hold by less than the noise, or than the residual, stays."""
+    nv, at, last = paths[0].model.nv, np.arange(len(paths)), np.full(len(paths), np.inf)
+    ends: list[Corrected] = [NOT_CONVERGED] * len(paths)
+    q, force, factor = q.copy(), force.copy(), factor.copy()
+    for iteration in range(1, limit + 1):
+        x, why = _steps(_some(paths, at), q[at], force[at], factor[at], border[at], noise)
+        for k, reason in zip(at.tolist(), why):
+            ends[k] = reason
+        length = np.maximum(np.abs(x[:, :nv]).max(axis=1, initial=0.0), np.abs(x[:, -1]))
+        near = length <= _LONGEST  # false where there is no step
+        at, x, length = at[near], x[near], length[near]
+        if not len(at):
+            break
+        q[at], force[at], factor[at] = _moved(_some(paths, at), q[at], force[at], factor[at], x)
+        done = (length <= _TOLERANCE) | ((length < _STALLED) & (length > 0.3 * last[at]))
+        for k in at[done].tolist():
+            ends[k] = q[k].copy(), force[k].copy(), float(factor[k]), iteration
+        last[at], at = length, at[~done]
+        if not len(at):
+            break
+    return ends
+
+
+def _steps(
+    paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray, border: np.ndarray, noise: float
+) -> tuple[np.ndarray, list[str]]:
+    """The moves x of (3), NaN where there is none, and why there may be none."""
+    r, slope, refused = _residuals(paths, q, force, at)
+    why = [WOUND_UP if x else NOT_CONVERGED for x in refused]
+    x, some = np.full((len(paths), r.shape[1] + 1), np.nan), np.flatnonzero(~refused)
+    if len(some):
+        kept = _some(paths, some)
+        found = _derivatives(kept, q[some], force[some], at[some])
+        J = _bordered(kept, found.K, found.A, found.A_q, slope[some])
+        systems, right = np.concatenate([J, border[some, None]], axis=1), np.pad(-r[some], ((0, 0), (0, 1)))
+        for k, step in zip(some.tolist(), solved_each(systems, right, noise, paths[0].own, is_residual=True)):
+            if step is None:
+                why[k] = SINGULAR
+            else:
+                x[k] = step
+    return x, why
+
+
+def _some(paths: Sequence[StaticPath], which: np.ndarray) -> list[StaticPath]:
+    return [paths[k] for k in which.tolist()]
+
+
+def _points(
+    paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, toward: np.ndarray
+) -> list[PathPoint | str]:
+    """The points at equilibria, their tangents on the sides of `toward`; or why there is none."""
+    _, slope, refused = _residuals(paths, q, force, factor)
+    out: list[PathPoint | str] = [WOUND_UP] * len(paths)
+    some = np.flatnonzero(~refused)
+    if not len(some):
+        return out
+    kept = _some(paths, some)
+    model, found = paths[0].model, _derivatives(kept, q[some], force[some], factor[some])
+    J = _bordered(kept, found.K, found.A, found.A_q, slope[some])
+    sides = np.array([path.border(x) for path, x in zip(kept, toward[some])])
+    unit = np.zeros((len(some), J.shape[2]))
+    unit[:, -1] = 1.0
+    tangents = solved_each(np.concatenate([J, sides[:, None]], axis=1), unit, _NEUTRAL, paths[0].own)
+    for j, (k, path, x) in enumerate(zip(some.tolist(), kept, tangents)):
+        out[k] = SINGULAR
+        if x is not None:
+            N = allowed_motions(model, found.A[j], path.kept)
+            parts = (N.T @ X @ N for X in (found.K[j], found.D[j], found.M[j], model.elasticity.stiffness))
+            growing = growing_exponents(*parts)
+            out[k] = PathPoint(q[k].copy(), force[k].copy(), float(factor[k]), x / path.length(x), growing)
+    return out
+
+
+def _residuals(
+    paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(S r; σ e) and its slope by (1), (n, nv + kept) each; and where a rod interval turns too far, (n,)."""
+    first, u = paths[0], np.array([path.u for path in paths])
+    model, width, h = first.model, first.width, _TIME_STEP * first.width
+
+    def rows(x: np.ndarray, there: np.ndarray = q) -> tuple[np.ndarray, np.ndarray]:
+        return static_residuals(model, there, u, *first.loads(x), force)
+
+    if first.is_affine:
+        (here, refused), (end, beyond) = (rows(np.full(len(q), x)) for x in (0.0, 1.0))
+        slope, refused = end - here, refused | beyond
+        here = here + at[:, None] * slope
+    else:
+        ends = [rows(x, _on_motions(first, q, x)) for x in (at - h, at + h)]
+        here, refused = rows(at)
+        slope, refused = (ends[1][0] - ends[0][0]) / (2.0 * h), refused | ends[0][1] | ends[1][1]
+    S, sigma = model.dofs.scale, np.array([path.sigma for path in paths])
+    scale = np.hstack([np.tile(S, (len(q), 1)), np.tile(sigma[:, None], len(first.kept))])
+    kept = np.array([path.kept for path in paths]).reshape(len(paths), len(first.kept))
+    chosen = np.hstack([np.tile(np.arange(model.nv), (len(paths), 1)), model.nv + kept])
+    here, slope = (np.take_along_axis(x, chosen, axis=1) for x in (here, slope))
+    return scale * here, width * scale * slope, refused
+
+
+def _derivatives(paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, at: np.ndarray) -> _Derivatives:
+    """Derivatives of the residual by q, v and the acceleration, and the rows of loops, of each."""
+    first, u, zero = paths[0], np.array([path.u for path in paths]), np.zeros(paths[0].model.nv)
+    model, lead = first.model, (len(q),)
+
+    def found(x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
+        t, factor = first.loads(x)
+        return residual_derivatives(model, q, zero, zero, u, t, factor, force)
+
+    if first.is_affine and first.shares:
+        K, D, M, _ = found(np.zeros(len(q)))
+        K_1, D_1, _, w = found(np.ones(len(q)))
+        K, D = K + at[:, None, None] * (K_1 - K), D + at[:, None, None] * (D_1 - D)
+    else:
+        K, D, M, w = found(at)
+    return _Derivatives(K, D, M, *(row_results(model, w, name, lead) for name in ("A", "A_q")))
+
+
+def _bordered(
+    paths: Sequence[StaticPath], K: np.ndarray, A: np.ndarray, A_q: np.ndarray, slope: np.ndarray
+) -> np.ndarray:
+    """J of (2) of each from its parts."""
+    model, n = paths[0].model, len(paths[0].kept)
+    nv, S, kept = model.nv, model.dofs.scale, np.array([path.kept for path in paths]).reshape(len(paths), n, 1)
+    J = np.zeros((len(paths), nv + n, nv + n + 1))
+    J[:, :nv, :nv], J[:, :, -1] = K * S * S[:, None], slope
+    if n:
+        sigma = np.array([path.sigma for path in paths])[:, None, None]
+        A, A_q = (np.take_along_axis(X, kept, axis=1) * S for X in (A, A_q))
+        A[..., model.prescribed.dof] = A_q[..., model.prescribed.dof] = 0.0
+        J[:, :nv, nv:-1], J[:, nv:, :nv] = -sigma * np.swapaxes(A, 1, 2), sigma * A_q
+    return J
+
+
+def _moved(
+    paths: Sequence[StaticPath], q: np.ndarray, force: np.ndarray, factor: np.ndarray, x: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, forces and λ after moves x (n, ...) from each."""
+    first, model, pushed = paths[0], paths[0].model, force.copy()
+    for row, path, move in zip(pushed, paths, x) if len(first.kept) else ():
+        row[path.kept] += path.sigma * move[model.nv : -1]
+    factor = factor + first.width * x[:, -1]
+    return _on_motions(first, integrate(model, q, model.dofs.scale * x[:, : model.nv]), factor), pushed, factor
+
+
+def _on_motions(path: StaticPath, q: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """Configurations with the prescribed coordinates where they are at each λ, if that is the time."""
+    return q if path.t is not None else np.array([moved_to(path.model, *x) for x in zip(q, at.tolist())])
