@@ -199,7 +199,7 @@ class DeformableBody(Body):
 @final
 @dataclass(frozen=True, eq=False)
 class _ContactFrame:
-    """The pose of three material points (x_J, x_a, x_b), Pustina (4)–(6), turned to the body's axes at θ = 0."""
+    """The pose of three material points (x_J, x_a, x_b), Pustina 2025 (4)–(6), turned to the body's axes at θ = 0."""
 
     motion: Kinematics
     points: np.ndarray
@@ -224,7 +224,7 @@ class _MaterialFrame:
 
 
 def _axes(points: Any, xp: Any) -> Any:
-    """n_1, n_2 and n_3 of (5) as columns."""
+    """n_1, n_2 and n_3 of Pustina 2025 (5) as columns."""
     a, b = points[1] - points[0], points[2] - points[0]
     a, b = a / xp.sqrt(a @ a), b / xp.sqrt(b @ b)
     return xp.stack([a, b, xp.cross(a, b)], axis=-1)

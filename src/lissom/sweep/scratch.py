@@ -85,8 +85,8 @@ class ChannelState:
 
 @wp.struct
 class DeformingState:
-    """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming: (1)
-    to (7) of sweep/deforming. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are derivatives by θ and θ̇;
+    """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming: what
+    the equations of deforming are made of. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are derivatives by θ and θ̇;
     `force`, K and D are of the material, `energy` its; `own` and `own_change` what the own forces are and change by."""
 
     c: wp.array2d(dtype=vec3)
