@@ -1,4 +1,4 @@
-"""How the frames of deformable bodies and their own forces answer, inside kernels. Equations (1)-(3) are those of deforming.
+"""How frames of deformable bodies and their own forces answer, in kernels. Equations (1)-(3) are those of deforming.
 
 At fixed θ the body answers as a rigid one, and to its twist by N more:
 

@@ -85,10 +85,12 @@ class ChannelState:
 
 @wp.struct
 class DeformingState:
-    """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming, which
-    the equations of deforming are made of. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are derivatives by
-    θ and θ̇; `force`, K and D are of the material, `energy` its; `own` and `own_change` what the own forces are and
-    change by."""
+    """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming.
+
+    The equations of deforming are made of them. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are
+    derivatives by θ and θ̇; `force`, K and D are of the material, `energy` its; `own` and `own_change` what the own
+    forces are and change by.
+    """
 
     c: wp.array2d(dtype=vec3)
     P: wp.array2d(dtype=mat3)
