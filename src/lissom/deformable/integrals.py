@@ -132,6 +132,13 @@ class ShapeIntegrals:
         """The least det ∂f/∂x of the points at θ = q, shape (...); where it is not positive the map folds."""
         return _batched(self._fold, (q,))[0]
 
+    @cached_property
+    def _constants(self) -> LinearCoefficients:
+        import jax
+
+        with jax.ensure_compile_time_eval():  # first asked for while JAX traces what uses them
+            return self.linear_coefficients()
+
     def linear_coefficients(self) -> LinearCoefficients:
         """What all integrals are polynomials of, where the kinematics is linear."""
         points, m, n = self.domain.points, self.masses, self.kinematics.n
@@ -229,6 +236,8 @@ class ShapeIntegrals:
         """The integrals of ShapeValues from c to e_v."""
         import jax.numpy as jnp
 
+        if self.kinematics.is_linear:
+            return self._linear_inertia(q, v)
         m, (J, (_, p)) = self.masses, self._slopes(q)
         mJ, mh = m[:, None, None] * J, m[:, None] * self._curved(q, v)
         M = jnp.einsum("kaj,kal->jl", J, mJ)
@@ -245,9 +254,9 @@ class ShapeIntegrals:
         import jax
         import jax.numpy as jnp
 
-        m = self.masses
         if self.kinematics.is_linear:
-            return self._linear_derivatives(q, a)
+            return self._linear_derivatives(a)
+        m = self.masses
         H, (J, p) = jax.jacfwd(self._slopes, has_aux=True)(q)
         turned, mJ, mH = H @ v, m[:, None, None] * J, m[:, None, None, None] * H
         force = m[:, None] * (J @ a + turned @ v)
@@ -262,22 +271,46 @@ class ShapeIntegrals:
         ends = by_v.sum(axis=0).T, _crossed(b_v), e_v, _crossed(JJ)
         return by_q.sum(axis=0).T, b_q, e_q, c_jl, P_jl, _crossed(w_q), *ends
 
-    def _linear_derivatives(self, q: Any, a: Any) -> tuple[Any, ...]:
-        """The same where H = 0: p̈ = J θ̈."""
+    def _linear_inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
+        """The integrals of ShapeValues from c to e_v by (4)."""
         import jax.numpy as jnp
 
-        n, J = self.kinematics.n, self._slopes(q)[0]
-        mJ = self.masses[:, None, None] * J
-        JJ = jnp.einsum("kal,kbj->jlab", J, mJ)
-        b_q = _crossed(jnp.einsum("kal,kb->lab", J, mJ @ a))
-        vectors, square = jnp.zeros((n, 3)), jnp.zeros((n, n))
-        by_q = vectors, b_q, square, jnp.zeros((n, n, 3)), JJ, jnp.zeros((n, n, 3))
-        return *by_q, vectors, vectors, square, _crossed(JJ)
+        n, known = self.kinematics.n, self._constants
+        Q = jnp.asarray(known.Q_jk)
+        across = jnp.einsum("jab,j->ab", known.P0_j, q)
+        P_j = known.P0_j + jnp.einsum("kjab,k->jab", Q, q)
+        P = known.P_0 + across.T + jnp.einsum("jab,j->ab", P_j, q)
+        w_j = _crossed(jnp.einsum("kjab,k->jab", Q, v))
+        none, M = jnp.zeros(3), jnp.einsum("jkaa->jk", Q)
+        return known.c_0 + q @ jnp.asarray(known.c_j), P, known.c_j, P_j, M, none, none, w_j, jnp.zeros(n)
+
+    def _linear_derivatives(self, a: Any) -> tuple[Any, ...]:
+        """The integrals of ShapeDerivatives from c_q to w_v where p̈ = J θ̈."""
+        import jax.numpy as jnp
+
+        n, Q = self.kinematics.n, jnp.asarray(self._constants.Q_jk)
+        b_q, P_jl = _crossed(jnp.einsum("lkab,k->lab", Q, a)), Q.swapaxes(0, 1)
+        vectors, square, cube = jnp.zeros((n, 3)), jnp.zeros((n, n)), jnp.zeros((n, n, 3))
+        return vectors, b_q, square, cube, P_jl, cube, vectors, vectors, square, _crossed(P_jl)
+
+    @property
+    def _is_polynomial(self) -> bool:
+        """Whether the energy is (5)."""
+        return self.kinematics.is_linear and self._constants.K2 is not None
 
     def _energy(self, q: Any) -> Any:
-        """U of (1) in the module of materials."""
+        """U of (1) in the module of materials, by (5) where that holds."""
         import jax
+        import jax.numpy as jnp
 
+        if self._is_polynomial:
+            K2, K3, K4 = self._constants[-3:]
+            squares = jnp.outer(q, q)
+            U = 0.5 * (jnp.asarray(K2) * squares).sum()
+            if K3 is None or K4 is None:
+                return U
+            cubic, quartic = (jnp.einsum("jkl,kl", K3, squares) @ q, jnp.einsum("jklm,lm", K4, squares))
+            return U + 0.5 * cubic + 0.125 * (quartic * squares).sum()
         return self.domain.weights @ jax.vmap(self.material.energy_density)(self._F(q))
 
     def _damping(self, moduli: np.ndarray, q: Any, v: Any) -> tuple[Any, Any]:
@@ -288,6 +321,13 @@ class ShapeIntegrals:
         n, eta = self.kinematics.n, self.material.damping_time
         if eta == 0.0:
             return jnp.zeros(n), jnp.zeros((n, n))
+        if self._is_polynomial:
+            K2, K3, K4 = self._constants[-3:]
+            d_v = jnp.asarray(K2)
+            if K3 is not None and K4 is not None:
+                across = jnp.asarray(K3) @ q
+                d_v = d_v + across + across.T + jnp.einsum("jlkm,l,m->jk", K4, q, q)
+            return eta * d_v @ v, eta * d_v
         slope = jax.jacfwd(lambda q: jax.vmap(self.material.strain)(self._F(q)).reshape(-1, 9))(q)  # ∂E/∂θ_j
         stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", moduli, slope)
         d_v = jnp.einsum("kaj,kal->jl", slope, stiff)
