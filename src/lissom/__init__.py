@@ -63,6 +63,7 @@ _PUBLIC = {
     "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCone", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
     "deformable.body": ("DeformableBody",),
     "deformable.domains": ("DomainAnnulus", "DomainBox", "DomainCone", "DomainCylinder"),
+    "deformable.finite_elements": ("KinematicsFiniteElements", "KinematicsReduced"),
     "deformable.inflations": ("InflationBumps", "InflationUniform"),
     "deformable.kinematics": ("KinematicsFunction", "KinematicsRitz"),
     "deformable.materials": (
@@ -74,6 +75,7 @@ _PUBLIC = {
     ),
     "deformable.meshes": ("DomainTetrahedra",),
     "deformable.strains": ("KinematicsStrain",),
+    "deformable.structured_meshes": ("box_mesh", "cylinder_mesh"),
     "deformable.volume_preserving": (
         "KinematicsVolumePreserving",
         "PrimitiveBending",

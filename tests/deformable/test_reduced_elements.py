@@ -25,7 +25,9 @@ def beam(height, divisions, degree, fixed="base"):
 
 def under_weight(elements, law=LAW):
     """θ under the weight along z, and the work of the weight."""
-    load = elements.mass_matrix(DENSITY) @ np.tile([0.0, 0.0, G], elements.n // 3)
+    whole = KinematicsFiniteElements(elements.mesh, elements.degree, fixed=None)
+    weight = (whole.mass_matrix(DENSITY) @ np.tile([0.0, 0.0, G], len(whole.free))).reshape(-1, 3)
+    load = weight[elements.free].ravel()
     q = spsolve(elements.stiffness_matrix(law), load)
     return q, load @ q
 

@@ -131,6 +131,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
 
     @property
     def n(self) -> int:
+        """Three coordinates for each free node."""
         return 3 * len(self.free)
 
     @cached_property

@@ -15,6 +15,10 @@ def box_mesh(size: Sequence[float], divisions: Sequence[int]) -> tuple[np.ndarra
     Args:
         size: along x, y and z [m].
         divisions: equal parts along x, y and z.
+    Returns:
+        vertices, cells: as `DomainTetrahedra` takes them.
+    Raises:
+        ModelError: a size is not > 0, or a number of parts is none.
     """
     lengths = checks.array(size, (3,), "box mesh: size", "must be three numbers > 0")
     checks.require(bool((lengths > 0.0).all()), "box mesh: size", "must be three numbers > 0", lengths)
@@ -34,6 +38,10 @@ def cylinder_mesh(length: float, radius: float, divisions: Sequence[int]) -> tup
     Args:
         length, radius: [m].
         divisions: equal parts along x, and rings across: the outermost has six sides a ring.
+    Returns:
+        vertices, cells: as `DomainTetrahedra` takes them.
+    Raises:
+        ModelError: a size is not > 0, or a number of parts is none.
     """
     checks.number(length, "cylinder mesh: length", above=0.0)
     checks.number(radius, "cylinder mesh: radius", above=0.0)
