@@ -27,8 +27,7 @@ import numpy as np
 from lissom.control.actuated_rows import actuated_rows, solve_rows
 from lissom.control.actuation_coordinates import actuation_rates, coordinate_function, require_inputs
 from lissom.dynamics.forward_dynamics import forward_dynamics
-from lissom.dynamics.inverse_dynamics import inverse_dynamics
-from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.errors import ModelError
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
@@ -114,11 +113,9 @@ class _Linearization:
         if self.rows is None:
             a_0, response = _response(self.model, q, v, t, B)
             return decoupled(self.model, B.T @ response, w - B.T @ a_0 - curving, t)  # (4)
-        a, zero = self.rows, np.zeros(self.model.nv)
-        h = inverse_dynamics(self.model, q, v, zero, t=t)[a]
+        a, own = self.rows, mass_inverse_dynamics(self.model, q, v, t=t)
         acceleration = solve_rows(self.model, B[a].T, w - curving, t)
-        M = mass_matrix(self.model, q)[np.ix_(a, a)]
-        return solve_rows(self.model, B[a], M @ acceleration + h, t)  # (5)
+        return solve_rows(self.model, B[a], own.mass[np.ix_(a, a)] @ acceleration + own.bias[a], t)  # (5)
 
 
 def _response(model: Model, q: np.ndarray, v: np.ndarray, t: float, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -126,8 +123,8 @@ def _response(model: Model, q: np.ndarray, v: np.ndarray, t: float, B: np.ndarra
     if model.n_multipliers:
         a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
         return a[0], (a[1:] - a[0]).T
-    h = inverse_dynamics(model, q, v, np.zeros(model.nv), t=t)
-    a = np.linalg.solve(mass_matrix(model, q), np.column_stack([-h, B]))
+    own = mass_inverse_dynamics(model, q, v, t=t)
+    a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
     return a[:, 0], a[:, 1:]
 
 
