@@ -178,7 +178,10 @@ CHECKED = {
     ),
     "inertia skew": (body(ls.RigidBody, 1.0, inertia=np.eye(3) + np.eye(3, k=1)), "inertia: must be symmetric"),
     "outline flat": (body(ls.RigidBody, 1.0, outline=(0, 1, 1)), "body: outline: must be > 0 (got (0, 1, 1))"),
-    "body of wrong kind": (link(body="rod"), "link 'x' > body: must be a Rod or a RigidBody (got 'rod')"),
+    "body of wrong kind": (
+        link(body="rod"),
+        "link 'x' > body: must be a Rod, a RigidBody or a DeformableBody (got 'rod')",
+    ),
     # joints
     "joint of wrong kind": (link(joint="revolute"), "link 'x' > joint: must be a Joint (got 'revolute')"),
     "joint class": (link(joint=ls.JointFree), "link 'x' > joint: must be a Joint"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, final
 
@@ -75,7 +75,27 @@ class DeformableBody(Body):
 
     def frame(self, x: np.ndarray) -> PoseFunction:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
-        return PoseFunction(_MaterialFrame(self.motion, np.asarray(x, dtype=np.float64)), self.motion.n)
+        point = np.array(x, dtype=np.float64)
+        found = PoseFunction(_MaterialFrame(self.motion, point), self.motion.n)
+        return self._frames.setdefault(point.tobytes(), found)
+
+    @property
+    def feels_fluid(self) -> bool:
+        return False
+
+    @cached_property
+    def _frames(self) -> dict[bytes, PoseFunction]:
+        """Those that were asked for; each is compiled once."""
+        return {}
+
+    @cached_property
+    def _is_sound(self) -> list[bool]:
+        """Holds something once motion and tip, which take seconds to look at, were found to be right."""
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is described by, without what was compiled."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
@@ -90,7 +110,10 @@ class DeformableBody(Body):
         motion = self.motion
         rule = "must be a Kinematics or a function f(x, θ)"
         checks.require(
-            callable(self.kinematics) or isinstance(motion, Kinematics), f"{where} > kinematics", rule, motion
+            callable(self.kinematics) or isinstance(self.kinematics, Kinematics),
+            f"{where} > kinematics",
+            rule,
+            self.kinematics,
         )
         checks.require(isinstance(self.domain, Domain), f"{where}: domain", "must be a Domain", self.domain)
         checks.require(isinstance(self.material, Hyperelastic), f"{where}: material", "must be a Hyperelastic",
@@ -100,15 +123,31 @@ class DeformableBody(Body):
         self.material.check(f"{where} > material")
         if not callable(self.density):
             checks.number(self.density, f"{where}: density", above=0.0)
+        else:
+            self._check_density(f"{where}: density")
+        fits = self.n is None or self.n == motion.n
+        checks.require(fits, f"{where}: n", f"must be {motion.n}, as the kinematics has it, or be left out", self.n)
         lightest = float(self.integrals.masses.min())
         checks.require(lightest > 0.0, f"{where}: density", "must be > 0 everywhere", lightest)
         law, name = type(self.material).__name__, type(motion).__name__
         fits = motion.keeps_volume or not self.material.needs_volume_kept
         rule = f"{law} is incompressible and needs a kinematics that keeps volume"
         checks.require(fits, f"{where} > material", rule, name)
-        self._check_motion(f"{where} > kinematics")
-        if self.tip is not None:
-            self._check_tip(f"{where}: tip")
+        if not self._is_sound:
+            self._check_motion(f"{where} > kinematics")
+            if self.tip is not None:
+                self._check_tip(f"{where}: tip")
+            self._is_sound.append(True)
+
+    def _check_density(self, where: str) -> None:
+        """A function of a point that gives a number, at one point."""
+        x = self.domain.points[0]
+        try:
+            value = float(self.density(x))  # pyright: ignore[reportCallIssue]
+        except Exception as error:
+            rule = f"must be a function of a point (3,) that returns a number; it failed at {x.tolist()}"
+            raise ModelError(f"{where}: {rule} ({type(error).__name__}: {error})") from error
+        checks.require(bool(np.isfinite(value)), where, f"must be finite at {x.tolist()}", value)
 
     @cached_property
     def _size(self) -> float:

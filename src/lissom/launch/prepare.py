@@ -13,22 +13,28 @@ from lissom.model.model import Model
 from lissom.sweep.scratch import BY_BODY, BY_PAIR, SPRINGS, DeformingState, Scratch
 
 
-def prepare(model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool) -> None:
-    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`."""
+def prepare(model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool, everywhere: bool) -> None:
+    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`.
+
+    Mapped nodes that carry nothing are left out unless it is to be `everywhere`.
+    """
     if "q" not in host:
         return
-    if model.maps.calls_python:
-        _place(model, scratch.maps, host)
+    called = [m for m, _ in model.maps.functions() if everywhere or model.maps.node[m] < model.n_dynamic]
+    if called:
+        _place(model, scratch.maps, host, called)
     if model.deforming.calls_python:
         _deform(model, scratch.deforming, host, derivatives)
 
 
-def _place(model: Model, state: Any, host: dict[str, Any]) -> None:
-    """Poses, and their columns with two derivatives."""
+def _place(model: Model, state: Any, host: dict[str, Any], called: list[int]) -> None:
+    """Poses of some maps, and their columns with two derivatives."""
     maps = model.maps
     rows = {name: getattr(state, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
     q = host["q"][: len(rows["R"])]
     for m, pose in maps.functions():
+        if m not in called:
+            continue
         first = int(maps.q_start[m])
         found = pose.derivatives(q[:, first : first + pose.n])
         here = slice(len(q))

@@ -109,6 +109,7 @@ class Workspace:
         self.launches: list[Any] = []
         self.calls_python = model.asks_before_launch
         self.differentiates = False  # whether derivatives of tables that Python fills are asked for
+        self.everywhere = False  # whether nodes that carry nothing are computed as well
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
@@ -194,7 +195,7 @@ class Workspace:
     def run(self) -> None:
         """Run the recorded launch."""
         if self.calls_python:
-            prepare(self.model, self.scratch, self.host, self.differentiates)
+            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere)
         if self.alone is not None:
             self.alone()
             return

@@ -44,6 +44,7 @@ class PlacedDeformableBody(PlacedBody):
         node.flesh = Flesh(integrals, known)
         self.base = tree.add(node)
         tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
+        self.anchor(1.0)  # where the link is said to be
 
     def anchor(self, s: float) -> Frame:
         """On a mapped node that follows the material there."""

@@ -103,8 +103,10 @@ class Model:
 
     @property
     def calls_python(self) -> bool:
-        """Whether forces or poses come from Python functions of the state, which kernels cannot call."""
-        return bool(self.inputs.custom or self.surroundings.called or self.asks_before_launch)
+        """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
+        cannot call."""
+        maps = any(self.maps.node[m] < self.n_dynamic for m, _ in self.maps.functions())
+        return bool(self.inputs.custom or self.surroundings.called or maps or self.deforming.calls_python)
 
     @property
     def asks_before_launch(self) -> bool:

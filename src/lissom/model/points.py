@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any, final
 
@@ -18,6 +18,7 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.model.nodes import line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
+from lissom.robot.joints import MotionKind
 
 _KEPT = 128  # places that are remembered
 _ONE = np.eye(4)
@@ -93,8 +94,24 @@ def places_of(model: Model, name: str, s: Any) -> Places:
 def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
     if name in model.rods and name not in model.frames:
         return _on_rod(model, name, abscissae, single)
+    if name not in model.frames and model.links.names.index(name) in model.nodes.link[model.deforming.node]:
+        return _on_deformable(model, name, abscissae, single)
     node, g = model.frames[name] if name in model.frames else model.links.frame[name]
     return on_node(node, g, len(abscissae), single)
+
+
+def _on_deformable(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
+    """On the nodes that a deformable body has: its base, its tip and where something stands on it."""
+    nodes, link = model.nodes, model.links.names.index(name)
+    (base,) = (int(k) for k in model.deforming.node if nodes.link[k] == link)
+    leaves = np.flatnonzero((nodes.parent == base) & (nodes.link == link) & (nodes.kind == MotionKind.MAP.value))
+    known = {0.0: base} | {float(nodes.s[k]): int(k) for k in leaves}
+    for s in abscissae:
+        if s not in known:
+            rule = f"must be one of {sorted(known)} on the deformable body of {name!r}, or name a place by add_frame"
+            raise ModelError(f"s: {rule} (got {s!r})")
+    at = on_node(base, _ONE, len(abscissae), single)
+    return replace(at, node=np.array([known[s] for s in abscissae], dtype=np.int32))
 
 
 def on_node(node: int, g: np.ndarray, count: int = 1, single: bool = True) -> Places:

@@ -49,9 +49,19 @@ class Body(ABC):
         """Points (count, 2) on the outline (y, z) of the cross-section at s [m] of a body that extends along s."""
         return np.zeros((0, 2))
 
+    @property
+    def feels_fluid(self) -> bool:
+        """Whether a fluid around it acts on it."""
+        return True
+
     def solid(self) -> Solid | None:
         """What is drawn on the frame of a body that keeps its shape."""
         return None
+
+    def surface(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices (m, 3) [m] and triangles (k, 3) of what is drawn of a body that is neither solid nor slender, at its
+        own coordinates q."""
+        return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
 
 
 @final

@@ -8,6 +8,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.actuators import Actuator, Chamber, JointActuator, PathPoint, PathRod, Tendon, WrenchInput
+from lissom.robot.bodies import Body
 from lissom.robot.robot import Link, Robot
 
 
@@ -80,6 +81,11 @@ def _check_surroundings(robot: Robot) -> None:
             rule = "needs a Rod, at whose tip the wake begins"
             slender = body is not None and body.is_slender
             checks.require(slender or not sheds, f"fluid > link {link!r}: tail", rule, sheds)
+        for link, description in robot.links.items():
+            dry = not isinstance(description.body, Body) or description.body.feels_fluid
+            feels = robot.fluid.felt_by(link)
+            rule = "must be None, since no fluid acts on its body yet"
+            checks.require(dry or feels is None, f"fluid > link {link!r}", rule, type(description.body).__name__)
 
 
 def _check_link(robot: Robot, name: Any, where: str) -> Link:

@@ -44,7 +44,7 @@ class Link:
 
     Args:
         name: unique among links and frames.
-        body: Rod or RigidBody; None is a massless frame.
+        body: Rod, RigidBody or DeformableBody; None is a massless frame.
         joint: from the parent's cross-section (after `placement`) to the body.
         parent: name of the parent link; None is the world.
         at: abscissa on a parent rod.
@@ -62,7 +62,7 @@ class Link:
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         is_body = self.body is None or isinstance(self.body, Body)
-        checks.require(is_body, f"{where} > body", "must be a Rod or a RigidBody", self.body)
+        checks.require(is_body, f"{where} > body", "must be a Rod, a RigidBody or a DeformableBody", self.body)
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         if self.body is not None:
             with checks.part(f"{where} > body"):

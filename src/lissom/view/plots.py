@@ -207,12 +207,12 @@ def add_shapes(
 
     eye, ramp = _eye(view), _ramp(levels)
     depth = sum(found.reshape(len(levels), -1, 3).sum(axis=1) @ eye for found in bodies.values())
-    ax.computed_zorder = False
+    ax.computed_zorder, soft = False, scene.soft_links(model)
     for rank, k in enumerate(np.argsort(depth, kind="stable")):
         facets, colors = [], []
         for name, found in bodies.items():
-            own = _ROD if name in model.rods else _RIGID
-            mixed = ramp[k] if name in model.rods else 0.45 * own + 0.55 * ramp[k]
+            own = _ROD if name in soft else _RIGID
+            mixed = ramp[k] if name in soft else 0.45 * own + 0.55 * ramp[k]
             facets.append(found[k])
             colors.append(_shaded(own if len(levels) == 1 else mixed, found[k], view))
         for line, color, radius in lines:

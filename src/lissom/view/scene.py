@@ -28,7 +28,12 @@ def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
         return _on_frame(frame_pose(model, q, name), _solid_facets(solid))
     if body is not None and body.is_slender:
         return _slender_facets(model, q, name, body)
-    return np.zeros((len(q), 0, 4, 3))
+    return np.zeros((len(q), 0, 4, 3)) if body is None else _surface_facets(model, q, name, body)
+
+
+def soft_links(model: Model) -> set[str]:
+    """Names of the links whose bodies change their shape."""
+    return {*model.rods, *(model.links.names[k] for k in model.nodes.link[model.deforming.node])}
 
 
 def connectors(model: Model, q: np.ndarray, links: Sequence[str]) -> np.ndarray:
@@ -39,7 +44,8 @@ def connectors(model: Model, q: np.ndarray, links: Sequence[str]) -> np.ndarray:
         if parent >= 0 and name in links and model.links.names[parent] in links:
             start = _origin(model, q, name)
             rod = model.links.names[parent] in model.rods
-            held = frame_pose(model, q, model.links.names[parent], s=np.linspace(0.0, 1.0, STATIONS))[..., :3, 3]
+            s = np.linspace(0.0, 1.0, STATIONS) if rod else np.array([model.description.links[name].at])
+            held = frame_pose(model, q, model.links.names[parent], s=s)[..., :3, 3]
             near = np.argmin(np.linalg.norm(held - start[:, None], axis=-1), axis=-1) if rod else 0
             lines.append(np.stack([held[np.arange(len(q)), near], start], axis=1))
     return np.stack(lines, axis=1) if lines else np.zeros((len(q), 0, 2, 3))
@@ -120,6 +126,18 @@ def _slender_facets(model: Model, q: np.ndarray, name: str, body: Body) -> np.nd
     return np.concatenate(
         [facets.between(rings), _cap(rings[:, 0], g[:, 0], True), _cap(rings[:, -1], g[:, -1], False)], 1
     )
+
+
+def _surface_facets(model: Model, q: np.ndarray, name: str, body: Body) -> np.ndarray:
+    """The surface of a body that deforms, as triangles with their first corner doubled."""
+    bodies, link = model.deforming, model.links.names.index(name)
+    here = [(int(bodies.q_start[b]), int(bodies.column_start[b + 1] - bodies.column_start[b]))
+            for b, node in enumerate(bodies.node) if model.nodes.link[node] == link]  # fmt: skip
+    first, n = here[0] if here else (0, 0)
+    drawn = [body.surface(row[first : first + n]) for row in q]
+    facets = np.stack([vertices[triangles][:, [0, 1, 2, 0]] for vertices, triangles in drawn])
+    g = frame_pose(model, q, name, s=0.0)
+    return np.einsum("nij,nfcj->nfci", g[:, :3, :3], facets) + g[:, None, None, :3, 3]
 
 
 def _cap(ring: np.ndarray, g: np.ndarray, backwards: bool) -> np.ndarray:
