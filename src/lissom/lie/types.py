@@ -41,7 +41,7 @@ vec3 = wp.vec3d
 mat3 = wp.mat33d
 
 
-CPU_FLAGS = "-march=native -mllvm=-inline-threshold=9000 -mllvm=-inline-cold-callsite-threshold=3000 -ffp-contract=fast"
+CPU_FLAGS = "-march=native -mllvm=-inline-threshold=3000 -mllvm=-inline-cold-callsite-threshold=1000 -ffp-contract=fast"
 
 
 NATIVE = (Path(__file__).parent / "native.h").read_text(encoding="utf-8")  # what native functions share
