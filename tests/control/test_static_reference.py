@@ -55,3 +55,19 @@ def test_what_cannot_be_reached():
         ls.static_reference(model, TIMES[:3], circle, ["rod 1"])
     with pytest.raises(ls.ModelError, match="without loops"):
         ls.static_reference(looped(), TIMES, circle, ["arm"])
+
+
+@pytest.mark.parametrize("upright", [False, True])
+def test_passive_coordinates_that_fall(upright):
+    """A passive pendulum on a driven slide is told of where it stands up, and not where it hangs."""
+    robot = ls.Robot("cart", gravity=(0, 0, -9.81))
+    robot.add_link("cart", ls.RigidBody(1.0), ls.JointPrismatic((1, 0, 0)))
+    robot.add_link("bob", ls.RigidBody(0.5, (0, 0, -0.3), (0.01, 0.01, 0.01)), ls.JointRevolute((0, 1, 0)), "cart")
+    robot.add_joint_actuator("motor", "cart")
+    model, arguments = robot.build(), (TIMES, lambda t: [[0.1 * t, 0, 0]], ["cart"])
+    if upright:
+        with pytest.warns(ls.StabilityWarning, match="fall away with y held"):
+            found = ls.static_reference(model, *arguments, q=[0.0, np.pi])
+    else:
+        found = ls.static_reference(model, *arguments)
+    np.testing.assert_allclose(found.q, [[0.1 * t, np.pi * upright] for t in TIMES], atol=1e-9)

@@ -2,14 +2,16 @@
 
     r(q, u) = ID(q, 0, 0) − B(q) u = 0,   x(q) = x_d(tₖ)                                                  (1)
     K δq − B δu = −r,   J δq = x_d − x    Newton's step, K = ∂r/∂q, J = ∂x/∂q                             (2)
-    (J K⁻¹ B) δu = x_d − x + J K⁻¹ r,     δq = K⁻¹ (B δu − r)                                             (3)
 
+(2) is solved as a whole, because K is singular where inputs drive what nothing else holds, for the shortest step in
+units of the coordinates' natural sizes and of the inputs that are worth them by K.
 y(tₖ) = y(qₖ) is joined by a spline with a continuous second derivative.
 Source: Pustina 2025 §7.1, eq. (49), where a Cartesian regulator finds u.
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -21,7 +23,7 @@ from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, StabilityWarning
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -66,8 +68,8 @@ def static_reference(
         ID(q, 0, 0) = B(q) u,   x(q) = x_d(tₖ)   for q and u at each sample
 
     Solved by Newton's method, each sample from the one before, in parts of the way where that is far. Where the inputs
-    are more than the points need, they change as little as they can. The robot passes through the points if it moves
-    slowly; otherwise it deviates by what its passive coordinates do.
+    are more than the points need, inputs and shape change as little as they can. The robot passes through the
+    points if it moves slowly; otherwise it deviates by what its passive coordinates do.
 
     Args:
         t: rising times of at least four samples [s], shape (n,).
@@ -83,6 +85,7 @@ def static_reference(
         ModelError: more inputs than coordinates, no coordinates, frames that do not exist, a robot with loops or
         prescribed motions. ShapeError: the argument, the expected and the received shape.
         ConvergenceError: points that no equilibrium reaches, with the time and the distance that is left.
+        A StabilityWarning tells where passive coordinates fall away with y held, as an upright pendulum does.
     Source: Pustina 2025 §7.1, eq. (49).
     """
     require_inputs(model)
@@ -101,7 +104,22 @@ def static_reference(
         found.append(state)
         here = target
     rows, inputs = (np.array(part) for part in zip(*found))
+    _warn_of_falling(model, times, rows, inputs)
     return StaticReference(Tabulated(times, np.array([y(row) for row in rows])), rows, inputs)
+
+
+def _warn_of_falling(model: Model, times: np.ndarray, q: np.ndarray, u: np.ndarray) -> None:
+    """Warn at the first sample where K of (2) is not positive on the motions that keep y, BᵀN = 0: λ(NᵀKN) < 0."""
+    scale = model.dofs.scale
+    for time, row, given in zip(times, q, u):
+        left, size, _ = np.linalg.svd(scale[:, None] * actuation_matrix(model, row))
+        N = left[:, int(np.count_nonzero(size > 1e-10 * size[0])) :]
+        K = scale[:, None] * tangent_stiffness(model, row, given) * scale
+        least = float(np.linalg.eigvalsh(N.T @ (0.5 * (K + K.T)) @ N).min(initial=np.inf))
+        if least < -1e-9 * np.abs(K).max():
+            text = f"points at t={time:g} s: passive coordinates fall away with y held (least stiffness {least:.3g} J)"
+            warnings.warn(text, StabilityWarning, stacklevel=3)
+            return
 
 
 def _samples(t: Any, points: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
@@ -150,6 +168,22 @@ def _along(
     return state
 
 
+def _step(
+    model: Model, q: np.ndarray, u: np.ndarray, B: np.ndarray, J: np.ndarray, r: np.ndarray, missing: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """δq and δu of (2)."""
+    scale, n = model.dofs.scale, model.nv
+    K, B = scale[:, None] * tangent_stiffness(model, q, u) * scale, scale[:, None] * B
+    stiff, reach = np.abs(K).max() or 1.0, np.abs(J * scale).max() or 1.0
+    unit = np.linalg.norm(B, axis=0) / stiff
+    unit = 1.0 / np.where(unit > 0.0, unit, 1.0)
+    upper = np.hstack([K, -B * unit]) / stiff
+    lower = np.hstack([J * scale / reach, np.zeros((len(J), model.nu))])
+    wanted = np.concatenate([-scale * r / stiff, missing / reach])
+    found = np.linalg.lstsq(np.vstack([upper, lower]), wanted, rcond=1e-12)[0]
+    return scale * found[:n], unit * found[n:]
+
+
 def _newton(
     model: Model, state: tuple[np.ndarray, np.ndarray], x_d: np.ndarray, names: tuple[str, ...], tolerance: float
 ) -> tuple[tuple[np.ndarray, np.ndarray] | None, float]:
@@ -159,10 +193,7 @@ def _newton(
     for _ in range(_ITERATIONS):
         B, missing = actuation_matrix(model, q), x_d - _positions(model, q, names)
         r = inverse_dynamics(model, q, zero, zero) - B @ u
-        J = _jacobian(model, q, names)
-        soft = np.linalg.lstsq(tangent_stiffness(model, q, u), np.column_stack([B, r]), rcond=None)[0]
-        change = np.linalg.lstsq(J @ soft[:, :-1], missing + J @ soft[:, -1], rcond=1e-10)[0]  # (3)
-        step = soft[:, :-1] @ change - soft[:, -1]
+        step, change = _step(model, q, u, B, _jacobian(model, q, names), r, missing)
         size, away = float(np.abs(step / scale).max()), float(np.abs(missing).max())
         if not np.isfinite(size):
             break
