@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+import sys
 
 import jax.numpy as jnp
 import numpy as np
@@ -173,6 +174,14 @@ def test_robot_files_do_not_hold_it(tmp_path):
     with pytest.raises(ls.ModelError, match="link 'soft' > body: a DeformableBody cannot be saved in a robot file"):
         ls.save_robot(described(), tmp_path / "leg.yaml")
     assert not list(tmp_path.iterdir())
+
+
+def test_without_jax_it_says_what_to_install(monkeypatch):
+    """Also where the kinematics is the library's."""
+    body = ls.DeformableBody(ls.KinematicsStrain.constant_curvature(LENGTH), DOMAIN, LAW, 1e3)
+    monkeypatch.setitem(sys.modules, "jax", None)
+    with pytest.raises(ls.ModelError, match=r"link 'soft' > body: a DeformableBody needs JAX: .*lissom\[deformable\]"):
+        described(body).check()
 
 
 WRONG = {

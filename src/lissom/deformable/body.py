@@ -107,6 +107,10 @@ class DeformableBody(Body):
         return Surface(self.moved(vertices, q), triangles)
 
     def check(self, where: str) -> None:
+        try:
+            import jax  # noqa: F401
+        except ImportError:
+            raise ModelError(f"{where}: a DeformableBody needs JAX: pip install 'lissom[deformable]'") from None
         motion = self.motion
         rule = "must be a Kinematics or a function f(x, θ)"
         checks.require(
