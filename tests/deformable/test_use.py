@@ -83,6 +83,16 @@ def test_velocities_and_loads_of_places(model):
     assert np.allclose(tug, J[3:].T @ g[:3, :3].T @ [0.3, 0.5, 0.2], rtol=0, atol=1e-12)
 
 
+def test_reactions_of_joints_are_in_base_frames(model):
+    """At rest a joint carries the weight of what is beyond, and the load; in the axes behind its motions."""
+    rest = ls.solve_statics(model).q
+    zero, g = np.zeros(3), np.array(model.gravity)
+    reaction = ls.joint_wrench(model, rest, zero, zero, np.zeros(0), "soft")
+    R = ls.frame_pose(model, rest, "soft", s=0.0)[:3, :3]
+    held = model.links.mass[1:].sum() * g + [0.3, 0.5, 0.2]
+    assert np.allclose(R @ reaction[3:], held, rtol=0, atol=1e-9)
+
+
 def test_a_body_with_nothing_on_it_needs_no_python():
     """Its tip is where it is, but no dynamics asks for it."""
     robot = ls.Robot("flap")

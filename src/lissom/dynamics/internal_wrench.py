@@ -34,7 +34,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, require_finite_rows, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
-from lissom.model.points import Places, on_node, places_of
+from lissom.model.points import Places, places_of
 from lissom.robot.actuators import Chamber, PathRod, Tendon
 
 _SAME = 1e-12  # abscissae that differ by less are one
@@ -118,7 +118,7 @@ def joint_wrench(
 ) -> np.ndarray:
     """Reaction in the joint of a link: the wrench that the link, with all it carries, exerts on its parent.
 
-    At the frame behind all motions of the joint (the base frame of a rod, the frame of another body), in its axes.
+    At the frame behind all motions of the joint (the base frame of a rod or deformable body), in its axes.
     Along a motion S of the joint, given in these axes, W·S is K (q − rest) + D v less the force of the motor or of a
     prescribed motion: minus what inverse dynamics asks for there. A joint of several steps (universal, planar) has one
     such wrench, behind the last one. Straight pieces of tendons across the joint are loads on their two ends, and press
@@ -134,17 +134,16 @@ def joint_wrench(
     Accuracy: exact for the discrete model. What is fixed to the base of a rod that has a fixed joint, other than
     links, acts on the parent directly.
     """
-    rods, links = model.rods, model.links
+    links = model.links
     if link not in links.names:
         raise ModelError(f"link: must be one of {sorted(links.names)} (got {link!r})")
     states = _stacked(model, q, v, a, u, t, multipliers)
-    node, G = rods[link].base if link in rods else links.frame[link]
     carried = np.zeros(len(links.names), dtype=bool)
     carried[links.names.index(link)] = True
     for _ in links.names:  # as often as links can hang on one another
         carried |= (links.parent >= 0) & carried[links.parent]
     beyond = carried[model.nodes.link[: model.n_dynamic]].astype(np.float64)[None]
-    return _carried(model, states, on_node(node, G), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
+    return _carried(model, states, places_of(model, link, 0.0), beyond, np.zeros_like(beyond)).reshape(*states.lead, 6)
 
 
 def _stacked(model: Model, q: Any, v: Any, a: Any, u: Any, t: Any, multipliers: Any) -> _States:
