@@ -18,11 +18,10 @@ import numpy as np
 
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
+from lissom.integration.step_stages import SAME_SIZE, SLOW_CONTRACTION
 
 _SOLVED = 1e-13  # residual of (1) over the size of its terms
 _ROUNDING = 1e-9  # residual below which it may have stopped to shrink
-_SAME_SIZE = 1e-6  # relative change of the step that a kept matrix allows
-_SLOW = 0.3  # contraction above which the matrix is made anew
 _MOST_ITERATIONS = 12
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
@@ -48,7 +47,7 @@ class ControllerSteps:
         if self.size == 0:
             return
         late, *weights = self.stages[k].first_order
-        if abs(self.weight - late * h) > _SAME_SIZE * h:
+        if abs(self.weight - late * h) > SAME_SIZE.value * h:
             self.inverse = None
         self.weight = late * h
         if k == 0:
@@ -80,10 +79,10 @@ class ControllerSteps:
             miss = z - self.base - self.weight * rate
             terms = np.abs(z) + np.abs(self.base) + self.weight * np.abs(rate)
             left = float(np.max(np.abs(miss) / np.maximum(terms, 1e-300)))
-            if left <= _SOLVED or (left <= _ROUNDING and left > _SLOW * last):
+            if left <= _SOLVED or (left <= _ROUNDING and left > SLOW_CONTRACTION.value * last):
                 self.guess = z
                 return z
-            if self.inverse is None or left > _SLOW * last or iteration in (4, 8):
+            if self.inverse is None or left > SLOW_CONTRACTION.value * last or iteration in (4, 8):
                 self.inverse = self._inverse(t, q, v, z, rate)
             z, last = z - self.inverse @ miss, left
         raise ControllerUnsolved

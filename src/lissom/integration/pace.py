@@ -18,12 +18,12 @@ import numpy as np
 from lissom.errors import StepWarning
 
 _FIRST_LOOK = 1000  # steps
-_SURE = 0.25  # of too many steps, before which a hint would be a guess: what closes takes many, what holds few
+_LEAST_SHARE = 0.25  # of too many steps, before which a hint would be a guess: what closes takes many, what holds few
 _TOO_MANY = {"bdf": 20_000, "radau": 5_000, "dop853": 50_000}  # steps in all, by what the last ones make
 _TRIAL = 500  # steps of order 2
 _FASTER = 1.5
 _PER_TURN = 30.0  # steps from one extreme to the next, at rtol = 1e-6
-_ABSURD = 10.0  # times as many as a motion needs
+_FAR_TOO_MANY = 10.0  # times as many as a motion needs
 _FAR = 0.1  # of the farthest coordinate
 
 
@@ -92,7 +92,12 @@ class Pace:
             self.tried = None
         times, dt = excess
         most = _TOO_MANY[self.method]
-        if not self.told and self.count >= _SURE * most and self._total(t, rate) > most and times > _ABSURD:
+        if (
+            not self.told
+            and self.count >= _LEAST_SHARE * most
+            and self._total(t, rate) > most
+            and times > _FAR_TOO_MANY
+        ):
             self.told = True
             others = "" if self.method == "bdf" else 'method="bdf" or '
             warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times what so "

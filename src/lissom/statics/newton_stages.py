@@ -42,8 +42,10 @@ NUMBERS = 4
 FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
 LONGEST_STEP = wp.constant(wp.float64(2.0))  # of one iteration, in units of dofs.scale
 LEAST_FRACTION = wp.constant(wp.float64(1e-4))
-SHORT = wp.constant(wp.float64(FLOOR))
-SLOW = wp.constant(wp.float64(0.3))  # contraction above which a short step is as short as rounding lets it be
+SHORTEST_SEEN = wp.constant(wp.float64(FLOOR))  # step that rounding lets be told from none
+ROUNDED_CONTRACTION = wp.constant(
+    wp.float64(0.3)
+)  # contraction above which a short step is as short as rounding lets it be
 
 
 @wp.struct
@@ -188,7 +190,9 @@ def solve_step(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
 def limit_step(x: EquilibriumRows, i: int) -> int:
     """How much of the step is tried first, and whether it is the last one: short, or as short as rounding lets it."""
     length = x.notes[i, LENGTH]
-    is_last = length <= x.numbers[TOLERANCE] or (length < SHORT and length > SLOW * x.notes[i, LAST])
+    is_last = length <= x.numbers[TOLERANCE] or (
+        length < SHORTEST_SEEN and length > ROUNDED_CONTRACTION * x.notes[i, LAST]
+    )
     x.notes[i, IS_LAST] = wp.where(is_last, so3.ONE, so3.ZERO)
     x.notes[i, LAST] = length
     x.notes[i, FRACTION] = wp.min(so3.ONE, LONGEST_STEP / wp.max(length, x.numbers[TOLERANCE]))
@@ -225,7 +229,7 @@ def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
         else:
             add_forces(t.nv, i, -fraction, x.step, loops)
         return CONVERGED
-    nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (good and length < SHORT)
+    nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (good and length < SHORTEST_SEEN)
     may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] > 0
     behind = may_pull and x.notes[i, CROSSED] == so3.ZERO and good and fraction < so3.TWO * LEAST_FRACTION
     if nearer or behind:

@@ -144,58 +144,60 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
 
 
 @wp.func
+def moved_tangents(s: Scratch, i: int, k: int, Omega_dot: vec6, Omega_ddot: vec6):
+    """D₀ = Ad_g T, and D₁, D₂ with D₀ ẋ, D₁ ẋ and D₂ ẋ of (1)-(3) for Ω = x: each as a pair."""
+    eta = s.node[i, k].eta
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    Omega = s.node[i, k].Omega
+    c = s.node[i, k].stumpff
+    A0, B0 = motion_block(s, i, k)
+    T_A, T_B = se3.tangent_dot(Omega, Omega_dot, c)
+    once_A, once_B = se3.Ad_block(R, p, T_A, T_B)
+    U_A, U_B = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
+    twice_A, twice_B = se3.Ad_block(R, p, U_A, U_B)
+    turned_A, turned_B = se3.ad_block(eta, A0, B0)
+    A1 = turned_A + once_A
+    B1 = turned_B + once_B
+    pulled_A, pulled_B = se3.ad_block(s.node[i, k].acc, A0, B0)
+    again_A, again_B = se3.ad_block(eta, A1 + once_A, B1 + once_B)
+    return A0, B0, A1, B1, pulled_A + again_A + twice_A, pulled_B + again_B + twice_B
+
+
+@wp.func
+def point_pairs(
+    A0: mat3, B0: mat3, A1: mat3, B1: mat3, A2: mat3, B2: mat3,
+    half: wp.float64, kappa: wp.float64, xi: vec6, xi_dot: vec6, xi_ddot: vec6,
+):  # fmt: skip
+    """S = D₀ Z, R = D₁ Z + D₀ Ż and Q = D₂ Z + 2 D₁ Ż + D₀ Z̈ before Φ at one point of the interval, as pairs; Z follows
+    from the strain ξ at the other point."""
+    Z_A, Z_B = strain_block(half, kappa, xi)
+    V_A, V_B = strain_block(so3.ZERO, kappa, xi_dot)
+    W_A, W_B = strain_block(so3.ZERO, kappa, xi_ddot)
+    S_A, S_B = se3.block_product(A0, B0, Z_A, Z_B)
+    R_A, R_B = se3.block_product(A1, B1, Z_A, Z_B)
+    slow_A, slow_B = se3.block_product(A0, B0, V_A, V_B)
+    Q_A, Q_B = se3.block_product(A2, B2, Z_A, Z_B)
+    mixed_A, mixed_B = se3.block_product(so3.TWO * A1, so3.TWO * B1, V_A, V_B)
+    last_A, last_B = se3.block_product(A0, B0, W_A, W_B)
+    return S_A, S_B, R_A + slow_A, R_B + slow_B, Q_A + mixed_A + last_A, Q_B + mixed_B + last_B
+
+
+@wp.func
 def interval_pairs(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """S, R and Q of (1)-(3), each as two pairs: what stands before Φ₁ and before Φ₂."""
     xi1 = s.node[i, k].xi1
     xi2 = s.node[i, k].xi2
-    eta = s.node[i, k].eta
-    R = s.node[i, k].R
-    p = s.node[i, k].p
     h = t.node[k].h
     kappa = t.node[k].kappa
     x = node_strains(t, i, k, q, v, a)
-    d1 = x[2]
-    d2 = x[3]
-    Omega = s.node[i, k].Omega
-    c = s.node[i, k].stumpff
-    Omega_dot = magnus.omega_dot(xi1, xi2, d1, d2, h, kappa)
-    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(d1, d2)
-    A0, B0 = motion_block(s, i, k)
-    T1, Q1 = se3.tangent_dot(Omega, Omega_dot, c)
-    T2, Q2 = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
-    A_T1, B_T1 = se3.Ad_block(R, p, T1, Q1)
-    A_T2, B_T2 = se3.Ad_block(R, p, T2, Q2)
-    A_e, B_e = se3.ad_block(eta, A0, B0)
-    A1 = A_e + A_T1
-    B1 = B_e + B_T1
-    A_a, B_a = se3.ad_block(s.node[i, k].acc, A0, B0)
-    A_e1, B_e1 = se3.ad_block(eta, A1 + A_T1, B1 + B_T1)
-    A2 = A_a + A_e1 + A_T2
-    B2 = B_a + B_e1 + B_T2
+    Omega_dot = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
+    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(x[2], x[3])
+    A0, B0, A1, B1, A2, B2 = moved_tangents(s, i, k, Omega_dot, Omega_ddot)
     half = so3.HALF * h
-    ZA1, ZB1 = strain_block(half, -kappa, xi2)
-    ZA2, ZB2 = strain_block(half, kappa, xi1)
-    YA1, YB1 = strain_block(so3.ZERO, -kappa, d2)
-    YA2, YB2 = strain_block(so3.ZERO, kappa, d1)
-    XA1, XB1 = strain_block(so3.ZERO, -kappa, x[5])
-    XA2, XB2 = strain_block(so3.ZERO, kappa, x[4])
-    SA1, SB1 = se3.block_product(A0, B0, ZA1, ZB1)
-    SA2, SB2 = se3.block_product(A0, B0, ZA2, ZB2)
-    PA1, PB1 = se3.block_product(A1, B1, ZA1, ZB1)
-    PA2, PB2 = se3.block_product(A1, B1, ZA2, ZB2)
-    OA1, OB1 = se3.block_product(A0, B0, YA1, YB1)
-    OA2, OB2 = se3.block_product(A0, B0, YA2, YB2)
-    QA1, QB1 = se3.block_product(A2, B2, ZA1, ZB1)
-    QA2, QB2 = se3.block_product(A2, B2, ZA2, ZB2)
-    VA1, VB1 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA1, YB1)
-    VA2, VB2 = se3.block_product(so3.TWO * A1, so3.TWO * B1, YA2, YB2)
-    UA1, UB1 = se3.block_product(A0, B0, XA1, XB1)
-    UA2, UB2 = se3.block_product(A0, B0, XA2, XB2)
-    return (
-        SA1, SB1, SA2, SB2,
-        PA1 + OA1, PB1 + OB1, PA2 + OA2, PB2 + OB2,
-        QA1 + VA1 + UA1, QB1 + VB1 + UB1, QA2 + VA2 + UA2, QB2 + VB2 + UB2,
-    )  # fmt: skip
+    SA1, SB1, RA1, RB1, QA1, QB1 = point_pairs(A0, B0, A1, B1, A2, B2, half, -kappa, xi2, x[3], x[5])
+    SA2, SB2, RA2, RB2, QA2, QB2 = point_pairs(A0, B0, A1, B1, A2, B2, half, kappa, xi1, x[2], x[4])
+    return SA1, SB1, SA2, SB2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2
 
 
 @wp.func
