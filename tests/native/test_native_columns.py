@@ -145,6 +145,23 @@ def k_cross(W: Matrix, J: Matrix, x: ColumnsStruct, to: int, from_: int, M: mat6
     products.add_cross_product(x, i, to, from_, M, J, W)
 
 
+@wp.kernel
+def k_row(out: Matrix, J: Matrix, J_R: Matrix, x: ColumnsStruct, k: int, number: int, y: vec6, z: vec6, i: int):
+    products.add_to_row(x, i, k, number, y, z, J, J_R, out)
+
+
+@pytest.mark.parametrize("k", SITES)
+def test_a_row_along_a_path(k):
+    """add_to_row."""
+    path, y, z = blocks("path_start", "path_range", k), *random(2, 6)
+    J, J_R, rows = random(COUNT, 6 * NODES * WIDTH), random(COUNT, 6 * NODES * WIDTH), random(COUNT, 4 * WIDTH)
+    (out,) = changed(k_row, [rows], device(J), device(J_R), X, k, 2, vec6(y), vec6(z))
+    want = rows[HERE].reshape(4, WIDTH).copy()
+    j, r = (x[HERE].reshape(NODES, 6, WIDTH)[k] for x in (J, J_R))
+    want[2, path] += (y @ j + z @ r)[path]
+    assert np.allclose(out.reshape(want.shape), want, atol=1e-14)
+
+
 @pytest.mark.parametrize("k", SITES)
 def test_products_along_paths(k):
     """add_rate_products, add_weighted_products and add_cross_product."""

@@ -12,8 +12,10 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLE
 from lissom.forces.elastic_tendons import add_outer_product
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.lie.types import kernel_options, vec6
+from lissom.robot.joints import MotionKind
 from lissom.sweep import linear_solve
 from lissom.sweep.column_tables import Matrix
+from lissom.sweep.rare_kinds import is_body, is_mapped
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
 from lissom.systems.loops import add_covector
 from lissom.systems.residual import subtract_inputs
@@ -37,6 +39,23 @@ def k_outer(out: Matrix, left: Matrix, right: Matrix, nv: int, width: int, size:
 @wp.kernel
 def k_inputs(tau: Matrix, gain: Matrix, u: Matrix, extra: Matrix, nv: int, nu: int, i: int):
     subtract_inputs(nv, nu, i, gain, u, extra, tau)
+
+
+@wp.kernel
+def k_kinds(out: Row, kind: int, i: int):
+    out[0] = wp.float64(0.0)
+    if is_mapped(kind):
+        out[0] = wp.float64(1.0)
+    if is_body(kind):
+        out[0] = wp.float64(2.0)
+
+
+def test_rare_kinds():
+    """is_mapped( and is_body( of kernels that serve every kind."""
+    for kind in MotionKind:
+        out = wp.zeros(1, dtype=wp.float64, device="cpu")
+        wp.launch(k_kinds, dim=1, inputs=[out, kind.value, 0], device="cpu")
+        assert out.numpy()[0] == {"MAP": 1.0, "BODY": 2.0}.get(kind.name, 0.0)
 
 
 def test_rows():

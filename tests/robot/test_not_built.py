@@ -21,8 +21,10 @@ def arguments(function):
     """Something for each argument that has no default, besides the model."""
     known = {"duration": 1.0, "link": "link", "link_or_frame": "link", "path": "x.gif"}
     trajectory = ls.simulate(described().build(), 0.01, method="newmark", dt=0.01)
-    needed = [p.name for p in list(inspect.signature(function).parameters.values())[1:] if p.default is p.empty]
-    return [trajectory if name == "trajectory" else known.get(name, np.zeros(1)) for name in needed]
+    needed = [p for p in list(inspect.signature(function).parameters.values())[1:] if p.default is p.empty]
+    given = {p: trajectory if p.name == "trajectory" else known.get(p.name, np.zeros(1)) for p in needed}
+    named = {p.name: value for p, value in given.items() if p.kind is p.KEYWORD_ONLY}
+    return [value for p, value in given.items() if p.name not in named], named
 
 
 def takes_model(name):
@@ -37,7 +39,8 @@ def test_every_function_of_a_model_says_that_it_got_a_robot(name, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     function = getattr(ls, name)
     with pytest.raises(ls.ModelError) as caught:
-        function(described(), *arguments(function))
+        positional, named = arguments(function)
+        function(described(), *positional, **named)
     assert str(caught.value) == "robot 'arm': expected a Model, got a Robot: call robot.build()"
 
 

@@ -134,10 +134,9 @@ def joint_wrench(
     Accuracy: exact for the discrete model. What is fixed to the base of a rod that has a fixed joint, other than
     links, acts on the parent directly.
     """
-    links = model.links
+    states, links = _stacked(model, q, v, a, u, t, multipliers), model.links
     if link not in links.names:
         raise ModelError(f"link: must be one of {sorted(links.names)} (got {link!r})")
-    states = _stacked(model, q, v, a, u, t, multipliers)
     carried = np.zeros(len(links.names), dtype=bool)
     carried[links.names.index(link)] = True
     for _ in links.names:  # as often as links can hang on one another
