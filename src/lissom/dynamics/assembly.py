@@ -211,7 +211,7 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
     Raises:
         ModelError: a coordinate moves no mass, and no loop says how it moves.
     """
-    w, _ = run_constraints(model, q, v)
+    w, _ = run_constraints(model, q, v, choosing=True)
     A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), chosen_rows(w)
     M = mass_matrix(model, q)
     held = model.prescribed.dof
@@ -244,7 +244,7 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for a few states of a few motions, of each by itself."""
     weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
-    w, _ = run_constraints(model, q[:, 0])
+    w, _ = run_constraints(model, q[:, 0], choosing=True)
     kept = [chosen_rows(w, k) for k in range(m)]
     q, v = q.copy(), v.copy()
 

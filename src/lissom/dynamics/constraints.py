@@ -52,6 +52,7 @@ def constraint_kernel(
     loops: LoopRowsStruct,
     q: Matrix,
     v: Matrix,
+    choosing: wp.array(dtype=wp.int32),
     first: int,
 ):
     i = first + wp.tid()
@@ -64,22 +65,26 @@ def constraint_kernel(
     loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
     own_rows(t, s, x, i, S, 0, loops.A)
     own_rows(t, s, x, i, S, 1, loops.A_q)
-    choose_independent(x, i, loops)
+    if choosing[0] != 0:
+        choose_independent(x, i, loops)
 
 
 def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,)})
     x = column_tables(model)
     S = wp.zeros((batch, 6 * model.n_dynamic * x.width), dtype=wp.float64, device=model.device)
-    loops = with_loops(w, model, batch)
-    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"]])
+    loops, choosing = with_loops(w, model, batch), w.buffer("choosing", (1,), wp.int32, common=True)
+    w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"], choosing])
     return w
 
 
-def run_constraints(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
-    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`, and for `chosen_rows` which rows are
-    independent; the leading axes."""
+def run_constraints(
+    model: Model, q: Any, v: Any = None, *, choosing: bool = False
+) -> tuple[Workspace, tuple[int, ...]]:
+    """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`; the leading axes. If `choosing`, also
+    which rows are independent, for `chosen_rows` and in `kept`, which takes half as long again."""
     w, lead = filled(model, "constraints", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    w.host["choosing"][0] = choosing
     w.run()
     w.raise_for_status()
     return w, lead
@@ -225,7 +230,7 @@ def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
         return minimum_norm(model, q[None], force[None])[0]
     least = force.copy()
     for part in parts(len(q)):
-        w, _ = run_constraints(model, q[part, 0])
+        w, _ = run_constraints(model, q[part, 0], choosing=True)
         for k in (part.start + np.flatnonzero(w.host["kept"] < model.n_rows)).tolist():
             least[k] = _least_norm(model, q[k], force[k])
     return least
@@ -247,7 +252,7 @@ def _least_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
     """Say once for each model that rows of its loops depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
-        w, _ = run_constraints(model, q)
+        w, _ = run_constraints(model, q, choosing=True)
         rank = int(w.host["kept"][0])
         model.cache["redundancy"] = rank
         if rank < model.n_rows:

@@ -153,7 +153,7 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
     """The slope at q, with the forces of loops that leave least of r, in units of W."""
     A, kept, force = np.zeros((0, model.nv)), np.zeros(0, dtype=int), np.zeros(model.n_rows)
     if model.n_rows:
-        w, _ = run_constraints(model, q)
+        w, _ = run_constraints(model, q, choosing=True)
         A, kept = row_results(model, w, "A"), chosen_rows(w)
     N, S = allowed_motions(model, A, kept), model.dofs.scale
     if len(kept):
