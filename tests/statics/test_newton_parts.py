@@ -8,7 +8,7 @@ from statics.soft_robots import arm
 
 import lissom as ls
 from lissom.statics import newton_stages as stages
-from lissom.statics.newton_kernel import newton_in_kernel
+from lissom.statics.newton_kernel import Sought, newton_in_kernel
 from lissom.statics.newton_python import newton_in_python
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
@@ -17,9 +17,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 def ends(model, start, u, limit=100, opened=None, hold=0.0, tolerance=1e-11):
     """(q, forces of loops, iterations, how it ended) of plain iterations in the kernel, then with pauses."""
     u, force = np.asarray(u, dtype=float), np.zeros(model.n_rows)
-    given = 0.0, 1.0, np.zeros(model.n_rows) if opened is None else opened, tolerance, limit, hold
-    inside = [x[0] for x in newton_in_kernel(model, start[None], force[None], u[None], *given)]
-    return inside, newton_in_python(model, start, force, u, *given, shortest=False)
+    opened = np.zeros(model.n_rows) if opened is None else opened
+    sought = Sought(u[None], 0.0, 1.0, opened, tolerance, limit, hold)
+    inside = [x[0] for x in newton_in_kernel(model, start[None], force[None], sought)]
+    return inside, newton_in_python(model, start, force, sought, shortest=False)
 
 
 def assert_same(inside, outside):
@@ -76,7 +77,7 @@ def test_shortest_steps_where_nothing_is_neutral():
     """They are those of the plain iteration, which ends in the same place; iterations count alike."""
     model = arm(True, basis=ls.BasisLegendre(torsion=0, bending_y=3, bending_z=2))
     start = 0.1 * model.dofs.scale * np.cos(np.arange(model.nv))
-    given = np.zeros(0), np.zeros(model.nu), 0.0, 1.0, np.zeros(0), 1e-11, 100, 0.0
+    given = np.zeros(0), Sought(np.zeros((1, model.nu)), 0.0, 1.0, np.zeros(0), 1e-11, 100)
     plain = newton_in_python(model, start, *given, shortest=False)
     shortest = newton_in_python(model, start, *given)
     assert plain[3] == shortest[3] == stages.CONVERGED

@@ -109,16 +109,9 @@ class HyperelasticNeoHookean(Hyperelastic):
         return isotropic(0.0, 2.0 * self.C)
 
 
-@final
 @dataclass(frozen=True)
-class HyperelasticCompressibleNeoHookean(Hyperelastic):
-    """Compressible neo-Hookean law, W = μ/2 (I₁ − 3 − 2 ln J) + λ/2 (ln J)², J = det F.
-
-    Args:
-        young: [Pa].
-        poisson: ratio, below 0.5.
-        damping_time: of Kelvin-Voigt damping [s].
-    """
+class _Isotropic(Hyperelastic):
+    """A law whose moduli at rest are Young's modulus [Pa] and Poisson's ratio, with Kelvin-Voigt damping [s]."""
 
     young: float
     poisson: float
@@ -126,35 +119,14 @@ class HyperelasticCompressibleNeoHookean(Hyperelastic):
 
     def check(self, where: str) -> None:
         _check_isotropic(self, where)
-
-    def energy_density(self, F: Any) -> Any:
-        import jax.numpy as jnp
-
-        first, shear = lame(self.young, self.poisson)
-        grown = jnp.log(determinant(F))
-        return 0.5 * shear * ((F * F).sum() - 3.0 - 2.0 * grown) + 0.5 * first * grown**2
 
     def moduli(self) -> np.ndarray:
         return isotropic(*lame(self.young, self.poisson))
 
 
-@final
 @dataclass(frozen=True)
-class HyperelasticSaintVenantKirchhoff(Hyperelastic):
-    """Law of Saint Venant and Kirchhoff, W = λ/2 (tr E)² + μ E : E, for large rotations and small strains.
-
-    Args:
-        young: [Pa].
-        poisson: ratio, below 0.5.
-        damping_time: of Kelvin-Voigt damping [s].
-    """
-
-    young: float
-    poisson: float
-    damping_time: float = 0.0
-
-    def check(self, where: str) -> None:
-        _check_isotropic(self, where)
+class _Quadratic(_Isotropic):
+    """W = λ/2 (tr E)² + μ E : E of the law's strain E."""
 
     @property
     def is_quadratic(self) -> bool:
@@ -165,13 +137,41 @@ class HyperelasticSaintVenantKirchhoff(Hyperelastic):
         E = self.strain(F)
         return 0.5 * first * E.trace() ** 2 + shear * (E * E).sum()
 
-    def moduli(self) -> np.ndarray:
-        return isotropic(*lame(self.young, self.poisson))
+
+@final
+@dataclass(frozen=True)
+class HyperelasticCompressibleNeoHookean(_Isotropic):
+    """Compressible neo-Hookean law, W = μ/2 (I₁ − 3 − 2 ln J) + λ/2 (ln J)², J = det F.
+
+    Args:
+        young: [Pa].
+        poisson: ratio, below 0.5.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+    def energy_density(self, F: Any) -> Any:
+        import jax.numpy as jnp
+
+        first, shear = lame(self.young, self.poisson)
+        grown = jnp.log(determinant(F))
+        return 0.5 * shear * ((F * F).sum() - 3.0 - 2.0 * grown) + 0.5 * first * grown**2
 
 
 @final
 @dataclass(frozen=True)
-class HyperelasticLinear(Hyperelastic):
+class HyperelasticSaintVenantKirchhoff(_Quadratic):
+    """Law of Saint Venant and Kirchhoff, W = λ/2 (tr E)² + μ E : E, for large rotations and small strains.
+
+    Args:
+        young: [Pa].
+        poisson: ratio, below 0.5.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticLinear(_Quadratic):
     """Linear elasticity, W = λ/2 (tr ε)² + μ ε : ε with ε the symmetric part of F − 1: for small displacements alone.
 
     Rotations strain it, and its damping is of ε̇, linear as well.
@@ -182,17 +182,6 @@ class HyperelasticLinear(Hyperelastic):
         damping_time: of Kelvin-Voigt damping [s].
     """
 
-    young: float
-    poisson: float
-    damping_time: float = 0.0
-
-    def check(self, where: str) -> None:
-        _check_isotropic(self, where)
-
-    @property
-    def is_quadratic(self) -> bool:
-        return True
-
     @property
     def is_linear(self) -> bool:
         return True
@@ -201,14 +190,6 @@ class HyperelasticLinear(Hyperelastic):
         import jax.numpy as jnp
 
         return 0.5 * (F + F.T) - jnp.eye(3)
-
-    def energy_density(self, F: Any) -> Any:
-        first, shear = lame(self.young, self.poisson)
-        strain = self.strain(F)
-        return 0.5 * first * strain.trace() ** 2 + shear * (strain * strain).sum()
-
-    def moduli(self) -> np.ndarray:
-        return isotropic(*lame(self.young, self.poisson))
 
 
 @final

@@ -32,6 +32,7 @@ from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
 from lissom.statics.descent import Descent
 from lissom.statics.newton import newton
+from lissom.statics.newton_kernel import Sought
 from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
 from lissom.statics.parts import raised
 from lissom.statics.residual import static_residual
@@ -281,9 +282,9 @@ def _newton(
 ) -> list[_Iterate]:
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
     force that holds; sizes of steps are in dofs.scale."""
-    slack = np.zeros(model.n_rows) if opened is None else opened
+    sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, hold)
     found = []
-    for end, push, count, why, stable in newton(model, q, force, u, t, factor, slack, tol, limit, hold):
+    for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limit)
         found.append(_Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
     return found

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
 from lissom.model.model import Model
-from lissom.statics.newton_kernel import last_stiffness, newton_in_kernel
+from lissom.statics.newton_kernel import Sought, last_stiffness, newton_in_kernel
 from lissom.statics.newton_python import newton_in_python
 from lissom.statics.newton_stages import ASTRAY, CONVERGED, NO_STEP, SINGULAR
 from lissom.statics.verdict import surely_stable
@@ -20,32 +20,27 @@ End = tuple[
 ]  # q, forces of loops, iterations, how it ended, whether surely stable
 
 
-def newton(
-    model: Model, q: np.ndarray, force: np.ndarray, u: np.ndarray, t: float, factor: float, opened: np.ndarray,
-    tolerance: float, limit: int, hold: Any,
-) -> list[End]:  # fmt: skip
+def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> list[End]:
     """Where the iterations of a batch end; arguments as those of newton_in_kernel."""
     ends = []
-    for end, row in zip(_plain(model, q, force, u, t, factor, opened, tolerance, limit, hold), u):
+    for k, end in enumerate(_plain(model, q, force, sought)):
         at, push, count, why, stable = end
-        if why in (SINGULAR, ASTRAY, NO_STEP) or (why == CONVERGED and factor == 1.0 and not stable):
-            left = max(_LEAST_LEFT, limit - count)  # what is neutral may also have ended the iteration too early
-            at, push, more, why = newton_in_python(model, at, push, row, t, factor, opened, tolerance, left, hold)
+        if why in (SINGULAR, ASTRAY, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
+            left = max(_LEAST_LEFT, sought.limit - count)  # what is neutral may also have ended it too early
+            at, push, more, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
             end = at, push, count + more, why, False
         ends.append(end)
     return ends
 
 
-def _plain(
-    model: Model, q: np.ndarray, force: np.ndarray, u: np.ndarray, t: float, factor: float, *rest: Any
-) -> Iterator[End]:
+def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
     """Where plain iterations end: all in one launch, or one after the other where forces call Python."""
     if not model.calls_python:
-        yield from _judged(model, factor, *newton_in_kernel(model, q, force, u, t, factor, *rest)) if len(q) else ()
+        yield from _judged(model, sought.factor, *newton_in_kernel(model, q, force, sought)) if len(q) else ()
         return
-    for row in zip(q, force, u):
-        end = newton_in_python(model, *row, t, factor, *rest, shortest=False)
-        yield from _judged(model, factor, *(np.array(x)[None] for x in end))
+    for k in range(len(q)):
+        end = newton_in_python(model, q[k], force[k], sought.of(k), shortest=False)
+        yield from _judged(model, sought.factor, *(np.array(x)[None] for x in end))
 
 
 def _judged(

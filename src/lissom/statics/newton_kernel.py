@@ -9,7 +9,8 @@ Where something needs Python, the kernel pauses: `pause` says whether it does, a
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, final
 
 import numpy as np
 import warp as wp
@@ -82,47 +83,51 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-def newton_workspace(
-    model: Model,
-    q: np.ndarray,
-    force: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    factor: float,
-    opened: np.ndarray,
-    tolerance: float,
-    limit: int,
-    hold: Any,
-) -> Workspace:
+@final
+@dataclass(frozen=True)
+class Sought:
+    """What Newton iterations of a batch look for, and when they end.
+
+    Fields:
+        u: inputs (n, nu). t, factor: time of the loads [s], and what these, gravity and the inputs are multiplied by.
+        opened: residuals (n_rows,) that loops are left with. hold: a generalised force (nv,) that holds, or a number.
+        tolerance: of a step, in units of dofs.scale. limit: most iterations.
+    """
+
+    u: np.ndarray
+    t: float
+    factor: float
+    opened: np.ndarray
+    tolerance: float
+    limit: int
+    hold: Any = 0.0
+
+    def of(self, k: int) -> Sought:
+        """The same for instance k alone."""
+        return replace(self, u=self.u[k : k + 1])
+
+
+def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
     """Buffers and launch of the kernel with what newton_in_kernel takes filled in, before the first part."""
     w = workspace(model, "equilibrium", len(q), _make)
     host = w.host
-    host["start"][:], host["force"][:], host["u"][:], host["opened"][:] = q, force, factor * u, opened
-    host["v"][:], host["extra"][:] = steady_velocity(model, factor), hold
-    host["numbers"][:] = tolerance, limit, _ASTRAY, FLOOR
-    host["gravity"][0] = factor * model.gravity
+    host["start"][:], host["force"][:] = q, force
+    host["u"][:], host["opened"][:] = sought.factor * sought.u, sought.opened
+    host["v"][:], host["extra"][:] = steady_velocity(model, sought.factor), sought.hold
+    host["numbers"][:] = sought.tolerance, sought.limit, _ASTRAY, FLOOR
+    host["gravity"][0] = sought.factor * model.gravity
     if model.n_load_rows:
-        host["load"][:] = load_rows(model, t, factor)
+        host["load"][:] = load_rows(model, sought.t, sought.factor)
     host["pause"][:] = 0, BEGIN
     return w
 
 
 def newton_in_kernel(
-    model: Model,
-    q: np.ndarray,
-    force: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    factor: float,
-    opened: np.ndarray,
-    tolerance: float,
-    limit: int,
-    hold: Any,
+    model: Model, q: np.ndarray, force: np.ndarray, sought: Sought
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Newton iterations of a batch, from q (n, nq) and forces of loops (n, n_rows) with inputs u (n, nu), to loops with
-    residuals `opened` (n_rows,), under a generalised force that holds: last iterates, forces of loops there,
-    iterations, how each ended."""
-    w = newton_workspace(model, q, force, u, t, factor, opened, tolerance, limit, hold)
+    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows): last iterates, forces of loops
+    there, iterations, how each ended."""
+    w = newton_workspace(model, q, force, sought)
     w.run()
     if (w.status == STATUS_CROWDED).any():
         raise crowded(model)

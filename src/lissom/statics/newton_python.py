@@ -5,8 +5,6 @@ The parts are those of newton_stages, run by the kernel of newton_kernel.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from lissom.dynamics.python_forces import put_python_forces, python_response
@@ -14,7 +12,7 @@ from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.statics.neutral_step import SUSPECT, shortest_step
-from lissom.statics.newton_kernel import newton_workspace, results
+from lissom.statics.newton_kernel import Sought, newton_workspace, results
 from lissom.statics.newton_stages import (
     ASTRAY,
     ASTRAY_BELOW,
@@ -32,23 +30,12 @@ from lissom.sweep.scratch import STATUS_CROWDED
 
 
 def newton_in_python(
-    model: Model,
-    q: np.ndarray,
-    force: np.ndarray,
-    u: np.ndarray,
-    t: float,
-    factor: float,
-    opened: np.ndarray,
-    tolerance: float,
-    limit: int,
-    hold: Any,
-    *,
-    shortest: bool = True,
+    model: Model, q: np.ndarray, force: np.ndarray, sought: Sought, *, shortest: bool = True
 ) -> tuple[np.ndarray, np.ndarray, int, int]:
     """The iteration of newton_in_kernel for one robot, with Python forces; and with the shortest steps where the
     stiffness is singular to rounding, if nothing drives what nothing holds there. Last iterate, forces of loops,
     iterations, how it ended."""
-    w = newton_workspace(model, q[None], force[None], u[None], t, factor, opened, tolerance, limit, hold)
+    w = newton_workspace(model, q[None], force[None], sought)
     host, matrix, right = w.host, np.zeros(0), np.zeros(0)
     if shortest:
         host["numbers"][[ASTRAY_BELOW, LOOKED_AT_FROM]] = SUSPECT, 0.0
@@ -56,7 +43,7 @@ def newton_in_python(
     while part < CONVERGED:
         if part == SOLVE:
             matrix, right = host["matrix"].copy(), host["unknown"].copy()
-        part = _gone_on(model, w, part, t, factor, hold)
+        part = _gone_on(model, w, part, sought)
         if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
             part = _shortened(model, w, matrix, right, part)
     q, force, iterations, _ = (x[0] for x in results(w))
@@ -66,20 +53,22 @@ def newton_in_python(
 def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
     """Which rows of loops an iteration from q would keep, rising, and its unit σ of their forces."""
     slack = np.zeros(model.n_rows)
-    w = newton_workspace(model, q[None], slack[None], u[None], t, 1.0, slack, 1.0, 1, 0.0)
+    sought = Sought(u[None], t, 1.0, slack, 1.0, 1)
+    w = newton_workspace(model, q[None], slack[None], sought)
     part = _run(w)
     while part < SOLVE:
-        part = _gone_on(model, w, part, t, 1.0, 0.0)
+        part = _gone_on(model, w, part, sought)
     w.raise_for_status()
     return chosen_rows(w), float(w.host["sigma"][0])
 
 
-def _gone_on(model: Model, w: Workspace, part: int, t: float, factor: float, hold: Any) -> int:
+def _gone_on(model: Model, w: Workspace, part: int, sought: Sought) -> int:
     """Fill in what a part needs of Python, and run from there to the next pause; which part comes then, or how it
     ended."""
     q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
+    t, factor = sought.t, sought.factor
     if part == RESIDUAL:
-        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, hold)
+        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.hold)
     elif part == BORDER and model.calls_python:
         K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
         K += python_response(model, q, v, u, t, factor)[0]
