@@ -123,6 +123,9 @@ class _Isotropic(Hyperelastic):
     def moduli(self) -> np.ndarray:
         return isotropic(*lame(self.young, self.poisson))
 
+    @abstractmethod
+    def energy_density(self, F: Any) -> Any: ...
+
 
 @dataclass(frozen=True)
 class _Quadratic(_Isotropic):
@@ -131,6 +134,9 @@ class _Quadratic(_Isotropic):
     @property
     def is_quadratic(self) -> bool:
         return True
+
+    @abstractmethod
+    def strain(self, F: Any) -> Any: ...
 
     def energy_density(self, F: Any) -> Any:
         first, shear = lame(self.young, self.poisson)
