@@ -127,23 +127,6 @@ class _Isotropic(Hyperelastic):
     def energy_density(self, F: Any) -> Any: ...
 
 
-@dataclass(frozen=True)
-class _Quadratic(_Isotropic):
-    """W = λ/2 (tr E)² + μ E : E of the law's strain E."""
-
-    @property
-    def is_quadratic(self) -> bool:
-        return True
-
-    @abstractmethod
-    def strain(self, F: Any) -> Any: ...
-
-    def energy_density(self, F: Any) -> Any:
-        first, shear = lame(self.young, self.poisson)
-        E = self.strain(F)
-        return 0.5 * first * E.trace() ** 2 + shear * (E * E).sum()
-
-
 @final
 @dataclass(frozen=True)
 class HyperelasticCompressibleNeoHookean(_Isotropic):
@@ -165,7 +148,7 @@ class HyperelasticCompressibleNeoHookean(_Isotropic):
 
 @final
 @dataclass(frozen=True)
-class HyperelasticSaintVenantKirchhoff(_Quadratic):
+class HyperelasticSaintVenantKirchhoff(_Isotropic):
     """Law of Saint Venant and Kirchhoff, W = λ/2 (tr E)² + μ E : E, for large rotations and small strains.
 
     Args:
@@ -174,10 +157,17 @@ class HyperelasticSaintVenantKirchhoff(_Quadratic):
         damping_time: of Kelvin-Voigt damping [s].
     """
 
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    def energy_density(self, F: Any) -> Any:
+        return _quadratic_energy(self, F)
+
 
 @final
 @dataclass(frozen=True)
-class HyperelasticLinear(_Quadratic):
+class HyperelasticLinear(_Isotropic):
     """Linear elasticity, W = λ/2 (tr ε)² + μ ε : ε with ε the symmetric part of F − 1: for small displacements alone.
 
     Rotations strain it, and its damping is of ε̇, linear as well.
@@ -191,6 +181,13 @@ class HyperelasticLinear(_Quadratic):
     @property
     def is_linear(self) -> bool:
         return True
+
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    def energy_density(self, F: Any) -> Any:
+        return _quadratic_energy(self, F)
 
     def strain(self, F: Any) -> Any:
         import jax.numpy as jnp
@@ -253,3 +250,10 @@ def determinant(F: Any) -> Any:
         - a[..., 1] * (b[..., 0] * c[..., 2] - b[..., 2] * c[..., 0])
         + a[..., 2] * (b[..., 0] * c[..., 1] - b[..., 1] * c[..., 0])
     )
+
+
+def _quadratic_energy(law: _Isotropic, F: Any) -> Any:
+    """W = λ/2 (tr E)² + μ E : E of the law's strain E."""
+    first, shear = lame(law.young, law.poisson)
+    E = law.strain(F)
+    return 0.5 * first * E.trace() ** 2 + shear * (E * E).sum()
