@@ -26,6 +26,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     square_results,
 )
 from lissom.errors import RedundancyWarning
+from lissom.forces.acting import Acting
+from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.lie.types import kernel_options, vec6
@@ -38,35 +40,39 @@ from lissom.sweep.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 
-wp.set_module_options(kernel_options())
-
 _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 
 
-@wp.kernel
-def constraint_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    x: ColumnsStruct,
-    S: Matrix,
-    loops: LoopRowsStruct,
-    q: Matrix,
-    v: Matrix,
-    choosing: wp.array(dtype=wp.int32),
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, v)
-    place_bases(t, s, i, q)
-    for k in range(t.n_dynamic):
-        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        kinds.motion_columns(t, s, x, i, k, S)
-    loop_residuals(t, s, i, loops.gap)
-    loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
-    own_rows(t, s, x, i, S, 0, loops.A)
-    own_rows(t, s, x, i, S, 1, loops.A_q)
-    if choosing[0] != 0:
-        choose_independent(x, i, loops)
+@free_of_forces
+def constraint_kernel(act: Acting) -> Any:
+    """Kernel of the residuals, rates and rows of loops."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def constraint_alone(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        S: Matrix,
+        loops: LoopRowsStruct,
+        q: Matrix,
+        v: Matrix,
+        choosing: wp.array(dtype=wp.int32),
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+            kinds.motion_columns(t, s, x, i, k, S)
+        loop_residuals(t, s, i, loops.gap)
+        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
+        own_rows(t, s, x, i, S, 0, loops.A)
+        own_rows(t, s, x, i, S, 1, loops.A_q)
+        if choosing[0] != 0:
+            choose_independent(x, i, loops)
+
+    return constraint_alone
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -89,7 +89,7 @@ def energy_kernel(act: Acting) -> Any:
         first_moment = vec3()
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-            if t.node[k].has_inertia != 0:
+            if t.node[k].has_inertia:
                 R = s.node[i, k].R
                 p = s.node[i, k].p
                 h_B, T = momentum_of(t, s, i, k, v)

@@ -74,7 +74,7 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
     F = vec6()
     if is_body(t.node[k].kind):
         F = deforming_derivatives.newton_euler_change(t, s, d, i, k, v, a)
-    elif t.node[k].has_inertia != 0:
+    elif t.node[k].has_inertia:
         R = s.node[i, k].R
         p = s.node[i, k].p
         eta = s.node[i, k].eta

@@ -17,6 +17,8 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.acting import Acting
+from lissom.launch.composed import free_of_forces
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
@@ -27,20 +29,24 @@ from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, col
 from lissom.sweep.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 
-wp.set_module_options(kernel_options())
 
+@free_of_forces
+def mass_matrix_kernel(act: Acting) -> Any:
+    """Kernel of the mass matrix."""
 
-@wp.kernel
-def mass_matrix_kernel(
-    t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, b: MassBuffersStruct, q: Matrix, M: Matrix, first: int
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, q, q)
-    place_bases(t, s, i, q)
-    for k in range(t.n_dynamic):
-        traversal.outward_pose(t, s, i, k, q)
-    mass_matrix_sweep(t, s, x, b, i, M)
-    traversal.inspect_result(s, i, M)
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def mass_matrix_alone(
+        t: TablesStruct, s: ScratchStruct, x: ColumnsStruct, b: MassBuffersStruct, q: Matrix, M: Matrix, first: int
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, q, q)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_pose(t, s, i, k, q)
+        mass_matrix_sweep(t, s, x, b, i, M)
+        traversal.inspect_result(s, i, M)
+
+    return mass_matrix_alone
 
 
 def _make(model: Model, batch: int) -> Workspace:

@@ -38,8 +38,18 @@ class Acting(NamedTuple):
 
 def acting_on(model: Model) -> Acting:
     """What acts on a model; models that have the same terms share it, and with it their kernels."""
-    kinds = tuple(kind for kind in RARE if (model.nodes.kind == MotionKind[kind].value).any())
-    return _composed(tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), kinds)
+    return _composed(
+        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rare_kinds(model)
+    )
+
+
+def nothing_on(model: Model) -> Acting:
+    """The same if nothing acted on the model."""
+    return _composed((), _rare_kinds(model))
+
+
+def _rare_kinds(model: Model) -> tuple[str, ...]:
+    return tuple(kind for kind in RARE if (model.nodes.kind == MotionKind[kind].value).any())
 
 
 @cache

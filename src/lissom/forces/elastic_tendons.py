@@ -86,7 +86,7 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
     for j in range(t.nv):
         s.channel.moved_row[i, j] = s.channel.row[i, j]
     for k in range(t.n_dynamic):
-        if t.node[k].has_quaternion != 0:
+        if t.node[k].has_quaternion:
             A, B = group.move_tangent(t, i, k, move)
             y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
             start = t.node[k].v_start

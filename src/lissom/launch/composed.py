@@ -1,4 +1,4 @@
-"""Kernels of what acts on a model."""
+"""Kernels of what acts on a model, or of the kinds of its nodes."""
 
 from __future__ import annotations
 
@@ -8,8 +8,16 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting, acting_on
+from lissom.forces.acting import Acting, acting_on, nothing_on
 from lissom.model.model import Model
+
+_FREE: set[Any] = set()  # factories whose kernels know nothing of forces
+
+
+def free_of_forces(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
+    """Marks a function that makes a kernel from the kinds of nodes alone, which robots share whatever acts on them."""
+    _FREE.add(factory)
+    return factory
 
 
 def kernel_for(kernel: Any, model: Model) -> Any:
@@ -18,7 +26,9 @@ def kernel_for(kernel: Any, model: Model) -> Any:
     Such a function returns a kernel in a module of its own, which Warp compiles the first time a robot needs it and
     keeps on disk like any other; robots on which the same acts share it.
     """
-    return kernel if isinstance(kernel, wp.Kernel) else _made(kernel, acting_on(model))
+    if isinstance(kernel, wp.Kernel):
+        return kernel
+    return _made(kernel, nothing_on(model) if kernel in _FREE else acting_on(model))
 
 
 @cache

@@ -13,7 +13,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie.types import mat3, vec3
-from lissom.model.fields import Floats, Ints, Ints6, Ints7, Poses, Read, Vectors3, Vectors6
+from lissom.model.fields import Flags, Floats, Ints, Ints6, Ints7, Poses, Read, Vectors3, Vectors6
 
 
 @final
@@ -58,7 +58,7 @@ class Nodes:
     parent: Ints  # node, -1 for the world
     base: Ints  # its base frame in Bases
     kind: Ints  # of MotionKind
-    has_quaternion: Ints  # whether the pose is stored
+    has_quaternion: Flags  # whether the pose is stored
     map: Ints  # number in Maps, or in Deforming for the frame of a deformable body; -1 for other kinds
     v_start: Ints  # its range in v
     v_stop: Ints
@@ -67,17 +67,17 @@ class Nodes:
     s: np.ndarray  # where on that
 
     @property
-    def is_placed(self) -> Ints:
+    def is_placed(self) -> Flags:
         """Whether the placement is not the identity."""
         return np.asarray((self.placement != np.eye(4)).any(axis=(1, 2)))
 
     @property
-    def has_inertia(self) -> Ints:
+    def has_inertia(self) -> Flags:
         """Whether it has any inertia."""
         return np.asarray(self.inertia.any(axis=(1, 2)))
 
     @property
-    def is_centred(self) -> Ints:
+    def is_centred(self) -> Flags:
         """Whether it has the same mass in every direction, at the frame's origin."""
         plain = self.inertia[:, 5, 5, None, None] * np.eye(3)
         centred = (self.inertia[:, :3, 3:] == 0.0).all(axis=(1, 2))

@@ -26,7 +26,7 @@ def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
             q[i, at] = start[i, at] + move[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion != 0:
+            if t.node[k].has_quaternion:
                 group.move(t, i, k, start, move, q)
 
 
@@ -39,5 +39,5 @@ def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
             out[i, at] = v[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion != 0:
+            if t.node[k].has_quaternion:
                 group.configuration_rate(t, i, k, q, v, out)

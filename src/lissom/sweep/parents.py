@@ -21,7 +21,7 @@ def joint_side(t: Tables, s: Scratch, i: int, k: int):
         return t.node[k].R, t.node[k].p - s.origin[i, t.node[k].base]
     R = s.node[i, parent].R
     p = s.node[i, parent].p
-    if t.node[k].is_placed == 0:
+    if not t.node[k].is_placed:
         return R, p
     return R * t.node[k].R, R * t.node[k].p + p
 

@@ -69,7 +69,7 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int):
     F = vec6()
     if is_body(t.node[k].kind):
         F = deforming.newton_euler(t, s, i, k)
-    elif t.node[k].has_inertia != 0:
+    elif t.node[k].has_inertia:
         R = s.node[i, k].R
         p = s.node[i, k].p
         eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
@@ -94,7 +94,7 @@ def moved_inertia(R: mat3, p: vec3, J_B: mat3, C_B: mat3, m_B: mat3) -> mat6:
 @wp.func
 def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: int):
     """Spatial inertia of node k in the base frame: Ad⁻ᵀ M Ad⁻¹."""
-    if t.node[k].has_inertia == 0:
+    if not t.node[k].has_inertia:
         out[i, k] = mat6()
     else:
         R = s.node[i, k].R
@@ -105,7 +105,7 @@ def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: 
             out[i, k] = moved_inertia(R, p, J_B, C_B, m_B)
             return
         J = R * t.node[k].J * Rt
-        if t.node[k].is_centred != 0:
+        if t.node[k].is_centred:
             mp = t.node[k].m[0, 0] * p
             around = so3.diagonal_plus(wp.dot(mp, p), vec3()) - wp.outer(mp, p)
             heavy = so3.diagonal_plus(t.node[k].m[0, 0], vec3())
@@ -147,7 +147,7 @@ def inspect(
         s.status[i] = STATUS_NOT_FINITE
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion != 0:
+            if t.node[k].has_quaternion:
                 error = group.length_error(t, i, k, q)
                 if error > UNIT_TOLERANCE:
                     s.status[i] = STATUS_QUATERNION

@@ -358,7 +358,7 @@ def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S
     """out[at + j] += yᵀ (S − S T) on the columns of the spherical and free joints of a path."""
     k = node
     while k >= 0:
-        if t.node[k].has_quaternion != 0:
+        if t.node[k].has_quaternion:
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent

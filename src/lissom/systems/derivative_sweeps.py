@@ -156,7 +156,7 @@ def inward_node(
     columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, W, out)
     kinds.local_term(t, s, x, i, k, out)
     if parent >= 0:
-        if t.node[k].has_quaternion != 0:
+        if t.node[k].has_quaternion:
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
         else:
             columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
