@@ -58,7 +58,7 @@ _PUBLIC = {
         "JointUniversal",
     ),
     "robot.poses": ("PoseSpline",),
-    "robot.actuators": ("PathPoint", "PathRod"),
+    "robot.actuators": ("PathBody", "PathPoint", "PathRod"),
     "robot.fluid": ("Hydrodynamics",),
     "robot.shapes": ("ShapeBox", "ShapeCapsule", "ShapeCone", "ShapeCylinder", "ShapePlane", "ShapeSphere"),
     "deformable.body": ("DeformableBody",),
@@ -75,6 +75,7 @@ _PUBLIC = {
     ),
     "deformable.meshes": ("DomainTetrahedra",),
     "deformable.strains": ("KinematicsStrain",),
+    "deformable.surfaces": ("cylinder_surface", "sphere_surface"),
     "deformable.structured_meshes": ("box_mesh", "cylinder_mesh"),
     "deformable.volume_preserving": (
         "KinematicsVolumePreserving",

@@ -234,8 +234,14 @@ CHECKED = {
     "offset nan": (tendon("arm", lambda s: (0, NAN)), "offset: the function must return finite values of shape (2,)"),
     "stretch of no length": (tendon("arm", (0, 0), start=0.5, stop=0.5), "path[0]: start and stop must differ"),
     "start before the rod": (tendon("arm", (0, 0), start=-0.1), "path[0]: start: must lie in [0, 1] (got -0.1)"),
-    "path empty": (tendon(path=[]), "actuator 'x': path: must be a list of PathRod and PathPoint items (got ())"),
-    "path of names": (tendon(path=["arm"]), "actuator 'x' > path[0]: must be a PathRod or a PathPoint (got 'arm')"),
+    "path empty": (
+        tendon(path=[]),
+        "actuator 'x': path: must be a list of PathRod, PathPoint and PathBody items (got ())",
+    ),
+    "path of names": (
+        tendon(path=["arm"]),
+        "actuator 'x' > path[0]: must be a PathRod, a PathPoint or a PathBody (got 'arm')",
+    ),
     "path of a point": (tendon(path=[ls.PathPoint("base")]), "path: one point alone has no length"),
     "point of two": (tendon(path=[ls.PathPoint("base", (0, 0))] * 2), "path[0]: position: must be a finite 3-vector"),
     "area negative": (
@@ -366,7 +372,7 @@ REFUSED = {
     ),
     "path that is no list": (
         tendon(path=ls.PathRod("arm", (0, 0))),
-        "tendon 'x': path: must be a list of PathRod and PathPoint items",
+        "tendon 'x': path: must be a list of PathRod, PathPoint and PathBody items",
     ),
     "box side negative": (body(ls.RigidBody.box, 1, -1, 1, density=1), "RigidBody.box > size_y: must be > 0 (got -1)"),
     "cylinder nan": (

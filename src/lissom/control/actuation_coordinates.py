@@ -89,6 +89,9 @@ def _require_coordinates(model: Model) -> None:
     for c in (*model.spools.channel, *model.wrenches.channel):
         if model.channels.gain[c].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
+    for c, pressing in zip(model.pulls.channel, model.pulls.presses):
+        if pressing and model.channels.gain[c].any():
+            raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
     for actuator, _ in model.inputs.custom:
         raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
     for _, j, free in groups(model):

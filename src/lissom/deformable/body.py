@@ -79,6 +79,17 @@ class DeformableBody(Body):
         found = PoseFunction(_MaterialFrame(self.motion, point), self.motion.n)
         return self._frames.setdefault(point.tobytes(), found)
 
+    def stays(self, x: np.ndarray, pose: PoseFunction | None) -> bool:
+        """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
+        import jax
+
+        looks = in_double(jax.jit(jax.vmap(lambda q: self.motion.positions(x[None], q)[0])))
+        places = list(np.asarray(looks(self._looks)))
+        if pose is not None:
+            at = [pose.motion(q)[0] for q in self._looks]
+            places = [g[:3, :3].T @ (p - g[:3, 3]) for g, p in zip(at, places)]
+        return float(np.abs(np.array(places) - places[0]).max()) <= _PLACE * self._size
+
     @property
     def feels_fluid(self) -> bool:
         return False

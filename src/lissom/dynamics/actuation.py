@@ -20,6 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import AccuracyWarning, ShapeError
+from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
 from lissom.forces.tendons import add_channel_wrenches, add_path_forces, path_length
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import so3
@@ -52,8 +53,10 @@ def actuation_kernel(t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: R
         for k in range(t.n_dynamic):
             s.node[i, k].F = vec6()
         add_channel_wrenches(t, s, i, -so3.ONE)
+        add_pull_wrenches(t, s, i, -so3.ONE)
         project(t, s, i, tau)
         add_path_forces(t, i, q, s.channel.size, so3.ONE, tau)
+        add_pull_forces(t, s, i, so3.ONE, tau)
         for j in range(t.nv):
             B[i, c * t.nv + j] = tau[i, j]
 

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.pulls import add_pull_force
 from lissom.forces.tendons import add_segment_wrench, path_length, path_tangent, project_at, strain_at
 from lissom.lie import se3, so3
 from lissom.lie.types import vec6
@@ -47,9 +48,11 @@ def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix):
 
 @wp.func(inline=False)
 def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
-    """b of tendon c into s.channel.row, from the poses in s; the wrenches there are lost."""
+    """b of tendon c into s.channel.row, from the poses in s; the wrenches and own forces there are lost."""
     for k in range(t.n_dynamic):
         s.node[i, k].F = vec6()
+    for j in range(s.deforming.own.shape[1]):
+        s.deforming.own[i, j] = so3.ZERO
     for j in range(t.segments.channel.shape[0]):
         if t.segments.channel[j] == c:
             add_segment_wrench(t, s, i, j, -so3.ONE)
@@ -62,6 +65,9 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
                 f = t.paths.weight[e] * direction
                 y = se3.join(wp.cross(t.paths.offset[e], f), f)
                 project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, s.channel.row)
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.channel[e] == c:
+            add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
 
 
 ADD_OUTER = """

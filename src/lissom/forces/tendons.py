@@ -119,7 +119,7 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
 
 @wp.func(inline=False)
 def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
-    """L of (1) of tendon c, from the poses left in s."""
+    """L of (1) of tendon c, from the poses left in s, with that inside deformable bodies; −V of a chamber."""
     total = wp.float64(0.0)
     for k in range(t.points.xi.shape[0]):
         for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
@@ -130,6 +130,9 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
     for j in range(t.segments.channel.shape[0]):
         if t.segments.channel[j] == c:
             total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.channel[e] == c:
+            total -= s.pulls.work[i, e]
     return total
 
 

@@ -9,7 +9,7 @@ are (systems.residual). Reactions of loops are unknowns of the equations, not la
 
 from __future__ import annotations
 
-from lissom.forces import channels, elasticity, immersion, joint_laws, loads, springs, touching, user_forces
+from lissom.forces import channels, elasticity, immersion, joint_laws, loads, pulls, springs, touching, user_forces
 
 TERMS = (
     elasticity.TERM,
@@ -20,4 +20,5 @@ TERMS = (
     user_forces.TERM,
     springs.TERM,
     channels.TERM,
+    pulls.TERM,  # after channels, which know the tensions
 )

@@ -25,6 +25,8 @@ def prepare(model: Model, scratch: Scratch, host: dict[str, Any], derivatives: b
         _place(model, scratch.maps, host, called)
     if model.deforming.calls_python:
         _deform(model, scratch.deforming, host, derivatives)
+    if len(model.pulls):
+        _pull(model, scratch.pulls, host["q"], derivatives)
 
 
 def _place(model: Model, state: Any, host: dict[str, Any], called: list[int]) -> None:
@@ -66,6 +68,25 @@ def _deform(model: Model, state: Any, host: dict[str, Any], derivatives: bool) -
             theta_ddot = a[:, start : start + n]
             for name, values in _derivatives(bodies.integrals[b], theta, theta_dot, theta_ddot, elastic).items():
                 _put(model, rows, b, name, values)
+    _hand_over(model, state, rows)
+
+
+def _pull(model: Model, state: Any, q: np.ndarray, derivatives: bool) -> None:
+    """What unit inputs do inside deformable bodies, with its derivatives if these are asked for."""
+    pulls = model.pulls
+    rows = {name: getattr(state, name).numpy() for name in ("work", "wrench", "B", "wrench_q", "B_q")}
+    q = q[: len(rows["work"])]
+    for q_start, here, found in pulls.bodies:
+        theta = q[:, q_start : q_start + found.motion.n]
+        by_column, by_pair = (slice(start[here.start], start[here.stop]) for start in (pulls.column_start,
+                                                                                    pulls.pair_start))  # fmt: skip
+        work, B, wrench = found.values(theta)
+        rows["work"][: len(q), here], rows["wrench"][: len(q), here] = work, wrench
+        rows["B"][: len(q), by_column] = B.reshape(len(q), -1)
+        if derivatives:
+            B_q, wrench_q = found.derivatives(theta)
+            rows["B_q"][: len(q), by_pair] = B_q.reshape(len(q), -1)
+            rows["wrench_q"][: len(q), by_column] = wrench_q.reshape(len(q), -1, 6)
     _hand_over(model, state, rows)
 
 

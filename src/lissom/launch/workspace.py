@@ -41,6 +41,7 @@ from lissom.sweep.scratch import (
     MapState,
     Near,
     NodeState,
+    PullState,
     ScratchStruct,
 )
 
@@ -252,6 +253,7 @@ def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
     s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
     s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
     s.near, s.maps, s.deforming = _near(model, batch), _map_state(model, batch), _deforming_state(model, batch)
+    s.pulls = _pull_state(model, batch)
     s.channel = ChannelState()
     row = model.nv if len(model.spools.channel) else 0
     for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
@@ -292,6 +294,17 @@ def _deforming_state(model: Model, batch: int) -> DeformingState:
         if name in BY_PAIR:
             size = bodies.pair_start[-1] * called
         setattr(state, name, wp.zeros((batch, int(size)), dtype=variable.type.dtype, device=model.device))
+    return state
+
+
+def _pull_state(model: Model, batch: int) -> PullState:
+    pulls, state = model.pulls, PullState()
+    columns = int(pulls.column_start[-1])
+    sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
+    sizes |= {"B_q": int(pulls.pair_start[-1])}
+    sizes |= {"answer": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
+    for name, size in sizes.items():
+        setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))
     return state
 
 

@@ -10,19 +10,26 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.deformable.pulls import check_pull
 from lissom.model.bodies import PlacedBody, anchor, point
 from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
+from lissom.model.deformable_bodies import PlacedDeformableBody
 from lissom.model.nodes import Node, Point, component_runs, distance, index_of
+from lissom.model.pulls import Pulls, pull_tables
+from lissom.robot import checks
 from lissom.robot.actuators import (
+    Actuator,
     Chamber,
     CustomActuator,
     JointActuator,
+    PathBody,
     PathRod,
     Tendon,
     WrenchInput,
     offset_function,
     offset_slope,
 )
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 
@@ -33,14 +40,17 @@ class ActuationBuilder:
 
     def __init__(self, robot: Robot, bodies: dict[str, PlacedBody], v_start: list[int]) -> None:
         self.robot, self.bodies, self.v_start = robot, bodies, v_start
-        owners = [a for a in robot.actuators.values() if isinstance(a, Tendon | Chamber | WrenchInput)]
+        owners = [a for a in robot.actuators.values() if isinstance(a, _WITH_CHANNELS)]
         self.owners = [actuator for actuator in owners for _ in range(robot.input_size(actuator))]
         self.names = [actuator.name for actuator in self.owners]
         self.rows: dict[tuple[str, float], list[tuple[int, float, np.ndarray, np.ndarray, bool]]] = {}
         self.segments: list[tuple[int, Point, Point]] = []
+        self.pulls: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]] = []
         for channel, actuator in enumerate(self.owners):
-            if not isinstance(actuator, WrenchInput):
+            if isinstance(actuator, Tendon | Chamber):
                 self._add_path(channel, actuator)
+            elif isinstance(actuator, BodyChamber | SurfacePressure):
+                self._add_pull(channel, actuator, f"actuator {actuator.name!r}")
         self.pushes: list[tuple[int, Node, np.ndarray, np.ndarray, bool]] = []
         self.units = [_unit_of(actuator) for actuator in self.owners]
         for channel, actuator in enumerate(self.owners):
@@ -53,12 +63,22 @@ class ActuationBuilder:
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
         where = f"actuator {actuator.name!r}"
-        for item in actuator.path if isinstance(actuator, Tendon) else (actuator.path,):
-            if isinstance(item, PathRod):
+        for k, item in enumerate(actuator.path if isinstance(actuator, Tendon) else (actuator.path,)):
+            if isinstance(item, PathBody):
+                self._add_pull(channel, item, f"{where} > path[{k}]")
+            elif isinstance(item, PathRod):
                 for s, row in _path_rows(self.bodies[item.link], actuator, item, channel, where):
                     self.rows.setdefault((item.link, s), []).append(row)
         if isinstance(actuator, Tendon):
             self.segments += [(channel, a, b) for a, b in _segments(actuator, self.bodies, where)]
+
+    def _add_pull(self, channel: int, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
+        """Take in what is done to the coordinates of a deformable body."""
+        body = self.bodies[item.link]
+        if not isinstance(body, PlacedDeformableBody):
+            raise checks.fail(f"{where}: link", "must carry a DeformableBody", item.link)
+        check_pull(body.body, item, where)
+        self.pulls.append((channel, body, item))
 
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
         """Take in a wrench input; one on what the world holds moves nothing and is left out. A wrench that turns with
@@ -104,22 +124,28 @@ class ActuationBuilder:
             position=np.array([(a[1], b[1]) for _, a, b in self.segments]).reshape(-1, 2, 3),
         )
 
-    def spools(self, points: Points, paths: Paths) -> Spools:
+    def pulls_of_bodies(self) -> Pulls:
+        """What is done to the coordinates of deformable bodies."""
+        return pull_tables(self.pulls)
+
+    def spools(self, points: Points, paths: Paths, pulls: Pulls) -> Spools:
         """The elastic tendons; what they have no slack length for is as long as in the neutral configuration."""
         rows = [(c, a) for c, a in enumerate(self.owners) if isinstance(a, Tendon) and a.is_elastic]
-        slack = [self._neutral_path(points, paths, c) if a.slack_length is None else a.slack_length for c, a in rows]
+        slack = [
+            self._neutral_path(points, paths, pulls, c) if a.slack_length is None else a.slack_length for c, a in rows
+        ]
         return Spools(
             channel=np.array([c for c, _ in rows], dtype=np.int32),
             stiffness=np.array([a.stiffness for _, a in rows], dtype=np.float64),
             slack=np.array(slack, dtype=np.float64),
         )
 
-    def _neutral_path(self, points: Points, paths: Paths, channel: int) -> float:
+    def _neutral_path(self, points: Points, paths: Paths, pulls: Pulls, channel: int) -> float:
         """Length of a tendon in the neutral configuration, summed as dynamics.actuation (1) says."""
         rows = np.flatnonzero(paths.channel == channel)
         xi = points.xi[np.searchsorted(points.path_start, rows, side="right") - 1]
         tangent = xi[:, 3:] + np.cross(xi[:, :3], paths.offset[rows]) + paths.slope[rows]
-        total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1))
+        total = -float(paths.weight[rows] @ np.linalg.norm(tangent, axis=1)) - pulls.neutral_work(channel)
         for owner, a, b in self.segments:
             if owner == channel:
                 total += distance((a, b))
@@ -148,7 +174,10 @@ class ActuationBuilder:
         ), inputs
 
 
-def _unit_of(actuator: Tendon | Chamber | WrenchInput) -> str:
+_WITH_CHANNELS = Tendon | Chamber | WrenchInput | BodyChamber | SurfacePressure
+
+
+def _unit_of(actuator: Actuator) -> str:
     """What the input of a tendon or a chamber is."""
     if isinstance(actuator, Tendon):
         return "length pulled in [m]" if actuator.is_elastic else "tension [N]"
@@ -199,6 +228,9 @@ def _segments(tendon: Tendon, bodies: dict[str, PlacedBody], where: str) -> Iter
     """
 
     def end(item: Any, s: float) -> Point:
+        if isinstance(item, PathBody):
+            body: Any = bodies[item.link]
+            return body.end_of_path(item.ends()[round(s)])
         if isinstance(item, PathRod):
             return point(bodies, item.link, s, [0.0, *offset_function(item.offset, f"{where}: offset")(s)])
         return point(bodies, item.link, item.s, item.position)

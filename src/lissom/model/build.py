@@ -111,6 +111,7 @@ class _Assembly:
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()
+        pulls = self.actuation.pulls_of_bodies()
         rods = {name: body.table() for name, body in self.bodies.items()}
         return Model(
             name=robot.name,
@@ -138,7 +139,8 @@ class _Assembly:
             points=points,
             paths=paths,
             segments=segments,
-            spools=self.actuation.spools(points, paths),
+            pulls=pulls,
+            spools=self.actuation.spools(points, paths, pulls),
             wrenches=self.actuation.wrenches(),
             channels=channels,
             inputs=inputs,

@@ -8,7 +8,7 @@ import numpy as np
 
 from lissom.deformable.body import DeformableBody
 from lissom.model.growing import GrowingTree
-from lissom.model.nodes import Flesh, Frame, Node
+from lissom.model.nodes import Flesh, Frame, Node, Point
 from lissom.model.placed_body import WORLD, PlacedBody
 from lissom.robot.joints import MotionKind
 from lissom.robot.poses import PoseFunction
@@ -21,8 +21,10 @@ class PlacedDeformableBody(PlacedBody):
 
     def __init__(self, body: DeformableBody) -> None:
         self.body = body
-        self.base = WORLD
+        self.base = self.behind = WORLD
         self.leaves: dict[float, Node] = {}
+        self.ends: dict[bytes, Node] = {}
+        self.q_start = 0
 
     @property
     def size(self) -> int:
@@ -39,6 +41,7 @@ class PlacedDeformableBody(PlacedBody):
             tree.K[block, block] = tree.K_linear[block, block] = known.K2
             tree.D[block, block] = self.body.material.damping_time * known.K2
         none = np.zeros((6, n))
+        self.behind, self.q_start = base, block.start + shift
         self.tree, self.link = tree, tree.names.index(link.name)
         node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
         node.flesh = Flesh(integrals, known)
@@ -52,13 +55,31 @@ class PlacedDeformableBody(PlacedBody):
         if s == 0.0 or node is None:
             return self.base
         if s not in self.leaves:
-            pose = self._pose(s)
-            _, columns = pose.motion(np.zeros(self.size))
-            leaf = Node(*self.base, self.link, s, node.v_start, node.q_shift, MotionKind.MAP, columns, columns)
-            leaf.pose = pose
-            self.leaves[s] = leaf
-            self.tree.add(leaf)
+            self.leaves[s] = self._leaf(node, s, self._pose(s))
         return self.leaves[s], np.eye(4)
+
+    def end_of_path(self, x: np.ndarray) -> Point:
+        """A material point where a tendon enters or leaves, on a node with which it moves: what the body hangs on, its
+        tip, or a node of its own."""
+        node, _ = self.base
+        tip = self.body.tip_pose
+        if node is None or self.body.stays(x, None):
+            behind, G = self.behind
+            return behind, G[:3, :3] @ x + G[:3, 3]
+        if tip is not None and self.body.stays(x, tip):
+            g, _ = tip.motion(np.zeros(self.size))
+            return self.anchor(1.0)[0], g[:3, :3].T @ (x - g[:3, 3])
+        if x.tobytes() not in self.ends:
+            self.ends[x.tobytes()] = self._leaf(node, 1.0, self.body.frame(x))
+        return self.ends[x.tobytes()], np.zeros(3)
+
+    def _leaf(self, node: Node, s: float, pose: PoseFunction) -> Node:
+        """A mapped node."""
+        _, columns = pose.motion(np.zeros(self.size))
+        leaf = Node(node, np.eye(4), self.link, s, node.v_start, node.q_shift, MotionKind.MAP, columns, columns)
+        leaf.pose = pose
+        self.tree.add(leaf)
+        return leaf
 
     def _pose(self, s: float) -> PoseFunction:
         """The tip at s = 1, if one is given, otherwise what follows the material between base and tip."""

@@ -17,6 +17,7 @@ from lissom.model.elasticity import Elasticity, PoseSprings
 from lissom.model.fields import Int
 from lissom.model.maps import Maps
 from lissom.model.nodes import RodTable
+from lissom.model.pulls import Pulls
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
@@ -56,6 +57,7 @@ class Model:
     points: Points
     paths: Paths
     segments: Segments
+    pulls: Pulls
     spools: Spools
     wrenches: Wrenches
     channels: Channels
@@ -106,12 +108,13 @@ class Model:
         """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
         cannot call."""
         maps = any(self.maps.node[m] < self.n_dynamic for m, _ in self.maps.functions())
-        return bool(self.inputs.custom or self.surroundings.called or maps or self.deforming.calls_python)
+        bodies = self.deforming.calls_python or len(self.pulls) > 0
+        return bool(self.inputs.custom or self.surroundings.called or maps or bodies)
 
     @property
     def asks_before_launch(self) -> bool:
         """Whether tables of a state come from Python functions before each launch."""
-        return self.maps.calls_python or self.deforming.calls_python
+        return self.maps.calls_python or self.deforming.calls_python or len(self.pulls) > 0
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Positions, velocities and accelerations of the prescribed coordinates at time t, each (n_motions,)."""

@@ -82,6 +82,50 @@ class PathPoint:
     s: float = 1.0
 
 
+@final
+@dataclass(frozen=True, eq=False)
+class PathBody:
+    """A stretch of a path along material points of a deformable body, which it runs through without friction.
+
+    Args:
+        link: name of a link whose body is a DeformableBody.
+        points: material points (m, 3) joined by straight lines in the reference shape [m], in the order passed; or a
+            function of a number from 0 to 1 that gives such a point (3,).
+        gauss_points: in the integral of the length along each line, or along the function: the path follows the
+            material between the points. None: it runs straight from point to point, as through eyelets.
+    """
+
+    link: str
+    points: Numbers | Callable[[float], Any]
+    gauss_points: int | None = 8
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        if self.gauss_points is not None:
+            checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)
+        if callable(self.points):
+            rule = "must be a number where points is a function"
+            checks.require(self.gauss_points is not None, f"{where}: gauss_points", rule, self.gauss_points)
+            for at in (0.0, 0.5, 1.0):
+                checks.call(self.points, at, (3,), f"{where}: points")
+            return
+        points = checks.array(self.points, (-1, 3), f"{where}: points", "must be rows (x, y, z), or a function")
+        rule = "must hold two points or more"
+        checks.require(len(points) > 1, f"{where}: points", rule, len(points))
+        apart = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        checks.require(bool((apart > 0.0).all()), f"{where}: points", "those next to each other must differ", points)
+
+    def ends(self) -> tuple[np.ndarray, np.ndarray]:
+        """The material points (3,) where the path enters and leaves."""
+        if callable(self.points):
+            return np.asarray(self.points(0.0), dtype=np.float64), np.asarray(self.points(1.0), dtype=np.float64)
+        rows = np.asarray(self.points, dtype=np.float64)
+        return rows[0], rows[-1]
+
+
+PathItem = PathRod | PathPoint | PathBody
+
+
 @dataclass(frozen=True)
 class Actuator(ABC):
     """A source of generalised force, linear in its inputs: τ = B(q) u; an elastic tendon only while it is taut.
@@ -106,13 +150,13 @@ class Tendon(Actuator):
         T = max(0, k (L − L₀ + u))
 
     Args:
-        path: PathRod and PathPoint items in order; straight segments join one to the next.
+        path: PathRod, PathPoint and PathBody items in order; straight segments join one to the next.
         stiffness: k of the whole tendon [N/m]; None: u is the tension, whatever the length.
         slack_length: L₀, the length up to which an elastic tendon carries nothing at u = 0 [m]; None is the length in
             the neutral configuration.
     """
 
-    path: tuple[PathRod | PathPoint, ...]
+    path: tuple[PathItem, ...]
     stiffness: float | None = None
     slack_length: float | None = None
 
@@ -250,17 +294,19 @@ class InputCoupling:
 
 def check_path(path: Any, where: str) -> None:
     """Raise ModelError unless `path` is a list of path items with sane numbers."""
-    rule = "must be a list of PathRod and PathPoint items"
+    rule = "must be a list of PathRod, PathPoint and PathBody items"
     checks.require(isinstance(path, tuple) and len(path) > 0, f"{where}: path", rule, path)
     for k, item in enumerate(path):
         here = f"{where} > path[{k}]"
-        checks.require(isinstance(item, PathRod | PathPoint), here, "must be a PathRod or a PathPoint", item)
+        checks.require(isinstance(item, PathItem), here, "must be a PathRod, a PathPoint or a PathBody", item)
         if isinstance(item, PathRod):
             ends = checks.abscissa(item.start, f"{here}: start"), checks.abscissa(item.stop, f"{here}: stop")
             checks.require(ends[0] != ends[1], here, "start and stop must differ", ends)
             offset = offset_function(item.offset, f"{here}: offset")
             for s in ends:
                 offset(s)
+        elif isinstance(item, PathBody):
+            item.check(here)
         else:
             checks.array(item.position, (3,), f"{here}: position", "must be a finite 3-vector")
             checks.abscissa(item.s, f"{here}: s")

@@ -9,6 +9,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.actuators import Actuator, Chamber, JointActuator, PathPoint, PathRod, Tendon, WrenchInput
 from lissom.robot.bodies import Body
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.robot import Link, Robot
 
 
@@ -113,7 +114,7 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
     if isinstance(actuator, JointActuator):
         link = _check_link(robot, actuator.link, f"{where}: link")
         checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
-    elif isinstance(actuator, WrenchInput):
+    elif isinstance(actuator, WrenchInput | BodyChamber | SurfacePressure):
         _check_link(robot, actuator.link, f"{where}: link")
     path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
     for k, item in enumerate(path if isinstance(path, tuple) else (path,)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, final
@@ -16,12 +16,14 @@ from lissom.robot.actuators import (
     CustomActuator,
     InputCoupling,
     JointActuator,
+    PathItem,
     PathPoint,
     PathRod,
     Tendon,
     WrenchInput,
 )
 from lissom.robot.bodies import Body
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.contacts import Contact
 from lissom.robot.fields import Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
@@ -148,7 +150,7 @@ class Robot:
         *,
         start: float = 0.0,
         stop: float = 1.0,
-        path: Sequence[PathRod | PathPoint] | None = None,
+        path: Sequence[PathItem] | None = None,
         stiffness: float | None = None,
         slack_length: float | None = None,
     ) -> Tendon:
@@ -162,7 +164,7 @@ class Robot:
             checks.require(link is None and offset is None, f"tendon {name!r}",
                            "takes a link and an offset, or a path, not both", (link, offset))  # fmt: skip
             checks.require(isinstance(path, Sequence), f"tendon {name!r}: path",
-                           "must be a list of PathRod and PathPoint items", path)  # fmt: skip
+                           "must be a list of PathRod, PathPoint and PathBody items", path)  # fmt: skip
         return self._add_actuator("tendon", Tendon(name, tuple(path), stiffness, slack_length))
 
     def add_chamber(
@@ -178,6 +180,16 @@ class Robot:
     ) -> Chamber:
         """Add an inflated chamber along a rod; see Chamber."""
         return self._add_actuator("chamber", Chamber(name, PathRod(link, offset, start, stop), area, force))
+
+    def add_body_chamber(
+        self, name: str, link: str, *, surface: Any = None, volume: Callable[[Any], Any] | None = None
+    ) -> BodyChamber:
+        """Add a chamber in a deformable body, given by its `surface` or its `volume`; see BodyChamber."""
+        return self._add_actuator("chamber", BodyChamber(name, link, surface, volume))
+
+    def add_surface_pressure(self, name: str, link: str, surface: Any) -> SurfacePressure:
+        """Add a pressure on a part of the surface of a deformable body; see SurfacePressure."""
+        return self._add_actuator("pressure", SurfacePressure(name, link, surface))
 
     def add_joint_actuator(self, name: str, link: str) -> JointActuator:
         """Add a motor on the joint of a link; one input for each velocity coordinate."""

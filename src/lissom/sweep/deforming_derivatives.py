@@ -54,7 +54,7 @@ def twist_row(s: Scratch, i: int, at: int, w: vec3, u: vec3) -> vec6:
 def wrench_by_q(
     t: Tables, s: Scratch, i: int, k: int, e: int, v: Matrix, a: Matrix, w: vec3, w_dot: vec3, acc: vec3
 ) -> vec6:
-    """Change (5), (6) of the frame's wrench with θ_e."""
+    """Change (5), (6) of the frame's wrench with θ_e, and of what presses on the body."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     pair = t.deforming.pair_start[b]
@@ -76,7 +76,10 @@ def wrench_by_q(
             c_dot += v[i, first + c] * s.deforming.c_jl[i, pair + n * c + e]
     force += wp.cross(w_dot, c_e) + wp.cross(w, wp.cross(w, c_e) + so3.TWO * c_dot)
     moment += wp.cross(c_e, acc) + I_e * w_dot + wp.cross(w, I_e * w)
-    return se3.join(moment + so3.TWO * (wp.transpose(around(Pi)) * w), force)
+    y = se3.join(moment + so3.TWO * (wp.transpose(around(Pi)) * w), force)
+    if s.pulls.answer.shape[1] > 0:
+        y += s.pulls.answer[i, at + e]
+    return y
 
 
 @wp.func

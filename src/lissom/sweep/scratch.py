@@ -124,6 +124,20 @@ class DeformingState:
     D: wp.array2d(dtype=wp.float64)
 
 
+@wp.struct
+class PullState:
+    """What unit inputs do inside deformable bodies: work, minus the length of a tendon, and wrench on the frame in its
+    axes by (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; what the
+    wrench that a frame needs answers to θ by (instance, column) of Deforming, where something presses."""
+
+    work: wp.array2d(dtype=wp.float64)
+    wrench: wp.array2d(dtype=vec6)
+    B: wp.array2d(dtype=wp.float64)
+    wrench_q: wp.array2d(dtype=vec6)
+    B_q: wp.array2d(dtype=wp.float64)
+    answer: wp.array2d(dtype=vec6)
+
+
 BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy")
 BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 
@@ -131,11 +145,13 @@ BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 @wp.struct
 class ScratchStruct:
     """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
-    surroundings leave, tables of mapped nodes and deformable bodies, sizes of channels, a status of each instance."""
+    surroundings leave, tables of mapped nodes and deformable bodies, of what pulls in these, sizes of channels, a
+    status of each instance."""
 
     near: Near
     maps: MapState
     deforming: DeformingState
+    pulls: PullState
     channel: ChannelState
     origin: wp.array2d(dtype=vec3)
     node: wp.array2d(dtype=NodeState)

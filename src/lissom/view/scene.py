@@ -12,7 +12,7 @@ import numpy as np
 from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.model.model import Model
 from lissom.robot import facets
-from lissom.robot.actuators import PathPoint, PathRod, Tendon, offset_function
+from lissom.robot.actuators import PathBody, PathItem, PathRod, Tendon, offset_function
 from lissom.robot.bodies import Body, Solid
 from lissom.robot.robot import Robot
 
@@ -130,14 +130,32 @@ def _slender_facets(model: Model, q: np.ndarray, name: str, body: Body) -> np.nd
 
 def _surface_facets(model: Model, q: np.ndarray, name: str, body: Body) -> np.ndarray:
     """The surface of a body that deforms, as triangles with their first corner doubled."""
+    drawn = [body.surface(row) for row in _own_coordinates(model, q, name)]
+    facets = np.stack([vertices[triangles][:, [0, 1, 2, 0]] for vertices, triangles in drawn])
+    g = frame_pose(model, q, name, s=0.0)
+    return np.einsum("nij,nfcj->nfci", g[:, :3, :3], facets) + g[:, None, None, :3, 3]
+
+
+def _own_coordinates(model: Model, q: np.ndarray, name: str) -> np.ndarray:
+    """θ of the deformable body of a link, shape (n, 0) where it is none."""
     bodies, link = model.deforming, model.links.names.index(name)
     here = [(int(bodies.q_start[b]), int(bodies.column_start[b + 1] - bodies.column_start[b]))
             for b, node in enumerate(bodies.node) if model.nodes.link[node] == link]  # fmt: skip
     first, n = here[0] if here else (0, 0)
-    drawn = [body.surface(row[first : first + n]) for row in q]
-    facets = np.stack([vertices[triangles][:, [0, 1, 2, 0]] for vertices, triangles in drawn])
-    g = frame_pose(model, q, name, s=0.0)
-    return np.einsum("nij,nfcj->nfci", g[:, :3, :3], facets) + g[:, None, None, :3, 3]
+    return q[:, first : first + n]
+
+
+def _path_in_body(model: Model, q: np.ndarray, item: PathBody) -> np.ndarray:
+    """Points along a path in a deformable body, in the body's frame, shape (n, m, 3)."""
+    if callable(item.points):
+        points = np.array([item.points(s) for s in np.linspace(0.0, 1.0, 2 * STATIONS)])
+    else:
+        points = np.asarray(item.points, dtype=np.float64)
+        if item.gauss_points is not None:
+            at = np.linspace(0.0, len(points) - 1.0, STATIONS * (len(points) - 1) + 1)
+            points = np.stack([np.interp(at, np.arange(len(points)), column) for column in points.T], axis=1)
+    body = model.links.body[model.links.names.index(item.link)]
+    return np.array([body.moved(points, row) for row in _own_coordinates(model, q, item.link)])
 
 
 def _cap(ring: np.ndarray, g: np.ndarray, backwards: bool) -> np.ndarray:
@@ -174,7 +192,11 @@ def _origin(model: Model, q: np.ndarray, name: str) -> np.ndarray:
     return frame_pose(model, q, name, s=0.0)[..., :3, 3]
 
 
-def _path_line(model: Model, q: np.ndarray, item: PathRod | PathPoint) -> np.ndarray:
+def _path_line(model: Model, q: np.ndarray, item: PathItem) -> np.ndarray:
+    if isinstance(item, PathBody):
+        local = _path_in_body(model, q, item)
+        g = frame_pose(model, q, item.link, s=0.0)
+        return g[:, None, :3, 3] + np.einsum("nij,nsj->nsi", g[:, :3, :3], local)
     if isinstance(item, PathRod):
         s = np.linspace(item.start, item.stop, 2 * STATIONS)
         offset = offset_function(item.offset, "tendon: offset")
