@@ -1,0 +1,67 @@
+"""The bodies in a row of Pustina 2025, simulation 3: Lagrange's equations by SymPy, and how the cost grows."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lissom as ls
+
+pytest.importorskip("jax")
+pytest.importorskip("sympy")
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.fixture(scope="module")
+def study():
+    """The example as a module."""
+    spec = importlib.util.spec_from_file_location("example_many_bodies", EXAMPLES / "many_bodies.py")
+    assert spec and spec.loader
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_inverse_dynamics_is_that_of_lagrange(study, count):
+    """Purpose: a relative difference below 1e-12 in each of a hundred random states of the paper's ranges."""
+    apart = study.differences(count, study.lagrange(count))
+    assert len(apart) == 100
+    assert apart.max() < 1e-12
+
+
+def test_lagrange_itself(study):
+    """Purpose: the symbolic forces are those of an energy that they keep: q̇·(forces) is the change of T = ½ q̇ᵀM q̇,
+    with M its own forces at rest, so that a term lost on both sides would show."""
+    function, rng = study.lagrange(2), np.random.default_rng(4)
+    q, v, a = (rng.uniform(-1.0, 1.0, 2) for _ in range(3))
+
+    def energy(t):
+        x, rate = q + t * v + 0.5 * t * t * a, v + t * a
+        return 0.5 * rate @ study.symbolic(function, x, np.zeros(2), rate)
+
+    change = (8 * (energy(1e-3) - energy(-1e-3)) - energy(2e-3) + energy(-2e-3)) / 12e-3
+    assert v @ study.symbolic(function, q, v, a) == pytest.approx(change, rel=1e-9)
+
+
+def test_cost_grows_with_the_number_of_bodies(study):
+    """Purpose: from 5 bodies to 20 the time of a call rises by less than linear growth and a third would have it."""
+    few, many = (study.chain(count) for count in (5, 20))
+    times = []
+    for model in (few, many):
+        one = np.ones(model.nv)
+        study.recursive(model, one, one, one)
+        times.append(study.shortest(lambda model=model, one=one: study.recursive(model, one, one, one)))
+    assert isinstance(many, ls.Model) and many.nv == 20
+    assert times[1] < 4.0 * 4 / 3 * times[0]
+
+
+@pytest.mark.slow  # times of thirty runs each, and equations of four bodies
+def test_the_whole_study(study, tmp_path):
+    """Purpose: the picture, and the power with which the cost grows, fitted."""
+    numbers = study.main(tmp_path)
+    assert (tmp_path / "many_bodies.png").stat().st_size > 10_000
+    assert 0.7 < numbers["ID grows with the number of bodies to the power"] < 1.2
+    assert max(numbers[f"difference, {n} bodies"] for n in study.SYMBOLIC) < 1e-12
