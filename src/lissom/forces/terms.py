@@ -9,10 +9,22 @@ are (systems.residual). Reactions of loops are unknowns of the equations, not la
 
 from __future__ import annotations
 
-from lissom.forces import channels, elasticity, immersion, joint_laws, loads, pulls, springs, touching, user_forces
+from lissom.forces import (
+    channels,
+    elasticity,
+    green_strains,
+    immersion,
+    joint_laws,
+    loads,
+    pulls,
+    springs,
+    touching,
+    user_forces,
+)
 
 TERMS = (
     elasticity.TERM,
+    green_strains.TERM,
     joint_laws.TERM,
     loads.TERM,
     immersion.TERM,

@@ -7,6 +7,7 @@ from typing import final
 import numpy as np
 
 from lissom.deformable.body import DeformableBody
+from lissom.model.deforming import MOST_IN_KERNELS
 from lissom.model.growing import GrowingTree
 from lissom.model.nodes import Flesh, Frame, Node, Point
 from lissom.model.placed_body import WORLD, PlacedBody
@@ -35,8 +36,8 @@ class PlacedDeformableBody(PlacedBody):
         block, shift = tree.body_coordinates(link.name)
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
         known = integrals.linear_coefficients() if self.body.motion.is_linear else None
-        if known is not None and (known.K2 is None or known.K3 is not None):
-            known = None  # its elasticity is not K θ
+        if known is not None and (known.K2 is None or (known.K3 is not None and n > MOST_IN_KERNELS)):
+            known = None  # kernels do not know its elasticity
         if known is not None and known.K2 is not None:
             tree.K[block, block] = tree.K_linear[block, block] = known.K2
             tree.D[block, block] = self.body.material.damping_time * known.K2

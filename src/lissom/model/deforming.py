@@ -10,7 +10,19 @@ import numpy as np
 from lissom.deformable.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.model.fields import Floats, Ints, Matrices3, Vectors3
 from lissom.model.maps import starts
-from lissom.model.nodes import Node
+from lissom.model.nodes import Flesh, Node
+
+MOST_IN_KERNELS = 32  # coordinates of a body whose Green strains kernels know
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Stretched:
+    """𝒦 of U = ½ εᵀ𝒦ε without K2, which stands with the elasticity of the tree, ε being the coordinates θ_j, then of
+    all pairs θ_jθ_k with j < k and ½ θ_j² with j = k, in the order of np.triu_indices; and the damping time."""
+
+    stiffness: np.ndarray
+    damping_time: float
 
 
 @final
@@ -21,6 +33,7 @@ class Deforming:
     node: np.ndarray
     q_start: np.ndarray  # first coordinate in q
     integrals: tuple[ShapeIntegrals, ...]
+    stretched: tuple[Stretched | None, ...]  # what kernels make elastic forces of that are not linear
     column_start: Ints  # where what belongs to each coordinate starts
     pair_start: Ints  # and to each pair
     is_linear: Ints  # whether kernels make the integrals of the constants below; zeros where not
@@ -49,6 +62,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         node=np.array([k for k, _, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
         integrals=tuple(flesh.integrals for _, _, flesh in found),
+        stretched=tuple(_stretched(flesh) for _, _, flesh in found),
         column_start=starts(sizes),
         pair_start=starts(sizes**2),
         is_linear=np.array([flesh.coefficients is not None for _, _, flesh in found], dtype=np.int32),
@@ -59,6 +73,17 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         P0_j=np.concatenate([np.zeros((0, 3, 3)), *(c.P0_j for c in constants)]),
         Q=np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)]),
     )
+
+
+def _stretched(flesh: Flesh) -> Stretched | None:
+    known = flesh.coefficients
+    if known is None or known.K3 is None or known.K4 is None:
+        return None
+    n = len(known.K3)
+    j, k = np.triu_indices(n)
+    linear, pairs = known.K3[:, j, k], known.K4[j, k][:, j, k]
+    stiffness = np.block([[np.zeros((n, n)), linear], [linear.T, pairs]])
+    return Stretched(stiffness, flesh.integrals.material.damping_time)
 
 
 def _constants(known: LinearCoefficients | None, integrals: ShapeIntegrals, n: int) -> LinearCoefficients:

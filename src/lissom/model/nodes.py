@@ -34,7 +34,7 @@ Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
 @dataclass(frozen=True, eq=False)
 class Flesh:
     """What a node of kind BODY carries: the integrals of its body, and what they are made of where it is linear in the
-    coordinates and elastic as K θ."""
+    coordinates and kernels know its elasticity."""
 
     integrals: ShapeIntegrals
     coefficients: LinearCoefficients | None
