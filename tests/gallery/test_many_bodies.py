@@ -58,7 +58,7 @@ def test_cost_grows_with_the_number_of_bodies(study):
     assert times[1] < 4.0 * 4 / 3 * times[0]
 
 
-@pytest.mark.slow  # times of thirty runs each, and equations of four bodies
+@pytest.mark.slow  # times of sixty rounds, and equations of five bodies
 def test_the_whole_study(study, tmp_path):
     """Purpose: the picture, and the power with which the cost grows, fitted."""
     numbers = study.main(tmp_path)
