@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.deformable.domains import Domain, Surface
-from lissom.deformable.integrals import ShapeIntegrals
+from lissom.deformable.integrals import ShapeIntegrals, shape_integrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.materials import Hyperelastic
 from lissom.errors import ModelError
@@ -61,7 +61,7 @@ class DeformableBody(Body):
     @cached_property
     def integrals(self) -> ShapeIntegrals:
         """What its inertia, weight and elasticity come from."""
-        return ShapeIntegrals(self.motion, self.domain, self.material, self.density)
+        return shape_integrals(self.motion, self.domain, self.material, self.density)
 
     @cached_property
     def tip_pose(self) -> PoseFunction | None:
@@ -171,11 +171,11 @@ class DeformableBody(Body):
     @cached_property
     def _looks(self) -> np.ndarray:
         """Some θ that move the body a little, shape (_LOOKS, n), and zero first."""
-        x = self.domain.points
-        zero = np.zeros(self.motion.n)
         import jax
 
-        J = np.asarray(in_double(jax.jit(jax.jacfwd(lambda q: self.motion.positions(x, q))))(zero))
+        zero = np.zeros(self.motion.n)
+        slope = self.integrals.compiled(lambda x, w, m, q: jax.jacfwd(lambda q: self.motion.positions(x, q))(q))
+        J = np.asarray(slope(zero))
         reach = np.sqrt((J * J).sum(axis=1)).max(axis=0)
         q = np.random.default_rng(0).uniform(-1.0, 1.0, (_LOOKS, len(zero)))
         q[0] = 0.0
@@ -183,21 +183,19 @@ class DeformableBody(Body):
 
     def _check_motion(self, where: str) -> None:
         """f(x, 0) = x, every coordinate moves something, and nothing folds near the reference shape."""
-        import jax
-
         x, motion = self.domain.points, self.motion
-        positions = in_double(jax.jit(lambda q: motion.positions(x, q)))
-        p = np.asarray(positions(np.zeros(motion.n)))
+        look = self.integrals.compiled(lambda x, w, m, q: (motion.positions(x, q), motion.deformations(x, q)))
+        p = np.asarray(look(np.zeros(motion.n))[0])
         worst = int(np.argmax(np.abs(p - x).max(axis=1)))
         near = np.abs(p - x).max() <= _PLACE * self._size  # not so for NaN
         checks.require(bool(near), where, f"f(x, 0) must be x = {x[worst].tolist()}", p[worst])
         for k in np.flatnonzero(~np.isfinite(self._looks).all(axis=0))[:1]:
             rule = f"coordinate {k} must move some point of the quadrature at θ = 0, with a finite derivative"
             checks.require(False, where, rule, float(self._looks[1, k]))
-        gradients = in_double(jax.jit(lambda q: motion.deformations(x, q)))
         for q in self._looks:
-            checks.require(bool(np.isfinite(np.asarray(positions(q))).all()), where, "must be finite", q)
-            J = np.linalg.det(np.asarray(gradients(q)))
+            p, F = look(q)
+            checks.require(bool(np.isfinite(np.asarray(p)).all()), where, "must be finite", q)
+            J = np.linalg.det(np.asarray(F))
             k = int(np.argmin(J))
             rule = f"folds: det ∂f/∂x must be > 0 at x = {x[k].tolist()}, θ = {q.tolist()}"
             checks.require(bool(J[k] > 0.0), where, rule, float(J[k]))

@@ -40,6 +40,10 @@ class KinematicsOfNodes(Kinematics):
     def is_linear(self) -> bool:
         return True
 
+    @property
+    def takes_arrays(self) -> bool:
+        return False
+
     def map(self, x: Any, q: Any) -> Any:
         import jax.numpy as jnp
 

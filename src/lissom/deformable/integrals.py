@@ -16,9 +16,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
+from weakref import WeakValueDictionary
 
 import numpy as np
 
+from lissom.deformable import moving_points
 from lissom.deformable.domains import Domain
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.materials import Hyperelastic, determinant
@@ -87,14 +89,6 @@ class LinearCoefficients(NamedTuple):
     K2: np.ndarray | None
     K3: np.ndarray | None
     K4: np.ndarray | None
-
-
-def _crossed(X: Any) -> Any:
-    """Σ a×b of matrices Σ a bᵀ, shape (..., 3, 3) to (..., 3)."""
-    import jax.numpy as jnp
-
-    parts = (X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0])
-    return jnp.stack(parts, axis=-1)
 
 
 @final
@@ -179,97 +173,60 @@ class ShapeIntegrals:
         return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]
 
     @cached_property
+    def _given(self) -> tuple[np.ndarray, ...]:
+        """Points, their weights and their masses: given as arguments, since XLA would spend seconds on constants."""
+        return self.domain.points, self.domain.weights, self.masses
+
+    def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of points, weights, masses and what it is called with."""
+        import jax
+
+        if self.kinematics.takes_arrays:
+            inner = in_double(jax.jit(function))
+            return lambda *state: inner(*self._given, *state)
+        given = self._given
+        return in_double(jax.jit(lambda *state: function(*given, *state)))
+
+    @cached_property
     def _values(self) -> Callable[..., Any]:
         import jax
 
-        inertia, elasticity, moduli = self._inertia, jax.value_and_grad(self._energy), self.material.moduli()
+        def linear(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
+            U, g = jax.value_and_grad(self._energy)(q)
+            return (*self._linear_inertia(q, v), U, g, *self._damping(self.material.moduli(), q, v))
 
-        def everything(q: Any, v: Any) -> Any:
-            U, g = elasticity(q)
-            return (*inertia(q, v), U, g, *self._damping(moduli, q, v))
+        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
+            slopes = self.kinematics.slopes(x, q, v)
+            forces = moving_points.material_forces(self.material, w, slopes, v)
+            return (*moving_points.inertia(m, slopes, v), *forces)
 
-        return in_double(jax.jit(everything))
+        return self.compiled(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
     def _derivatives(self) -> Callable[..., Any]:
         import jax
 
-        moduli = self.material.moduli()
-
-        def everything(q: Any, v: Any, a: Any) -> Any:
+        def linear(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
             K = jax.jacfwd(jax.grad(self._energy))(q)
-            d_q = jax.jacfwd(lambda q: self._damping(moduli, q, v)[0])(q)
-            return (*self._inertia_derivatives(q, v, a), K, d_q)
+            d_q = jax.jacfwd(lambda q: self._damping(self.material.moduli(), q, v)[0])(q)
+            return (*self._linear_derivatives(a), K, d_q)
 
-        return in_double(jax.jit(everything))
+        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
+            bends = self.kinematics.bends(x, q, v)
+            forces = moving_points.material_slopes(self.material, w, bends, v)
+            return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
+
+        return self.compiled(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
     def _fold(self) -> Callable[..., Any]:
-        import jax
+        def least(x: Any, w: Any, m: Any, q: Any) -> Any:
+            return (determinant(self.kinematics.deformations(x, q)).min(),)
 
-        return in_double(jax.jit(lambda q: (determinant(self._F(q)).min(),)))
-
-    def _p(self, q: Any) -> Any:
-        return self.kinematics.positions(self.domain.points, q)
+        return self.compiled(least)
 
     def _F(self, q: Any) -> Any:
         return self.kinematics.deformations(self.domain.points, q)
-
-    def _slopes(self, q: Any) -> tuple[Any, tuple[Any, Any]]:
-        """J (N, 3, n), and J and the positions besides."""
-        import jax
-
-        def twice(q: Any) -> tuple[Any, Any]:
-            p = self._p(q)
-            return p, p
-
-        J, p = jax.jacfwd(twice, has_aux=True)(q)
-        return J, (J, p)
-
-    def _curved(self, q: Any, v: Any) -> Any:
-        """J̇θ̇ of the points, shape (N, 3)."""
-        import jax
-
-        return jax.jvp(lambda q: jax.jvp(self._p, (q,), (v,))[1], (q,), (v,))[1]
-
-    def _inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
-        """The integrals of ShapeValues from c to e_v."""
-        import jax.numpy as jnp
-
-        if self.kinematics.is_linear:
-            return self._linear_inertia(q, v)
-        m, (J, (_, p)) = self.masses, self._slopes(q)
-        mJ, mh = m[:, None, None] * J, m[:, None] * self._curved(q, v)
-        M = jnp.einsum("kaj,kal->jl", J, mJ)
-        w_j = _crossed(jnp.einsum("ka,kbj->jab", J @ v, mJ))
-        P_j = jnp.einsum("ka,kbj->jab", p, mJ)
-        c_j, P = mJ.sum(axis=0).T, p.T @ (m[:, None] * p)
-        return m @ p, P, c_j, P_j, M, mh.sum(axis=0), _crossed(p.T @ mh), w_j, jnp.einsum("kaj,ka->j", J, mh)
-
-    def _inertia_derivatives(self, q: Any, v: Any, a: Any) -> tuple[Any, ...]:
-        """The integrals of ShapeDerivatives from c_q to w_v; with H the second derivatives of the positions,
-
-        ∂p̈/∂θ_l = Σ H_lk θ̈_k + ∂(J̇θ̇)/∂θ_l,   ∂p̈/∂θ̇_l = 2 Σ H_lk θ̇_k
-        """
-        import jax
-        import jax.numpy as jnp
-
-        if self.kinematics.is_linear:
-            return self._linear_derivatives(a)
-        m = self.masses
-        H, (J, p) = jax.jacfwd(self._slopes, has_aux=True)(q)
-        turned, mJ, mH = H @ v, m[:, None, None] * J, m[:, None, None, None] * H
-        force = m[:, None] * (J @ a + turned @ v)
-        by_q = m[:, None, None] * (H @ a + jax.jacfwd(self._curved)(q, v))
-        by_v = 2.0 * m[:, None, None] * turned
-        JJ = jnp.einsum("kal,kbj->jlab", J, mJ)
-        b_q = _crossed(jnp.einsum("kal,kb->lab", J, force) + jnp.einsum("ka,kbl->lab", p, by_q))
-        e_q = jnp.einsum("kajl,ka->jl", H, force) + jnp.einsum("kaj,kal->jl", J, by_q)
-        w_q = jnp.einsum("kal,kbj->jlab", turned, mJ) + jnp.einsum("ka,kbjl->jlab", J @ v, mH)
-        b_v, e_v = jnp.einsum("ka,kbl->lab", p, by_v), jnp.einsum("kaj,kal->jl", J, by_v)
-        c_jl, P_jl = mH.sum(axis=0).transpose(1, 2, 0), JJ + jnp.einsum("ka,kbjl->jlab", p, mH)
-        ends = by_v.sum(axis=0).T, _crossed(b_v), e_v, _crossed(JJ)
-        return by_q.sum(axis=0).T, b_q, e_q, c_jl, P_jl, _crossed(w_q), *ends
 
     def _linear_inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
         """The integrals of ShapeValues from c to e_v by (4)."""
@@ -280,7 +237,7 @@ class ShapeIntegrals:
         across = jnp.einsum("jab,j->ab", known.P0_j, q)
         P_j = known.P0_j + jnp.einsum("kjab,k->jab", Q, q)
         P = known.P_0 + across.T + jnp.einsum("jab,j->ab", P_j, q)
-        w_j = _crossed(jnp.einsum("kjab,k->jab", Q, v))
+        w_j = moving_points.crossed(jnp.einsum("kjab,k->jab", Q, v))
         none, M = jnp.zeros(3), jnp.einsum("jkaa->jk", Q)
         return known.c_0 + q @ jnp.asarray(known.c_j), P, known.c_j, P_j, M, none, none, w_j, jnp.zeros(n)
 
@@ -289,9 +246,9 @@ class ShapeIntegrals:
         import jax.numpy as jnp
 
         n, Q = self.kinematics.n, jnp.asarray(self._constants.Q_jk)
-        b_q, P_jl = _crossed(jnp.einsum("lkab,k->lab", Q, a)), Q.swapaxes(0, 1)
+        b_q, P_jl = moving_points.crossed(jnp.einsum("lkab,k->lab", Q, a)), Q.swapaxes(0, 1)
         vectors, square, cube = jnp.zeros((n, 3)), jnp.zeros((n, n)), jnp.zeros((n, n, 3))
-        return vectors, b_q, square, cube, P_jl, cube, vectors, vectors, square, _crossed(P_jl)
+        return vectors, b_q, square, cube, P_jl, cube, vectors, vectors, square, moving_points.crossed(P_jl)
 
     @property
     def _is_polynomial(self) -> bool:
@@ -332,6 +289,25 @@ class ShapeIntegrals:
         stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", moduli, slope)
         d_v = jnp.einsum("kaj,kal->jl", slope, stiff)
         return d_v @ v, d_v
+
+
+_made: WeakValueDictionary[tuple[Any, ...], ShapeIntegrals] = WeakValueDictionary()
+
+
+def shape_integrals(*parts: Any) -> ShapeIntegrals:
+    """The ShapeIntegrals of kinematics, domain, material and density; the same one for parts that are equal, so that
+    bodies of one make are compiled once."""
+    key = tuple(_identity(part) for part in parts)
+    return _made.setdefault(key, ShapeIntegrals(*parts))
+
+
+def _identity(part: Any) -> Any:
+    """What is equal for equal parts where they can be compared, and otherwise for the same."""
+    try:
+        hash(part)
+    except TypeError:
+        return id(part)
+    return part
 
 
 def _batched(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> list[np.ndarray]:

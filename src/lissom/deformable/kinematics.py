@@ -9,6 +9,8 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.deformable import slopes
+from lissom.deformable.slopes import Bends, Slopes
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.poses import in_double
@@ -23,6 +25,7 @@ class Kinematics(ABC):
     n: int  # number of coordinates θ
     is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
+    takes_arrays: bool = True  # whether `positions` and `deformations` take points that JAX traces; else NumPy arrays
 
     @abstractmethod
     def map(self, x: Any, q: Any) -> Any:
@@ -43,6 +46,18 @@ class Kinematics(ABC):
         import jax
 
         return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
+
+    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
+        """Positions and ∂f/∂x of fixed points at θ = q with derivatives by θ, and J̇θ̇ for θ̇ = v."""
+        return slopes.slopes(*self._motions(points), q, v)
+
+    def bends(self, points: Any, q: Any, v: Any) -> Bends:
+        """The same with second derivatives."""
+        return slopes.bends(*self._motions(points), q, v)
+
+    def _motions(self, points: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+        """p and F of fixed points as functions of θ, points along the last axis."""
+        return lambda q: self.positions(points, q).T, lambda q: self.deformations(points, q).transpose(1, 2, 0)
 
     def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
         """Axes (3, 3) and position (3,) of the area across x at a fixed point x (3,): its second axis goes with the

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.deformable.cubature import gauss
+from lissom.deformable.running import integral
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.poses import in_double
@@ -15,14 +15,6 @@ from lissom.robot.poses import in_double
 Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
 """One polynomial each, as its coefficients by rising power of s; or a smooth function of s that returns all values,
 shape (k,), made of jax.numpy."""
-
-_NODES = 20  # of the rule along x: exact for modes of degree 39, and of bends by several turns
-T, W = gauss(_NODES, 0.0, 1.0)
-_VANDER = np.polynomial.legendre.legvander(2.0 * T - 1.0, _NODES - 1)
-_RUNNING = np.stack(
-    [np.polynomial.legendre.Legendre.basis(k, domain=[0.0, 1.0]).integ(lbnd=0.0)(T) for k in range(_NODES)], axis=-1
-)
-RUNNING = _RUNNING @ np.linalg.inv(_VANDER)  # integrals from 0 to each node, of values at the nodes
 
 
 def count(modes: Modes) -> int:
@@ -40,8 +32,7 @@ def values(modes: Modes, s: Any) -> Any:
 
     if callable(modes):
         return jnp.asarray(modes(s), dtype=jnp.float64)
-    size = max(len(polynomial) for polynomial in modes)
-    table = np.array([[*polynomial, *[0.0] * (size - len(polynomial))] for polynomial in modes], dtype=np.float64)
+    table = _table(modes)
     total = jnp.asarray(table[:, -1])
     for column in table.T[-2::-1]:
         total = total * s + column
@@ -53,8 +44,31 @@ def combined(modes: Modes, q: Any, s: Any) -> Any:
     import jax
     import jax.numpy as jnp
 
-    flat = jnp.ravel(s)
-    return jnp.reshape(jax.vmap(lambda s: values(modes, s) @ q)(flat), jnp.shape(s))
+    if callable(modes):
+        flat = jnp.ravel(s)
+        return jnp.reshape(jax.vmap(lambda s: values(modes, s) @ q)(flat), jnp.shape(s))
+    return _horner(q @ _table(modes), s)
+
+
+def summed(modes: Modes, q: Any, s: Any) -> Any:
+    """The integral of Σ modes θ from 0 to s, of the shape of s."""
+    if callable(modes):
+        return integral(lambda q, s: combined(modes, q, s), q, s)
+    table = _table(modes)
+    return s * _horner(q @ (table / (1.0 + np.arange(table.shape[1]))), s)
+
+
+def _table(modes: Sequence[Sequence[float]]) -> np.ndarray:
+    """Coefficients of polynomials, shape (k, degree + 1)."""
+    size = max(len(polynomial) for polynomial in modes)
+    return np.array([[*polynomial, *[0.0] * (size - len(polynomial))] for polynomial in modes], dtype=np.float64)
+
+
+def _horner(coefficients: Any, s: Any) -> Any:
+    total = 0.0 * s + coefficients[-1]
+    for k in reversed(range(len(coefficients) - 1)):
+        total = total * s + coefficients[k]
+    return total
 
 
 def check_modes(modes: Any, where: str) -> None:

@@ -87,6 +87,10 @@ class KinematicsStrain(Kinematics):
         """Where sections are only turned and sheared."""
         return self.inflation is None and not any(self.basis.modes()[1:4])
 
+    @property
+    def takes_arrays(self) -> bool:
+        return False
+
     def check(self, where: str) -> None:
         checks.number(self.length, f"{where}: length", above=0.0)
         checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)

@@ -8,10 +8,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from lissom.deformable import modes
+from lissom.deformable import composition, modes
 from lissom.deformable.kinematics import Kinematics
-from lissom.deformable.modes import RUNNING, Modes, T, W
+from lissom.deformable.modes import Modes
+from lissom.deformable.running import integral
+from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot import checks
+
+
+Point = tuple[Any, Any, Any]
 
 
 class Primitive(ABC):
@@ -24,17 +29,12 @@ class Primitive(ABC):
     modes: Modes
 
     @abstractmethod
-    def moved(self, x: Any, q: Any, length: float) -> Any:
-        """h of one point x, shape (3,), made of jax.numpy."""
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        """h of points by their coordinates x, y and z, of one shape, made of jax.numpy."""
 
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
-
-
-def _along(family: Modes, x: Any, q: Any, length: float) -> Any:
-    """m at the nodes of the rule from 0 to x, shape (20,)."""
-    return modes.combined(family, q, T * x / length)
 
 
 def _check_axis(axis: Any, where: str) -> None:
@@ -55,12 +55,10 @@ class PrimitiveStretch(Primitive):
     def check(self, where: str) -> None:
         modes.check_modes(self.modes, f"{where}: modes")
 
-    def moved(self, x: Any, q: Any, length: float) -> Any:
-        import jax.numpy as jnp
-
-        longer = x[0] * (W @ _along(self.modes, x[0], q, length))
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        longer = length * modes.summed(self.modes, q, x[0] / length)
         narrower = (1.0 + modes.combined(self.modes, q, x[0] / length)) ** -0.5
-        return jnp.stack([x[0] + longer, narrower * x[1], narrower * x[2]])
+        return x[0] + longer, narrower * x[1], narrower * x[2]
 
 
 @final
@@ -83,17 +81,21 @@ class PrimitiveBending(Primitive):
         modes.check_modes(self.modes, f"{where}: modes")
         _check_axis(self.axis, where)
 
-    def moved(self, x: Any, q: Any, length: float) -> Any:
+    def moved(self, x: Point, q: Any, length: float) -> Point:
         import jax.numpy as jnp
 
         sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
-        along = sign * _along(self.modes, x[0], q, length)
-        angles = x[0] * (RUNNING @ along)
-        angle = x[0] * (W @ along)
+
+        def angle(q: Any, x: Any) -> Any:
+            return sign * length * modes.summed(self.modes, q, x / length)
+
+        def axis(q: Any, x: Any) -> Any:
+            return jnp.stack([jnp.cos(angle(q, x)), jnp.sin(angle(q, x))])
+
+        line, (c, s) = integral(axis, q, x[0]), axis(q, x[0])
         w = 2.0 * across / (1.0 + jnp.sqrt(1.0 - 2.0 * sign * modes.combined(self.modes, q, x[0] / length) * across))
-        first = x[0] * (W @ jnp.cos(angles)) - w * jnp.sin(angle)
-        second = x[0] * (W @ jnp.sin(angles)) + w * jnp.cos(angle)
-        return jnp.stack([first, second, beside] if self.axis == "z" else [first, beside, second])
+        first, second = line[0] - w * s, line[1] + w * c
+        return (first, second, beside) if self.axis == "z" else (first, beside, second)
 
 
 @final
@@ -110,12 +112,12 @@ class PrimitiveTwist(Primitive):
     def check(self, where: str) -> None:
         modes.check_modes(self.modes, f"{where}: modes")
 
-    def moved(self, x: Any, q: Any, length: float) -> Any:
+    def moved(self, x: Point, q: Any, length: float) -> Point:
         import jax.numpy as jnp
 
         angle = modes.combined(self.modes, q, x[0] / length)
         c, s = jnp.cos(angle), jnp.sin(angle)
-        return jnp.stack([x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]])
+        return x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]
 
 
 @final
@@ -135,9 +137,9 @@ class PrimitiveShear(Primitive):
         modes.check_modes(self.modes, f"{where}: modes")
         _check_axis(self.axis, where)
 
-    def moved(self, x: Any, q: Any, length: float) -> Any:
+    def moved(self, x: Point, q: Any, length: float) -> Point:
         slid = modes.combined(self.modes, q, x[0] / length)
-        return x.at[1 if self.axis == "y" else 2].add(slid)
+        return (x[0], x[1] + slid, x[2]) if self.axis == "y" else (x[0], x[1], x[2] + slid)
 
 
 @final
@@ -154,13 +156,13 @@ class PrimitiveSource(Primitive):
     def check(self, where: str) -> None:
         modes.check_modes(self.modes, f"{where}: modes")
 
-    def moved(self, x: Any, q: Any, length: float) -> Any:
+    def moved(self, x: Point, q: Any, length: float) -> Point:
         import jax.numpy as jnp
 
         square = x[1] * x[1] + x[2] * x[2]
         away = jnp.where(square > 0.0, square, 1.0)  # the axis itself stays
         growth = jnp.sqrt(1.0 + modes.combined(self.modes, q, x[0] / length) / away)
-        return jnp.stack([x[0], growth * x[1], growth * x[2]])
+        return x[0], growth * x[1], growth * x[2]
 
 
 @final
@@ -194,6 +196,50 @@ class KinematicsVolumePreserving(Kinematics):
             primitive.check(part)
 
     def map(self, x: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.stack(self._moved((x[0], x[1], x[2]), q))
+
+    def positions(self, points: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.stack(self._moved(self._rows(points), q), axis=-1)
+
+    def deformations(self, points: Any, q: Any) -> Any:
+        """∂f/∂x at points, (N, 3, 3), all points at once."""
+        import jax
+        import jax.numpy as jnp
+
+        rows = self._rows(points)
+
+        def along(direction: Any) -> Any:
+            shifts = tuple(jnp.broadcast_to(part, row.shape) for part, row in zip(direction, rows))
+            return jnp.stack(jax.jvp(lambda *x: self._moved(x, q), rows, shifts)[1])
+
+        return jax.vmap(along)(jnp.eye(3)).transpose(2, 1, 0)
+
+    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
+        return composition.slopes(self._steps(), points, q, v)
+
+    def bends(self, points: Any, q: Any, v: Any) -> Bends:
+        return composition.bends(self._steps(), points, q, v)
+
+    def _steps(self) -> list[tuple[composition.Step, int]]:
+        """The primitives as motions of rows of points, each with the number of its coordinates."""
+        import jax.numpy as jnp
+
+        def step(primitive: Primitive) -> composition.Step:
+            return lambda x, q: jnp.stack(primitive.moved((x[0], x[1], x[2]), q, self.length))
+
+        return [(step(primitive), modes.count(primitive.modes)) for primitive in self.primitives]
+
+    def _rows(self, points: Any) -> Point:
+        import jax.numpy as jnp
+
+        x, y, z = jnp.asarray(points, dtype=jnp.float64).T
+        return x, y, z
+
+    def _moved(self, x: Point, q: Any) -> Point:
         first = 0
         for primitive in self.primitives:
             after = first + modes.count(primitive.modes)

@@ -1,0 +1,57 @@
+"""How points change with the coordinates of a motion, points along the last axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Slopes(NamedTuple):
+    """Positions (3, N), ∂f/∂x (3, 3, N), their derivatives by each coordinate, first, and J̇θ̇ (3, N)."""
+
+    p: Any
+    F: Any
+    J: Any
+    F_j: Any
+    h: Any
+
+
+class Bends(NamedTuple):
+    """The same with second derivatives, H of p by [j, l] and F_jl of F, and ∂(J̇θ̇)/∂θ (n, 3, N)."""
+
+    p: Any
+    F: Any
+    J: Any
+    F_j: Any
+    H: Any
+    F_jl: Any
+    h_q: Any
+
+
+def along_all(function: Callable[[Any], Any], q: Any) -> tuple[Any, Any]:
+    """A function and its derivatives by all of q, the axis of q first."""
+    import jax
+    import jax.numpy as jnp
+
+    return jax.vmap(lambda e: jax.jvp(function, (q,), (e,)), out_axes=(None, 0))(jnp.eye(len(q)))
+
+
+def _curved(positions: Callable[[Any], Any], q: Any, v: Any) -> Any:
+    """J̇θ̇, shape (3, N)."""
+    import jax
+
+    return jax.jvp(lambda q: jax.jvp(positions, (q,), (v,))[1], (q,), (v,))[1]
+
+
+def slopes(positions: Callable[[Any], Any], deformations: Callable[[Any], Any], q: Any, v: Any) -> Slopes:
+    """Of any motion, from functions of θ that return p and F."""
+    (p, F), (J, F_j) = along_all(lambda q: (positions(q), deformations(q)), q)
+    return Slopes(p, F, J, F_j, _curved(positions, q, v))
+
+
+def bends(positions: Callable[[Any], Any], deformations: Callable[[Any], Any], q: Any, v: Any) -> Bends:
+    """Of any motion, from functions of θ that return p and F."""
+    both = lambda q: (positions(q), deformations(q))  # noqa: E731
+    ((p, F), (J, F_j)), (_, (H, F_jl)) = along_all(lambda q: along_all(both, q), q)
+    _, h_q = along_all(lambda q: _curved(positions, q, v), q)
+    return Bends(p, F, J, F_j, H, F_jl, h_q)

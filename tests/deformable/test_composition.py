@@ -1,0 +1,70 @@
+"""Derivatives of motions made of motions, and of running integrals, against those of the whole by JAX and closed forms."""
+
+import numpy as np
+import pytest
+from deformable.kinematics_makers import RADIUS, L, composed
+
+from lissom.deformable import slopes
+from lissom.deformable.body import DeformableBody
+from lissom.deformable.domains import DomainCylinder
+from lissom.deformable.materials import HyperelasticNeoHookean
+from lissom.deformable.running import integral
+from lissom.deformable.volume_preserving import KinematicsVolumePreserving, PrimitiveTwist
+from lissom.robot.poses import in_double
+
+jax = pytest.importorskip("jax")
+jnp = jax.numpy
+
+
+def test_parts_give_the_derivatives_of_the_whole():
+    """Slopes and bends made primitive by primitive are those that JAX takes of the composed motion at once."""
+    kinematics, size = composed(["stretch", "twist", "shear_z"])
+    rng = np.random.default_rng(0)
+    points = rng.uniform((0.0, -RADIUS, -RADIUS), (L, RADIUS, RADIUS), (3, 3))
+    q, v = size * rng.uniform(-1, 1, (2, kinematics.n))
+
+    def by_parts(q, v):
+        return kinematics.slopes(points, q, v), kinematics.bends(points, q, v)
+
+    def at_once(q, v):
+        p, F = (
+            lambda q: kinematics.positions(points, q).T,
+            lambda q: kinematics.deformations(points, q).transpose(1, 2, 0),
+        )
+        return slopes.slopes(p, F, q, v), slopes.bends(p, F, q, v)
+
+    found, expected = (in_double(jax.jit(function))(q, v) for function in (by_parts, at_once))
+    for parts, whole in zip(found, expected):
+        for name in parts._fields:
+            exact = np.asarray(getattr(whole, name))
+            difference = np.abs(np.asarray(getattr(parts, name)) - exact).max()
+            assert difference < 1e-13 * np.abs(exact).max(), name
+
+
+def test_running_integral():
+    """∫₀ˣ cos(θs) ds and its derivatives by θ and x up to the third are those of sin(θx)/θ, over three turns."""
+    x = np.linspace(-0.4, 1.3, 7)
+    numeric = lambda t, x: integral(lambda t, s: jnp.cos(t * s), t, x)  # noqa: E731
+    closed = lambda t, x: jnp.sin(t * x) / t  # noqa: E731
+
+    def rates(function):
+        """Along (1, −0.3) and (1, 0.7) from (θ, x)."""
+        first = lambda t, x: jax.jvp(function, (t, x), (1.0, -0.3 + 0.0 * x))  # noqa: E731
+        second = lambda t, x: jax.jvp(first, (t, x), (1.0, 0.7 + 0.0 * x))  # noqa: E731
+        return lambda t: jnp.concatenate(jax.tree.leaves(jax.jvp(second, (t, x), (0.5, 1.0 + 0.0 * x))))
+
+    found, expected = (np.asarray(in_double(jax.jit(rates(function)))(11.0)) for function in (numeric, closed))
+    np.testing.assert_allclose(found, expected, atol=1e-13 * np.abs(expected).max())
+
+
+def test_bodies_of_one_make_share_what_is_compiled():
+    """Equal parts give the same integrals; another density does not."""
+    domain, law = DomainCylinder(L, RADIUS, 2), HyperelasticNeoHookean(1e5)
+
+    def made(density):
+        twist = KinematicsVolumePreserving(L, (PrimitiveTwist(((0.0, 1.0),)),))
+        return DeformableBody(twist, domain, law, density)
+
+    first, second, heavier = made(1e3), made(1e3), made(2e3)
+    assert first.integrals is second.integrals
+    assert first.integrals is not heavier.integrals
