@@ -1,4 +1,4 @@
-"""Derivatives of motions made of motions, and of running integrals, against those of the whole by JAX and closed forms."""
+"""Derivatives of composed motions and of running integrals, against those of the whole by JAX and closed forms."""
 
 import numpy as np
 import pytest

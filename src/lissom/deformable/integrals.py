@@ -191,13 +191,15 @@ class ShapeIntegrals:
     def _values(self) -> Callable[..., Any]:
         import jax
 
+        moduli = self.material.moduli()
+
         def linear(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
             U, g = jax.value_and_grad(self._energy)(q)
-            return (*self._linear_inertia(q, v), U, g, *self._damping(self.material.moduli(), q, v))
+            return (*self._linear_inertia(q, v), U, g, *self._damping(moduli, q, v))
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
             slopes = self.kinematics.slopes(x, q, v)
-            forces = moving_points.material_forces(self.material, w, slopes, v)
+            forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
             return (*moving_points.inertia(m, slopes, v), *forces)
 
         return self.compiled(linear if self.kinematics.is_linear else any_other)
@@ -206,14 +208,16 @@ class ShapeIntegrals:
     def _derivatives(self) -> Callable[..., Any]:
         import jax
 
+        moduli = self.material.moduli()
+
         def linear(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
             K = jax.jacfwd(jax.grad(self._energy))(q)
-            d_q = jax.jacfwd(lambda q: self._damping(self.material.moduli(), q, v)[0])(q)
+            d_q = jax.jacfwd(lambda q: self._damping(moduli, q, v)[0])(q)
             return (*self._linear_derivatives(a), K, d_q)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
             bends = self.kinematics.bends(x, q, v)
-            forces = moving_points.material_slopes(self.material, w, bends, v)
+            forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
             return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
 
         return self.compiled(linear if self.kinematics.is_linear else any_other)

@@ -80,12 +80,12 @@ def _viscous(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_dot: Any) 
     return w * jax.vmap(one, -1, -1)(F, F_dot)
 
 
-def material_forces(law: Hyperelastic, w: Any, x: Slopes, v: Any) -> tuple[Any, ...]:
-    """U, g, d and d_v of ShapeValues."""
+def material_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, x: Slopes, v: Any) -> tuple[Any, ...]:
+    """U, g, d and d_v of ShapeValues, `moduli` being ℂ."""
     import jax
     import jax.numpy as jnp
 
-    n, moduli = len(v), law.moduli()
+    n = len(v)
     U = w @ jax.vmap(law.energy_density, -1)(x.F)
     g = jnp.einsum("abk,jabk->j", _stress(law, w, x.F), x.F_j)
     if law.damping_time == 0.0:
@@ -96,8 +96,8 @@ def material_forces(law: Hyperelastic, w: Any, x: Slopes, v: Any) -> tuple[Any, 
     return U, g, d_v @ v, d_v
 
 
-def material_slopes(law: Hyperelastic, w: Any, x: Bends, v: Any) -> tuple[Any, Any]:
-    """K and d_q of ShapeDerivatives by (2)."""
+def material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: Bends, v: Any) -> tuple[Any, Any]:
+    """K and d_q of ShapeDerivatives by (2), `moduli` being ℂ."""
     import jax
     import jax.numpy as jnp
 
@@ -110,6 +110,5 @@ def material_slopes(law: Hyperelastic, w: Any, x: Bends, v: Any) -> tuple[Any, A
     K = pushed(lambda F: _stress(law, w, F), (x.F,), x.F_j)
     if law.damping_time == 0.0:
         return K, jnp.zeros_like(K)
-    moduli = law.moduli()
     F_dot, F_dot_l = jnp.einsum("jabk,j->abk", x.F_j, v), jnp.einsum("ljabk,j->labk", x.F_jl, v)
     return K, pushed(lambda F, F_dot: _viscous(law, moduli, w, F, F_dot), (x.F, F_dot), x.F_j, F_dot_l)

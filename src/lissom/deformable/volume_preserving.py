@@ -15,7 +15,6 @@ from lissom.deformable.running import integral
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot import checks
 
-
 Point = tuple[Any, Any, Any]
 
 
