@@ -129,7 +129,7 @@ def _info(arguments: argparse.Namespace) -> int:
     for k, link in enumerate(robot.links.values()):
         parent = link.parent or "world"
         carrier = robot.links[link.parent].body if link.parent else None
-        at = f" at s={link.at:g}" if carrier is not None and carrier.is_slender else ""
+        at = f" at s={_written(link.at)}" if carrier is not None and carrier.is_slender else ""
         dof = int(ends[k] - model.links.v_start[k])
         joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
         links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.links.mass[k]:.4g}")
@@ -140,9 +140,9 @@ def _info(arguments: argparse.Namespace) -> int:
     console.print(links)
     console.print(inputs if model.nu else "no inputs")
     for name, frame in robot.frames.items():
-        console.print(f"frame {name!r} on {frame.link!r} at s={frame.s:g}", highlight=False)
+        console.print(f"frame {name!r} on {frame.link!r} at s={_written(frame.s)}", highlight=False)
     for name, load in robot.loads.items():
-        console.print(f"load {name!r} on {load.link!r} at s={load.s:g}", highlight=False)
+        console.print(f"load {name!r} on {load.link!r} at s={_written(load.s)}", highlight=False)
     for line in _surroundings(robot):
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
@@ -150,6 +150,11 @@ def _info(arguments: argparse.Namespace) -> int:
         highlight=False,
     )
     return 0
+
+
+def _written(s: Any) -> str:
+    """A place on a link."""
+    return f"{s:g}" if isinstance(s, int | float) else str(s)
 
 
 def _surroundings(robot: Robot) -> list[str]:

@@ -148,10 +148,6 @@ def test_motion_by_every_kind_of_method(model):
 REFUSED = {
     "tendon": (lambda r: r.add_tendon("t", "soft", (0, 0.01)), r"actuator 't' > path\[0\]: link: must carry a Rod"),
     "chamber": (lambda r: r.add_chamber("c", "soft", area=1e-4), r"actuator 'c' > path\[0\]: link: must carry a Rod"),
-    "contact": (
-        lambda r: r.add_contact("c", "soft", ls.ShapePlane((0, 0, 1))),
-        "contact 'c': links: must carry a Rod, or a RigidBody with balls",
-    ),
     "fluid": (
         lambda r: r.set_fluid(1e3),
         r"fluid > link 'soft': must be None, since no fluid acts on its body yet \(got 'DeformableBody'\)",

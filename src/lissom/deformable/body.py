@@ -9,9 +9,11 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.deformable.balls import surface_balls
 from lissom.deformable.domains import Domain, Surface
 from lissom.deformable.integrals import ShapeIntegrals, shape_integrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
+from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -42,6 +44,11 @@ class DeformableBody(Body):
             a function of θ made of jax.numpy that returns a 4x4 pose;
             None: nothing is joined to it.
             The axes of a tip that points give are those of the body in the reference shape.
+        balls: by which it touches other things: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m],
+            or how many are spread inside along its surface. They move with their centres and keep their radii.
+
+    Wherever a place on a link is given by an abscissa s, such a body also takes one of its material points: x (3,) of
+    the reference shape [m], or the name of one of the domain's places. A frame there follows the area across x.
     """
 
     kinematics: Kinematics | Callable[[Any, Any], Any]
@@ -50,6 +57,7 @@ class DeformableBody(Body):
     density: float | Callable[[np.ndarray], float]
     n: int | None = None
     tip: Any = None
+    balls: Any = 32
 
     @cached_property
     def motion(self) -> Kinematics:
@@ -64,7 +72,7 @@ class DeformableBody(Body):
         return shape_integrals(self.motion, self.domain, self.material, self.density)
 
     @cached_property
-    def tip_pose(self) -> PoseFunction | None:
+    def tip_pose(self) -> PoseFunction | MaterialFrame | None:
         """The pose of the tip in the body's frame as a function of θ."""
         if self.tip is None or callable(self.tip):
             return None if self.tip is None else PoseFunction(self.tip, self.motion.n)
@@ -73,13 +81,46 @@ class DeformableBody(Body):
             return self.frame(points[0])
         return PoseFunction(_ContactFrame(self.motion, points), self.motion.n)
 
-    def frame(self, x: np.ndarray) -> PoseFunction:
-        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
-        point = np.array(x, dtype=np.float64)
-        found = PoseFunction(_MaterialFrame(self.motion, point), self.motion.n)
-        return self._frames.setdefault(point.tobytes(), found)
+    @cached_property
+    def frames(self) -> MaterialFrames:
+        """The frames at its material points."""
+        return MaterialFrames(self.motion)
 
-    def stays(self, x: np.ndarray, pose: PoseFunction | None) -> bool:
+    def frame(self, x: np.ndarray) -> MaterialFrame:
+        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
+        return self.frames.at(x, turns=True)
+
+    def material_point(self, s: Any, where: str) -> np.ndarray:
+        places = self.domain.places
+        if isinstance(s, str):
+            checks.require(s in places, where, f"must name one of the places {sorted(places)}", s)
+            return places[s]
+        x = checks.array(s, (3,), where, "a material point must be a finite 3-vector")
+        low, high = self._box
+        reach = float((high - low).max())
+        beside = float(np.maximum(np.maximum(low - x, x - high), 0.0).max())
+        rule = f"a material point must lie within {reach:.3g} m, the body's size, of the reference shape"
+        checks.require(beside <= reach, where, rule, s)
+        return x
+
+    @cached_property
+    def _box(self) -> np.ndarray:
+        """Least and largest x, y and z of the reference shape, shape (2, 3)."""
+        vertices = self.domain.surface().vertices
+        return np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+
+    @property
+    def carries_balls(self) -> bool:
+        return True
+
+    @cached_property
+    def ball_rows(self) -> np.ndarray:
+        """Its balls as rows (x, y, z, radius) [m]."""
+        if isinstance(self.balls, int | np.integer):
+            return surface_balls(self.domain, int(self.balls))
+        return checks.array(self.balls, (-1, 4), "balls", "must be rows (x, y, z, radius), or how many")
+
+    def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
         """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
         import jax
 
@@ -93,11 +134,6 @@ class DeformableBody(Body):
     @property
     def feels_fluid(self) -> bool:
         return False
-
-    @cached_property
-    def _frames(self) -> dict[bytes, PoseFunction]:
-        """Those that were asked for; each is compiled once."""
-        return {}
 
     @cached_property
     def _is_sound(self) -> list[bool]:
@@ -148,11 +184,21 @@ class DeformableBody(Body):
         fits = motion.keeps_volume or not self.material.needs_volume_kept
         rule = f"{law} is incompressible and needs a kinematics that keeps volume"
         checks.require(fits, f"{where} > material", rule, name)
+        self._check_balls(f"{where}: balls")
         if not self._is_sound:
             self._check_motion(f"{where} > kinematics")
             if self.tip is not None:
                 self._check_tip(f"{where}: tip")
             self._is_sound.append(True)
+
+    def _check_balls(self, where: str) -> None:
+        if isinstance(self.balls, int | np.integer):
+            checks.integer(self.balls, where, least=1, most=1000)
+            return
+        rows = checks.array(self.balls, (-1, 4), where, "must be rows (x, y, z, radius), or how many")
+        for k, row in enumerate(rows):
+            self.material_point(row[:3], f"{where}[{k}]")
+            checks.number(row[3], f"{where}[{k}]: radius", least=0.0)
 
     def _check_density(self, where: str) -> None:
         """A function of a point that gives a number, at one point."""
@@ -212,14 +258,7 @@ class DeformableBody(Body):
             given = (given,)
         rule = "must be one or three material points or places, a function of θ, or None"
         checks.require(isinstance(given, Sequence | np.ndarray) and len(given) in (1, 3), where, rule, self.tip)
-        return np.stack([self._place(part, where) for part in given])
-
-    def _place(self, part: Any, where: str) -> np.ndarray:
-        if not isinstance(part, str):
-            return checks.array(part, (3,), where, "a material point must be a finite 3-vector")
-        places = self.domain.places
-        checks.require(part in places, where, f"must name one of the places {sorted(places)}", part)
-        return places[part]
+        return np.stack([self.material_point(part, where) for part in given])
 
     def _check_tip(self, where: str) -> None:
         if not callable(self.tip):
@@ -261,18 +300,6 @@ class _ContactFrame:
 
         moved = self.motion.positions(self.points, q)
         return _pose(_axes(moved, jnp) @ _axes(self.points, np).T, moved[0])
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class _MaterialFrame:
-    """The pose of the area across x at a material point."""
-
-    motion: Kinematics
-    point: np.ndarray
-
-    def __call__(self, q: Any) -> Any:
-        return _pose(*self.motion.frame(self.point, q))
 
 
 def _axes(points: Any, xp: Any) -> Any:

@@ -75,13 +75,13 @@ class KinematicsOfNodes(Kinematics):
         used, local = np.unique(self.elements.cells[located.cell], return_inverse=True)
         return (jnp.asarray(self.basis[used]) @ q)[local.reshape(len(located.cell), -1)]
 
-    def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Of the area across x, with the mean of ∂f/∂x in all cells that hold the point, which it jumps between."""
+    def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Of the areas across points, with the mean of ∂f/∂x in all cells that hold one, which it jumps between."""
+        import jax
         import jax.numpy as jnp
 
-        around = self.elements.around(x)
-        F_q = self._slopes(around).mean(axis=0)
-        return area_axes(jnp.eye(3) + jnp.asarray(F_q) @ q), x + jnp.asarray(self.shapes(x[None])[0]) @ q
+        F_q = np.stack([self._slopes(self.elements.around(x)).mean(axis=0) for x in points])
+        return jax.vmap(area_axes)(jnp.eye(3) + jnp.asarray(F_q) @ q), points + jnp.asarray(self.shapes(points)) @ q
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
         located = self.elements.locate(np.asarray(points))

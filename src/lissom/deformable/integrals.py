@@ -29,6 +29,7 @@ from lissom.robot.poses import in_double
 
 _MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (4) has 9 n² numbers
 _MOST_QUARTIC = 50  # coordinates for which K4 of (5) is made
+_MOST_SLOPES = 1 << 23  # numbers of ∂φ/∂x that are kept
 _BLOCK = 1 << 20  # numbers that are made of points in one go
 
 
@@ -124,7 +125,31 @@ class ShapeIntegrals:
 
     def fold(self, q: np.ndarray) -> np.ndarray:
         """The least det ∂f/∂x of the points at θ = q, shape (...); where it is not positive the map folds."""
-        return _batched(self._fold, (q,))[0]
+        return self.worst(q)[0]
+
+    def worst(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The least det ∂f/∂x of the points at θ = q, and the number of the point where it is, shapes (...)."""
+        if self._slopes_known is None:
+            least, where = _batched(self._fold, (q,))
+            return least, where
+        rows = np.asarray(q, dtype=np.float64)
+        flat, slopes = rows.reshape(-1, rows.shape[-1]), self._slopes_known
+        least, where = np.empty(len(flat)), np.empty(len(flat), dtype=np.int64)
+        step = max(1, _BLOCK // len(slopes))
+        for k in range(0, len(flat), step):
+            F = (slopes @ flat[k : k + step].T).reshape(-1, 9, len(flat[k : k + step]))
+            xx, xy, xz, yx, yy, yz, zx, zy, zz = F.swapaxes(0, 1)
+            xx, yy, zz = xx + 1.0, yy + 1.0, zz + 1.0
+            J = xx * (yy * zz - yz * zy) - xy * (yx * zz - yz * zx) + xz * (yx * zy - yy * zx)
+            least[k : k + step], where[k : k + step] = J.min(axis=0), J.argmin(axis=0)
+        return least.reshape(rows.shape[:-1]), where.reshape(rows.shape[:-1])
+
+    @cached_property
+    def _slopes_known(self) -> np.ndarray | None:
+        """∂φ_j/∂x at the points as rows (9 N, n) of a linear map, if there is room for them."""
+        if not self.kinematics.is_linear or 9 * len(self.domain.points) * self.kinematics.n > _MOST_SLOPES:
+            return None
+        return self.kinematics.shape_gradients(self.domain.points).reshape(-1, self.kinematics.n)
 
     @cached_property
     def _constants(self) -> LinearCoefficients:
@@ -225,7 +250,8 @@ class ShapeIntegrals:
     @cached_property
     def _fold(self) -> Callable[..., Any]:
         def least(x: Any, w: Any, m: Any, q: Any) -> Any:
-            return (determinant(self.kinematics.deformations(x, q)).min(),)
+            J = determinant(self.kinematics.deformations(x, q))
+            return J.min(), J.argmin()
 
         return self.compiled(least)
 

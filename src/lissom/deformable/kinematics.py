@@ -59,12 +59,12 @@ class Kinematics(ABC):
         """p and F of fixed points as functions of θ, points along the last axis."""
         return lambda q: self.positions(points, q).T, lambda q: self.deformations(points, q).transpose(1, 2, 0)
 
-    def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes (3, 3) and position (3,) of the area across x at a fixed point x (3,): its second axis goes with the
-        material, its first is normal to the area."""
+    def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Axes (N, 3, 3) and positions (N, 3) of the area across x at fixed points (N, 3): its second axis goes with
+        the material, its first is normal to the area."""
         import jax
 
-        return area_axes(jax.jacfwd(self.map)(x, q)), self.map(x, q)
+        return jax.vmap(lambda x: (area_axes(jax.jacfwd(self.map)(x, q)), self.map(x, q)))(points)
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
         """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""

@@ -170,18 +170,17 @@ class KinematicsStrain(Kinematics):
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
         """f of fixed points (N, 3); sections that hold several are found once."""
+        return self.frames(points, q)[1]
+
+    def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Axes of the sections at fixed points, which stay plane, and where the points are."""
         import jax
 
         x, section = np.unique(points[:, 0], return_inverse=True)
         T, lengths = (np.stack(part) for part in zip(*(self._nodes(one, np) for one in x)))
         g = jax.vmap(lambda T, h: self._pose(T, h, q))(T, lengths)[section]
         across = jax.vmap(lambda x: self._section(x, q))(points)
-        return g[:, :, 3] + (g[:, :, :3] * across[:, None, :]).sum(axis=-1)
-
-    def frame(self, x: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes of the section at a fixed point and where the point is; sections stay plane."""
-        g = self._pose(*self._nodes(x[0], np), q)
-        return g[:, :3], g[:, 3] + g[:, :3] @ self._section(x, q)
+        return g[:, :, :3], g[:, :, 3] + (g[:, :, :3] * across[:, None, :]).sum(axis=-1)
 
     def deformations(self, points: np.ndarray, q: Any) -> Any:
         """Rᵀ ∂f/∂x at fixed points, (N, 3, 3): (ε + κ×ρ + ∂ρ/∂x, ∂ρ/∂y, ∂ρ/∂z) with ρ the place in the section."""

@@ -109,7 +109,7 @@ _RESULTS = ("twist_q", "acc_q", "acc_v", "by_rate")
 def _make(model: Model, batch: int, room: int) -> Workspace:
     given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Workspace(model, batch, given | dict.fromkeys(_RESULTS, (6 * model.nv * room,)), room)
-    w.everywhere = True
+    w.everywhere = w.curved = True
     t, frames = roomy_tables(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
     b.x = roomy_columns(w, model, room, paths=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 
 from pydantic import AfterValidator, Discriminator, Tag, create_model
 
-from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Names, Placement, Schema
+from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Names, Place, Placement, Schema
 from lissom.robot import (
     actuators,
     bases,
@@ -28,7 +28,7 @@ from lissom.robot import (
     springs,
 )
 from lissom.robot.families import members
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACEMENT, POSE
+from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE
 from lissom.robot.robot import Link, Robot
 
 FORMAT = 1
@@ -109,6 +109,7 @@ def _list_of(kind: Any) -> Any:
 _KINDS = {
     NUMBERS: Constant,
     NAMES: Names,
+    PLACE: Place,
     PLACEMENT: Placement,
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,

@@ -157,6 +157,13 @@ def _names(value: Any) -> Any:
     raise PydanticCustomError("names", "must be the name of a link or a list of names")
 
 
+def _place(value: Any) -> Any:
+    if isinstance(value, str) or is_number(value) or (isinstance(value, list) and all(map(is_number, value))):
+        return value
+    raise PydanticCustomError("place", "must be a valid number, a list of three or the name of a place")
+
+
+Place = Annotated[Any, PlainValidator(_place)]
 Constant = Annotated[Any, PlainValidator(_numbers)]
 Names = Annotated[Any, PlainValidator(_names)]
 FunctionOfS = _function_of("s")

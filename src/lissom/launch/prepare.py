@@ -9,45 +9,62 @@ from typing import Any
 
 import numpy as np
 
+from lissom.deformable.material_frames import MaterialFrame
 from lissom.model.model import Model
+from lissom.robot.poses import PoseDerivatives
 from lissom.sweep.scratch import BY_BODY, BY_PAIR, SPRINGS, DeformingState, Scratch
 
 
-def prepare(model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool, everywhere: bool) -> None:
+def prepare(
+    model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool, everywhere: bool, curved: bool
+) -> None:
     """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`.
 
-    Mapped nodes that carry nothing are left out unless it is to be `everywhere`.
+    Mapped nodes that carry nothing are left out unless it is to be `everywhere`. Second derivatives of the columns of
+    material points, of which there are n³, are made where they are asked for as `curved`, or for other `derivatives`.
     """
     if "q" not in host:
         return
-    called = [m for m, _ in model.maps.functions() if everywhere or model.maps.node[m] < model.n_dynamic]
+    called = {m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic}
     if called:
-        _place(model, scratch.maps, host, called)
+        _place(model, scratch.maps, host, called, derivatives or curved)
     if model.deforming.calls_python:
         _deform(model, scratch.deforming, host, derivatives)
     if len(model.pulls):
         _pull(model, scratch.pulls, host["q"], derivatives)
 
 
-def _place(model: Model, state: Any, host: dict[str, Any], called: list[int]) -> None:
+def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], curved: bool) -> None:
     """Poses of some maps, and their columns with two derivatives."""
     maps = model.maps
     rows = {name: getattr(state, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
     q = host["q"][: len(rows["R"])]
     for m, pose in maps.functions():
-        if m not in called:
-            continue
-        first = int(maps.q_start[m])
-        found = pose.derivatives(q[:, first : first + pose.n])
-        here = slice(len(q))
-        rows["R"][here, m], rows["p"][here, m] = found.g[:, :3, :3], found.g[:, :3, 3]
-        for name, start, values in (
-            ("S", maps.column_start, found.S),
-            ("S_q", maps.pair_start, found.S_q),
-            ("S_qq", maps.triple_start, found.S_qq),
-        ):
-            rows[name][here, start[m] : start[m + 1]] = values.reshape(len(q), -1, 6)
+        if m in called:
+            first = int(maps.q_start[m])
+            _put_frame(model, rows, m, pose.derivatives(q[:, first : first + pose.n]))
+    for group in maps.group:
+        asked = [m for m in group if m in called]
+        if asked:
+            poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
+            first = int(maps.q_start[asked[0]])
+            found = poses[0].family.derivatives(poses, q[:, first : first + poses[0].n], curved=curved)
+            for k, m in enumerate(asked):
+                _put_frame(model, rows, m, PoseDerivatives(*(part[:, k] for part in found)))
     _hand_over(model, state, rows)
+
+
+def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
+    """Pose and columns of map m at its place."""
+    maps, count = model.maps, len(found.g)
+    rows["R"][:count, m], rows["p"][:count, m] = found.g[:, :3, :3], found.g[:, :3, 3]
+    for name, start, values in (
+        ("S", maps.column_start, found.S),
+        ("S_q", maps.pair_start, found.S_q),
+        ("S_qq", maps.triple_start, found.S_qq),
+    ):
+        if values.size:
+            rows[name][:count, start[m] : start[m + 1]] = values.reshape(count, -1, 6)
 
 
 def _deform(model: Model, state: Any, host: dict[str, Any], derivatives: bool) -> None:

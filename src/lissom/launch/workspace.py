@@ -110,6 +110,7 @@ class Workspace:
         self.launches: list[Any] = []
         self.calls_python = model.asks_before_launch
         self.differentiates = False  # whether derivatives of tables that Python fills are asked for
+        self.curved = False  # whether of these tables second derivatives of columns are
         self.everywhere = False  # whether nodes that carry nothing are computed as well
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
@@ -196,7 +197,7 @@ class Workspace:
     def run(self) -> None:
         """Run the recorded launch."""
         if self.calls_python:
-            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere)
+            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere, self.curved)
         if self.alone is not None:
             self.alone()
             return

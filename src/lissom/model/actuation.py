@@ -86,8 +86,9 @@ class ActuationBuilder:
         unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
-        node, G = anchor(self.bodies, actuator.link, actuator.s)
         in_body = actuator.frame == "body"
+        turns = in_body or bool(unit[:3].any()) or bool(np.any(actuator.position))
+        node, G = anchor(self.bodies, actuator.link, actuator.s, turned=turns)
         turned = np.concatenate([G[:3, :3] @ unit[:3], G[:3, :3] @ unit[3:]]) if in_body else unit
         position = G[:3, 3] + G[:3, :3] @ np.asarray(actuator.position, dtype=np.float64)
         if node is not None:

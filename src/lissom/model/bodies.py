@@ -186,14 +186,16 @@ def placed(body: Body | None) -> PlacedBody:
     return PLACED[type(body)](body)
 
 
-def anchor(bodies: Mapping[str, PlacedBody], link: str | None, s: float) -> Frame:
-    """The frame of a link at s; None is the world."""
-    return WORLD if link is None else bodies[link].anchor(s)
+def anchor(bodies: Mapping[str, PlacedBody], link: str | None, s: Any, *, turned: bool = True) -> Frame:
+    """The frame of a link at s; None is the world. Where it need not be `turned` as s is, its origin alone counts."""
+    if link is None:
+        return WORLD
+    return bodies[link].anchor(s) if turned else bodies[link].point(s)
 
 
-def point(bodies: Mapping[str, PlacedBody], link: str | None, s: float, position: Any) -> Point:
+def point(bodies: Mapping[str, PlacedBody], link: str | None, s: Any, position: Any) -> Point:
     """A point fixed to a link at s, or to the world, at a position in the frame there."""
-    node, G = anchor(bodies, link, s)
+    node, G = anchor(bodies, link, s, turned=bool(np.any(position)))
     return node, shifted(G, position)[:3, 3]
 
 

@@ -69,7 +69,8 @@ class _Assembly:
         for name in self.bodies:
             with checks.sized(f"link {name!r}"):
                 self._add_link(robot.links[name])
-        anchors = [(load, *anchor(self.bodies, load.link, load.s)) for load in robot.loads.values()]
+        loads = robot.loads.values()
+        anchors = [(load, *anchor(self.bodies, load.link, load.s, turned=load.turns)) for load in loads]
         self.loads = [(load, node, G) for load, node, G in anchors if node is not None]  # the world does not move
         self.ends = [self._loop_ends(loop) for loop in robot.loops.values()]
         self.world = SurroundingsBuilder(robot, self.bodies)
@@ -81,9 +82,9 @@ class _Assembly:
         here = self._at(link.parent, link.at, link.placement, "placement")
         self.bodies[link.name].place(self.tree, link, place_joint(self.tree, link, here))
 
-    def _at(self, link: str | None, s: float, placement: Any, where: str) -> Frame:
+    def _at(self, link: str | None, s: Any, placement: Any, where: str, *, turned: bool = True) -> Frame:
         """A frame placed in that of a link at s, or in the world."""
-        node, G = anchor(self.bodies, link, s)
+        node, G = anchor(self.bodies, link, s, turned=turned or placement is not None)
         return node, G @ checks.pose(placement, where)
 
     def _point(self, end: PathPoint) -> Point:
@@ -91,9 +92,10 @@ class _Assembly:
 
     def _loop_ends(self, loop: Loop) -> list[Frame]:
         """Frames A and B of a loop."""
+        holds = loop.closure(f"loop {loop.name!r}").holds_turns
         return [
-            self._at(loop.link_a, loop.s_a, loop.placement_a, "placement_a"),
-            self._at(loop.link_b, loop.s_b, loop.placement_b, "placement_b"),
+            self._at(loop.link_a, loop.s_a, loop.placement_a, "placement_a", turned=holds),
+            self._at(loop.link_b, loop.s_b, loop.placement_b, "placement_b", turned=holds),
         ]
 
     def model(self) -> Model:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable, Iterator
+from typing import Any, final
 
 import numpy as np
 
 from lissom.deformable.body import DeformableBody
+from lissom.deformable.material_frames import MaterialFrame
 from lissom.model.deforming import MOST_IN_KERNELS
 from lissom.model.growing import GrowingTree
-from lissom.model.nodes import Flesh, Frame, Node, Point
+from lissom.model.nodes import Flesh, Frame, Key, Node, Point
 from lissom.model.placed_body import WORLD, PlacedBody
+from lissom.robot.contacts import Contact
 from lissom.robot.joints import MotionKind
 from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
@@ -23,8 +26,7 @@ class PlacedDeformableBody(PlacedBody):
     def __init__(self, body: DeformableBody) -> None:
         self.body = body
         self.base = self.behind = WORLD
-        self.leaves: dict[float, Node] = {}
-        self.ends: dict[bytes, Node] = {}
+        self.leaves: dict[Key, Node] = {}
         self.q_start = 0
 
     @property
@@ -45,49 +47,86 @@ class PlacedDeformableBody(PlacedBody):
         self.behind, self.q_start = base, block.start + shift
         self.tree, self.link = tree, tree.names.index(link.name)
         node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
-        node.flesh = Flesh(integrals, known)
+        node.flesh = Flesh(integrals, known, self.leaves)
         self.base = tree.add(node)
         tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
         self.anchor(1.0)  # where the link is said to be
 
-    def anchor(self, s: float) -> Frame:
+    def anchor(self, s: Any) -> Frame:
         """On a mapped node that follows the material there."""
-        node, _ = self.base
-        if s == 0.0 or node is None:
+        if is_material(s):
+            return self._at_point(s, turns=True)
+        if s == 0.0 or self.base[0] is None:
             return self.base
-        if s not in self.leaves:
-            self.leaves[s] = self._leaf(node, s, self._pose(s))
-        return self.leaves[s], np.eye(4)
+        return self._leaf(float(s), float(s), self._pose)
+
+    def point(self, s: Any) -> Frame:
+        """On a mapped node that keeps the axes of the body where s is a material point."""
+        return self._at_point(s, turns=False) if is_material(s) else self.anchor(s)
 
     def end_of_path(self, x: np.ndarray) -> Point:
         """A material point where a tendon enters or leaves, on a node with which it moves: what the body hangs on, its
         tip, or a node of its own."""
-        node, _ = self.base
         tip = self.body.tip_pose
-        if node is None or self.body.stays(x, None):
+        if self.base[0] is None or self.body.stays(x, None):
             behind, G = self.behind
             return behind, G[:3, :3] @ x + G[:3, 3]
         if tip is not None and self.body.stays(x, tip):
-            g, _ = tip.motion(np.zeros(self.size))
+            g = tip.reference if isinstance(tip, MaterialFrame) else tip.motion(np.zeros(self.size))[0]
             return self.anchor(1.0)[0], g[:3, :3].T @ (x - g[:3, 3])
-        if x.tobytes() not in self.ends:
-            self.ends[x.tobytes()] = self._leaf(node, 1.0, self.body.frame(x))
-        return self.ends[x.tobytes()], np.zeros(3)
+        node, _ = self._leaf((False, *x.tolist()), 1.0, lambda _: self.body.frames.at(x, turns=False))
+        return node, np.zeros(3)
 
-    def _leaf(self, node: Node, s: float, pose: PoseFunction) -> Node:
-        """A mapped node."""
-        _, columns = pose.motion(np.zeros(self.size))
-        leaf = Node(node, np.eye(4), self.link, s, node.v_start, node.q_shift, MotionKind.MAP, columns, columns)
-        leaf.pose = pose
-        self.tree.add(leaf)
-        return leaf
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
+        for *x, radius in self.body.ball_rows.tolist():
+            node, _ = self.point(x)
+            yield tuple(x), (node, np.zeros(3)), radius
 
-    def _pose(self, s: float) -> PoseFunction:
+    def along(self, s: Any) -> float:
+        """Of a material point that of the nearest place between base and tip."""
+        if not is_material(s):
+            return float(s)
+        base, tip = (self.body.domain.places[name] for name in ("base", "tip"))
+        x, axis = self.body.material_point(s, "s"), tip - base
+        return float(np.clip((x - base) @ axis / (axis @ axis), 0.0, 1.0))
+
+    def between(self, a: Any, b: Any) -> float:
+        """In the reference shape."""
+        x, y = (self.body.material_point(s, "s") if is_material(s) else self._straight(s) for s in (a, b))
+        return float(np.linalg.norm(x - y))
+
+    def _at_point(self, s: Any, *, turns: bool) -> Frame:
+        x = self.body.material_point(s, "s")
+        key = (turns, *x.tolist())
+        return self._leaf(key, self.along(s), lambda _: self.body.frames.at(x, turns=turns))
+
+    def _leaf(self, key: Key, s: float, pose: Callable[[float], PoseFunction | MaterialFrame]) -> Frame:
+        node, _ = self.base
+        if node is None:
+            return self.base
+        if key not in self.leaves:
+            none = np.zeros((6, self.size))
+            leaf = Node(*self.base, self.link, s, node.v_start, node.q_shift, MotionKind.MAP, none, none)
+            leaf.pose = pose(s)
+            self.leaves[key] = leaf
+            self.tree.add(leaf)
+        return self.leaves[key], np.eye(4)
+
+    def _straight(self, s: float) -> np.ndarray:
+        """The material point at s on the line from base to tip."""
+        ends = self.body.domain.places
+        return (1.0 - s) * ends["base"] + s * ends["tip"]
+
+    def _pose(self, s: float) -> PoseFunction | MaterialFrame:
         """The tip at s = 1, if one is given, otherwise what follows the material between base and tip."""
         if s == 1.0 and self.body.tip_pose is not None:
             return self.body.tip_pose
-        ends = self.body.domain.places
-        return self.body.frame((1.0 - s) * ends["base"] + s * ends["tip"])
+        return self.body.frame(self._straight(s))
+
+
+def is_material(s: Any) -> bool:
+    """Whether a place is a material point or the name of one, and no abscissa."""
+    return isinstance(s, str) or np.ndim(s) > 0
 
 
 def _reference_inertia(points: np.ndarray, masses: np.ndarray) -> np.ndarray:

@@ -10,7 +10,7 @@ import numpy as np
 from lissom.deformable.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.model.fields import Floats, Ints, Matrices3, Vectors3
 from lissom.model.maps import starts
-from lissom.model.nodes import Flesh, Node
+from lissom.model.nodes import Flesh, Key, Node
 
 MOST_IN_KERNELS = 32  # coordinates of a body whose Green strains kernels know
 
@@ -34,6 +34,7 @@ class Deforming:
     q_start: np.ndarray  # first coordinate in q
     integrals: tuple[ShapeIntegrals, ...]
     stretched: tuple[Stretched | None, ...]  # what kernels make elastic forces of that are not linear
+    place: tuple[dict[Key, int], ...]  # nodes at places on each, by key
     column_start: Ints  # where what belongs to each coordinate starts
     pair_start: Ints  # and to each pair
     is_linear: Ints  # whether kernels make the integrals of the constants below; zeros where not
@@ -63,6 +64,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
         integrals=tuple(flesh.integrals for _, _, flesh in found),
         stretched=tuple(_stretched(flesh) for _, _, flesh in found),
+        place=tuple({key: leaf.index for key, leaf in flesh.places.items()} for _, _, flesh in found),
         column_start=starts(sizes),
         pair_start=starts(sizes**2),
         is_linear=np.array([flesh.coefficients is not None for _, _, flesh in found], dtype=np.int32),

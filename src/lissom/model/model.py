@@ -107,7 +107,7 @@ class Model:
     def calls_python(self) -> bool:
         """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
         cannot call."""
-        maps = any(self.maps.node[m] < self.n_dynamic for m, _ in self.maps.functions())
+        maps = any(self.maps.node[m] < self.n_dynamic for m in self.maps.called())
         bodies = self.deforming.calls_python or len(self.pulls) > 0
         return bool(self.inputs.custom or self.surroundings.called or maps or bodies)
 

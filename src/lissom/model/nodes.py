@@ -20,6 +20,7 @@ from typing import final
 import numpy as np
 
 from lissom.deformable.integrals import LinearCoefficients, ShapeIntegrals
+from lissom.deformable.material_frames import MaterialFrame
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model.tree import Nodes, Runs
 from lissom.robot.bases import Basis
@@ -28,16 +29,18 @@ from lissom.robot.poses import PoseFunction, PoseSpline
 
 Frame = tuple["Node | None", np.ndarray]  # fixed to a node, or to the world where there is none: 4x4 in its axes
 Point = tuple["Node | None", np.ndarray]  # the same of a position (3,)
+Key = float | tuple[float, ...]  # a place on a deformable body: s, or whether it turns with the area, and x, y and z
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class Flesh:
-    """What a node of kind BODY carries: the integrals of its body, and what they are made of where it is linear in the
-    coordinates and kernels know its elasticity."""
+    """What a node of kind BODY carries: the integrals of its body, what they are made of where it is linear in the
+    coordinates and kernels know its elasticity, and the nodes at places on it."""
 
     integrals: ShapeIntegrals
     coefficients: LinearCoefficients | None
+    places: dict[Key, Node]
 
 
 @final
@@ -53,7 +56,8 @@ class Node:
         inertia: with that of the fluid it drives. dry: first moment and mass of its own; heavy: less what the fluid
         carries.
         link, s: where it is on the robot. index: its number, given once all nodes of the robot are there. pose: of a
-        MAP, whose Phi1 and Phi2 are its columns where q = 0. flesh: of a BODY, whose Phi1 and Phi2 are zero.
+        MAP, whose Phi1 and Phi2 are its columns where q = 0, or zero on a deformable body. flesh: of a BODY, whose Phi1
+        and Phi2 are zero.
     """
 
     parent: Node | None
@@ -73,7 +77,7 @@ class Node:
     dry: np.ndarray = field(default_factory=lambda: np.zeros(4))
     heavy: np.ndarray = field(default_factory=lambda: np.zeros(4))
     index: int = -1
-    pose: PoseFunction | PoseSpline | None = None
+    pose: PoseFunction | PoseSpline | MaterialFrame | None = None
     flesh: Flesh | None = None
 
 
@@ -182,6 +186,8 @@ def distance(ends: tuple[Point, Point]) -> float:
 
 def _neutral_motion(node: Node) -> np.ndarray:
     """Own motion of a node in the neutral configuration, 4x4."""
+    if isinstance(node.pose, MaterialFrame):
+        return node.pose.reference
     if node.pose is not None:
         return node.pose.motion(np.zeros(node.Phi1.shape[1]))[0]
     return se3_exp(0.5 * node.h * (node.xi1 + node.xi2) + node.kappa * (se3_ad(node.xi1) @ node.xi2))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +33,20 @@ class PlacedBody(ABC):
         """Add its nodes, mass and elasticity, from the child frame of its joint on."""
 
     @abstractmethod
-    def anchor(self, s: float) -> Frame:
+    def anchor(self, s: Any) -> Frame:
         """Its frame at s, on a node that may have to be added."""
+
+    def point(self, s: Any) -> Frame:
+        """A frame whose origin alone is asked for: its axes may be others than those at s."""
+        return self.anchor(s)
+
+    def along(self, s: Any) -> float:
+        """The abscissa of s."""
+        return float(s)
+
+    def between(self, a: Any, b: Any) -> float:
+        """How far apart two places are along it [m]."""
+        return abs(a - b) * self.length
 
     @property
     def size(self) -> int:
@@ -62,8 +75,8 @@ class PlacedBody(ABC):
         """Largest distance of its outline from the line of its frames [m], 0 where that is not known."""
         return 0.0
 
-    def balls(self, contact: Contact, where: str) -> Iterator[tuple[float, Point, float]]:
-        """Abscissa, centre and radius [m] of the balls by which it touches."""
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
+        """Place, centre and radius [m] of the balls by which it touches."""
         yield from ()
 
     def table(self) -> RodTable | None:

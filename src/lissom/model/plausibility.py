@@ -7,6 +7,8 @@ outline reaches r from the centreline is turned inside out where
     λ <= 0            on the centreline itself, where the model means nothing any more                       (1)
     λ <= |κ| r        on the inner side of a bend                                                            (2)
 
+and a deformable body where det ∂f/∂x <= 0 at a point of its quadrature.
+
 Robots of the literature pass (2) by a little where tendons pull hard, so that a warning waits for twice that. A stretch
 below 1/10 or above 10 is beyond what linear elasticity can mean as well.
 """
@@ -100,17 +102,29 @@ class _Strains(NamedTuple):
 
 
 def inside_out(model: Model, q: np.ndarray) -> str:
-    """What (1) says of the first rod for which it holds in a configuration (nq,); empty where it holds nowhere."""
+    """What (1) says of the first rod, or deformable body, for which it holds in a configuration (nq,); empty where it
+    holds nowhere."""
     for rod, stretch, _ in _looks(model, q[None]):
         point = stretch[0].argmin()
         if stretch[0, point] <= 0.0:
             return f"rod {rod.name!r} is turned inside out (stretch {stretch[0, point]:.3g} at s = {rod.s[point]:.3f})"
+    for name, points, least, where in _folds(model, q[None]):
+        if least[0] <= 0.0:
+            x = points[where[0]].round(6).tolist()
+            return f"deformable body {name!r} is turned inside out (det ∂f/∂x = {least[0]:.3g} at x = {x})"
     return ""
 
 
 def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:
-    """A PlausibilityWarning for each rod that is beyond what the model can mean in configurations q (n, nq): what is
-    worst, where, and when."""
+    """A PlausibilityWarning for each rod and deformable body that is beyond what the model can mean in configurations
+    q (n, nq): what is worst, where, and when."""
+    for name, points, least, where in _folds(model, q) if len(q) else ():
+        row = int(least.argmin())
+        if least[row] <= 0.0:
+            when = "" if t is None else f" at t = {t[row]:.4g} s"
+            x = points[where[row]].round(6).tolist()
+            text = f"deformable body {name!r} is turned inside out: det ∂f/∂x = {least[row]:.3g} at x = {x}{when}"
+            warnings.warn(f"{text}; {CAUSE}", PlausibilityWarning, stacklevel=3)
     for rod, stretch, bend in _looks(model, q) if len(q) else ():
         least, most = stretch.min(), stretch.max()
         if least <= 0.0:
@@ -136,8 +150,10 @@ def warn_of_motions(model: Model, q: np.ndarray, t: np.ndarray) -> None:
     """The same for each of many motions (m, n, nq) at times (n,)."""
     for first in range(0, len(q), _MOTIONS):
         some = q[first : first + _MOTIONS]
-        looks = _looks(model, some.reshape(-1, model.nq)) if some.size else ()
-        if any(((x < STRETCH[0]) | (x > STRETCH[1]) | (BENT * x <= bend)).any() for _, x, bend in looks):
+        flat = some.reshape(-1, model.nq)
+        looks, folds = (_looks(model, flat), _folds(model, flat)) if some.size else ((), ())
+        bent = any(((x < STRETCH[0]) | (x > STRETCH[1]) | (BENT * x <= bend)).any() for _, x, bend in looks)
+        if bent or any((least <= 0.0).any() for _, _, least, _ in folds):
             for motion in some:
                 warn_of_shapes(model, motion, t)
 
@@ -147,6 +163,17 @@ def _looks(model: Model, q: np.ndarray) -> Iterator[tuple[_Strains, np.ndarray, 
     for rod in model.cached(("strains",), lambda: _strains(model)):
         xi = (q[:, rod.columns] @ rod.basis.T + rod.reference).reshape(len(q), -1, 3)
         yield rod, xi[:, :, 2], np.hypot(xi[:, :, 0], xi[:, :, 1]) * rod.reach
+
+
+def _folds(model: Model, q: np.ndarray) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
+    """Name, points, and of n configurations the least det ∂f/∂x and the number of its point, (n,) each, of each
+    deformable body whose motion does not keep volume."""
+    bodies = model.deforming
+    for b, integrals in enumerate(bodies.integrals):
+        if not integrals.kinematics.keeps_volume:
+            first = int(bodies.q_start[b])
+            least, where = integrals.worst(q[:, first : first + integrals.kinematics.n])
+            yield model.links.names[model.nodes.link[bodies.node[b]]], integrals.domain.points, least, where
 
 
 def _strains(model: Model) -> list[_Strains]:

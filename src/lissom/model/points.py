@@ -16,9 +16,8 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.model.model import Model
-from lissom.model.nodes import line_through_moments, point_before
+from lissom.model.nodes import Key, line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
-from lissom.robot.joints import MotionKind
 
 _KEPT = 128  # places that are remembered
 _ONE = np.eye(4)
@@ -61,11 +60,14 @@ class Places:
 
 
 def places_of(model: Model, name: str, s: Any) -> Places:
-    """Where the link, rod at s, or named frame stands.
+    """Where the link, rod at s, place on a deformable body, or named frame stands.
 
     Raises:
-        ModelError: no link or frame has this name, or s is outside [0, 1].
+        ModelError: no link or frame has this name, s is outside [0, 1], or nothing stands at the place.
     """
+    body = _body_number(model, name) if len(model.deforming) else -1
+    if body >= 0:
+        return _on_deformable(model, name, body, s)
     key = s if type(s) is float else None
     if key is None:
         try:
@@ -94,24 +96,65 @@ def places_of(model: Model, name: str, s: Any) -> Places:
 def _find(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
     if name in model.rods and name not in model.frames:
         return _on_rod(model, name, abscissae, single)
-    if name not in model.frames and model.links.names.index(name) in model.nodes.link[model.deforming.node]:
-        return _on_deformable(model, name, abscissae, single)
     node, g = model.frames[name] if name in model.frames else model.links.frame[name]
     return on_node(node, g, len(abscissae), single)
 
 
-def _on_deformable(model: Model, name: str, abscissae: list[float], single: bool) -> Places:
+def place_of_point(model: Model, name: str, s: Any) -> Places:
+    """Where a place of the description, one alone, is on a link, of a frame whose axes do not matter."""
+    body = _body_number(model, name)
+    if body < 0 or (np.ndim(s) == 0 and not isinstance(s, str)):
+        return places_of(model, name, s)
+    return _on_deformable(model, name, body, [s], turns=False)
+
+
+def _body_number(model: Model, name: Any) -> int:
+    """Which of the deformable bodies a link carries, -1 for none of them."""
+    if not isinstance(name, str) or name not in model.links.names or name in model.frames:
+        return -1
+    found = np.flatnonzero(model.nodes.link[model.deforming.node] == model.links.names.index(name))
+    return int(found[0]) if len(found) else -1
+
+
+def _on_deformable(model: Model, name: str, b: int, s: Any, *, turns: bool = True) -> Places:
     """On the nodes that a deformable body has: its base, its tip and where something stands on it."""
-    nodes, link = model.nodes, model.links.names.index(name)
-    (base,) = (int(k) for k in model.deforming.node if nodes.link[k] == link)
-    leaves = np.flatnonzero((nodes.parent == base) & (nodes.link == link) & (nodes.kind == MotionKind.MAP.value))
-    known = {0.0: base} | {float(nodes.s[k]): int(k) for k in leaves}
-    for s in abscissae:
-        if s not in known:
-            rule = f"must be one of {sorted(known)} on the deformable body of {name!r}, or name a place by add_frame"
-            raise ModelError(f"s: {rule} (got {s!r})")
-    at = on_node(base, _ONE, len(abscissae), single)
-    return replace(at, node=np.array([known[s] for s in abscissae], dtype=np.int32))
+    body, base = model.links.body[model.links.names.index(name)], int(model.deforming.node[b])
+    if body is None:
+        raise ModelError(f"link {name!r}: must carry a deformable body (got None)")
+    known = {0.0: base} | model.deforming.place[b]
+    wanted, single = _one_by_one(s)
+    rows = []
+    for one in wanted:
+        if isinstance(one, float):
+            numbers = sorted(key for key in known if isinstance(key, float))
+            rule = f"must be one of {numbers} on the deformable body of {name!r}, or name a place by add_frame"
+            rule += "; a material point is a row, s=[(x, y, z)]" if len(wanted) == 3 else ""
+            key: Key = one
+        else:
+            point = body.material_point(one, "s")
+            key = (turns, *point.tolist()) if point is not None else 0.0
+            rule = f"no frame stands at this material point of {name!r}; name the place by add_frame"
+        if key not in known:
+            raise ModelError(f"s: {rule} (got {one!r})")
+        rows.append(known[key])
+    at = on_node(base, _ONE, len(rows), single)
+    return replace(at, node=np.array(rows, dtype=np.int32))
+
+
+def _one_by_one(s: Any) -> tuple[list[Any], bool]:
+    """Places on a deformable body, each an abscissa or what stands for a material point; whether it is one alone."""
+    if isinstance(s, str):
+        return [s], True
+    if isinstance(s, list | tuple) and any(isinstance(one, str) for one in s):
+        return [one if isinstance(one, str) else np.asarray(one).tolist() for one in s], False
+    try:
+        numbers = np.asarray(s, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        numbers = np.zeros((0, 0))
+    if numbers.ndim > 2 or (numbers.ndim == 2 and numbers.shape[1:] != (3,)):
+        rule = "must be an abscissa in [0, 1] or the name of a place, or a list of these or of material points (3,)"
+        raise ModelError(f"s: {rule} (got {s!r})")
+    return np.atleast_1d(numbers).tolist(), numbers.ndim == 0
 
 
 def on_node(node: int, g: np.ndarray, count: int = 1, single: bool = True) -> Places:

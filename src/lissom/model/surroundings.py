@@ -40,21 +40,22 @@ _NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than t
 
 
 class Ball(NamedTuple):
-    """One ball: name of its link, abscissa, node, position in it, radius [m]."""
+    """One ball: name of its link, place on it and number of all there, node, position in it, radius [m]."""
 
     link: str
-    s: float
+    s: Any
+    number: int
     node: Node | None
     position: np.ndarray
     radius: float
 
 
 class Obstacle(NamedTuple):
-    """What balls may touch: link (None is the world) and abscissa on it, node and frame in that, kind and
+    """What balls may touch: link (None is the world) and place on it, node and frame in that, kind and
     sizes that kernels know, and the shape; None where it is a ball."""
 
     link: str | None
-    s: float
+    s: Any
     node: Node | None
     frame: np.ndarray
     kind: ShapeKind
@@ -211,8 +212,8 @@ class SurroundingsBuilder:
     def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> list[int]:
         first = len(self.balls)
         for link in links:
-            for at, (node, position), radius in self.bodies[link].balls(contact, where):
-                self.balls.append(Ball(link, at, node, position, radius))
+            for n, (at, (node, position), radius) in enumerate(self.bodies[link].balls(contact, where)):
+                self.balls.append(Ball(link, at, n, node, position, radius))
         return list(range(first, len(self.balls)))
 
     def _may_meet(self, k: int, obstacle: int, other: int | None, twice: set[str]) -> bool:
@@ -227,25 +228,26 @@ class SurroundingsBuilder:
             return False  # the same two the other way round
         return self._distance(ball, mate) > _NEIGHBOURS * (ball.radius + mate.radius)
 
-    def _place(self, ball: Ball) -> tuple[int, float]:
-        return list(self.robot.links).index(ball.link), ball.s
+    def _place(self, ball: Ball) -> tuple[int, int]:
+        return list(self.robot.links).index(ball.link), ball.number
 
     def _distance(self, a: Ball, b: Ball) -> float:
         """How far apart two balls of a link, or of a link and its parent, are along these; infinite for others."""
         for one, two in ((a, b), (b, a)):
             if one.link == two.link:
-                return abs(one.s - two.s) * self.bodies[one.link].length
+                return self.bodies[one.link].between(one.s, two.s)
             link = self.robot.links[one.link]
             if link.parent == two.link:
-                return abs(two.s - link.at) * self.bodies[two.link].length + one.s * self.bodies[one.link].length
+                return self.bodies[two.link].between(two.s, link.at) + self.bodies[one.link].between(one.s, 0.0)
         return np.inf
 
     def _add_force(self, force: Any) -> None:
         where = f"force {force.name!r}"
         stations = self.bodies[force.link].stations() if force.s is None else []
         spread = bool(stations)
-        for s, weight in stations or [(1.0 if force.s is None else float(force.s), 1.0)]:
-            node, G = anchor(self.bodies, force.link, s)
+        for at, weight in stations or [(1.0 if force.s is None else force.s, 1.0)]:
+            node, G = anchor(self.bodies, force.link, at)
+            s = self.bodies[force.link].along(at)
             if is_compiled(force.function):
                 checks.require(bool((np.eye(4) == G).all()), where, "a compiled force needs a node of its own", force.s)
                 self.forces.append((node, self._number(force.function), weight, s, spread))
@@ -266,13 +268,13 @@ class SurroundingsBuilder:
         radii = np.array([ball.radius for ball in self.balls])
         return Surroundings(
             ball_link=tuple(ball.link for ball in self.balls),
-            ball_s=np.array([ball.s for ball in self.balls]),
+            ball_s=np.array([self.bodies[ball.link].along(ball.s) for ball in self.balls]),
             ball_node=np.array([index_of(ball.node) for ball in self.balls], dtype=np.int32),
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
             contact_names=tuple(self.names),
             obstacle_link=links,
-            obstacle_s=np.array(places, dtype=np.float64),
+            obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
             obstacle_node=np.array([index_of(node) for node in nodes], dtype=np.int32),
             obstacle_placement=np.array(frames).reshape(-1, 4, 4),

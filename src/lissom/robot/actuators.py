@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfS, Numbers
+from lissom.robot.fields import FunctionOfS, Numbers, Place
 from lissom.robot.functions import Tabulated, derivative, profile
 
 
@@ -74,12 +74,12 @@ class PathPoint:
     Args:
         link: name of a link, or None for the world.
         position: in the frame of the link at s, shape (3,) [m].
-        s: abscissa on a rod.
+        s: abscissa on a rod, or a place on a deformable body.
     """
 
     link: str | None
     position: Numbers = (0.0, 0.0, 0.0)
-    s: float = 1.0
+    s: Place = 1.0
 
 
 @final
@@ -222,7 +222,7 @@ class WrenchInput(Actuator):
 
     Args:
         link: name of the link.
-        s: abscissa on a rod.
+        s: abscissa on a rod, or a place on a deformable body.
         directions: wrench (moment; force) per unit of each input, shape (6, n) or (6,) for one; None: the six
             components themselves, u = (moment [N·m]; force [N]).
         frame: "body": components that turn with the section; "world": fixed in the world.
@@ -230,13 +230,13 @@ class WrenchInput(Actuator):
     """
 
     link: str
-    s: float = 1.0
+    s: Place = 1.0
     directions: Numbers = None
     frame: str = "body"
     position: Numbers = (0.0, 0.0, 0.0)
 
     def check(self, where: str) -> None:
-        checks.abscissa(self.s, f"{where}: s")
+        checks.place(self.s, f"{where}: s")
         columns = self.columns(where)
         empty = not columns.size or bool((columns == 0.0).all(axis=0).any())
         checks.require(not empty, f"{where}: directions", "must hold wrenches that are not zero", self.directions)
@@ -309,6 +309,6 @@ def check_path(path: Any, where: str) -> None:
             item.check(here)
         else:
             checks.array(item.position, (3,), f"{here}: position", "must be a finite 3-vector")
-            checks.abscissa(item.s, f"{here}: s")
+            checks.place(item.s, f"{here}: s")
     lone = len(path) == 1 and isinstance(path[0], PathPoint)
     checks.require(not lone, f"{where}: path", "one point alone has no length", path)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from math import pi
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -48,6 +48,10 @@ class Body(ABC):
     def cross_outline(self, s: float, count: int) -> np.ndarray:
         """Points (count, 2) on the outline (y, z) of the cross-section at s [m] of a body that extends along s."""
         return np.zeros((0, 2))
+
+    def material_point(self, s: Any, where: str) -> np.ndarray | None:
+        """The material point (3,) that a 3-vector or the name of a place stands for, on a body that has such."""
+        return None
 
     @property
     def feels_fluid(self) -> bool:

@@ -111,6 +111,17 @@ def abscissa(value: Any, where: str) -> float:
     return out
 
 
+def place(value: Any, where: str) -> None:
+    """Raise ModelError unless `value` can say where on a link something is: a normalised abscissa in [0, 1], or what
+    stands for a material point of a deformable body, a finite 3-vector or a name."""
+    if isinstance(value, str):
+        return
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim > 0):
+        array(value, (3,), where, "must be an abscissa in [0, 1], or a material point, a finite 3-vector")
+        return
+    abscissa(value, where)
+
+
 def direction(value: Any, where: str) -> np.ndarray:
     """`value` as a 3-vector scaled to unit length."""
     out = array(value, (3,), where, "must be a finite 3-vector")

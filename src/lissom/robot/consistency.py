@@ -27,7 +27,7 @@ def check_parts(robot: Robot) -> None:
     for name, frame in robot.frames.items():
         with checks.part(f"frame {name!r}"):
             frame.check(f"frame {name!r}")
-            _check_link(robot, frame.link, f"frame {name!r}: link")
+            _check_place(robot, frame.link, frame.s, f"frame {name!r}")
     for name, actuator in robot.actuators.items():
         with checks.part(f"actuator {name!r}"):
             where = f"actuator {name!r}"
@@ -36,21 +36,21 @@ def check_parts(robot: Robot) -> None:
     for name, load in robot.loads.items():
         with checks.part(f"load {name!r}"):
             load.check(f"load {name!r}")
-            _check_link(robot, load.link, f"load {name!r}: link")
+            _check_place(robot, load.link, load.s, f"load {name!r}")
     for name, loop in robot.loops.items():
         with checks.part(f"loop {name!r}"):
             where = f"loop {name!r}"
             loop.check(where)
-            _check_link(robot, loop.link_a, f"{where}: link_a")
+            _check_place(robot, loop.link_a, loop.s_a, where, "_a")
             if loop.link_b is not None:
-                _check_link(robot, loop.link_b, f"{where}: link_b")
+                _check_place(robot, loop.link_b, loop.s_b, where, "_b")
     for name, spring in robot.springs.items():
         with checks.part(f"spring {name!r}"):
             where = f"spring {name!r}"
             spring.check(where)
             for end, point in zip(("a", "b"), spring.ends()):
                 if point.link is not None:
-                    _check_link(robot, point.link, f"{where} > {end}: link")
+                    _check_place(robot, point.link, point.s, f"{where} > {end}")
     _check_surroundings(robot)
     if checks.faults():
         return  # what follows asks for parts that are sound
@@ -69,11 +69,11 @@ def _check_surroundings(robot: Robot) -> None:
                 rule = "must carry a Rod, or a RigidBody with balls"
                 checks.require(body is not None and body.carries_balls, f"{where}: links", rule, link)
             if contact.on is not None:
-                _check_link(robot, contact.on, f"{where}: on")
+                _check_point(_check_link(robot, contact.on, f"{where}: on"), contact.s, f"{where}: s")
     for name, force in robot.forces.items():
         with checks.part(f"force {name!r}"):
             force.check(f"force {name!r}")
-            _check_link(robot, force.link, f"force {name!r}: link")
+            _check_place(robot, force.link, 1.0 if force.s is None else force.s, f"force {name!r}")
     if robot.fluid is not None:
         robot.fluid.check("fluid")
         for link, feels in robot.fluid.links.items():
@@ -95,9 +95,22 @@ def _check_link(robot: Robot, name: Any, where: str) -> Link:
     return robot.links[name]
 
 
+def _check_place(robot: Robot, name: Any, s: Any, where: str, side: str = "") -> None:
+    """A place on a link, which may be a material point of a body that has such."""
+    _check_point(_check_link(robot, name, f"{where}: link{side}"), s, f"{where}: s{side}")
+
+
+def _check_point(link: Link, s: Any, where: str) -> None:
+    if isinstance(s, str | list | tuple) or np.ndim(s) > 0:
+        point = link.body.material_point(s, where) if isinstance(link.body, Body) else None
+        rule = "must be an abscissa in [0, 1]; material points and places are those of a DeformableBody"
+        checks.require(point is not None, where, rule, s)
+
+
 def _check_parent(robot: Robot, link: Link) -> None:
     if link.parent is not None:
-        _check_link(robot, link.parent, f"link {link.name!r}: parent")
+        parent = _check_link(robot, link.parent, f"link {link.name!r}: parent")
+        _check_point(parent, link.at, f"link {link.name!r}: at")
 
 
 def _check_cycles(robot: Robot) -> None:
@@ -114,7 +127,9 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
     if isinstance(actuator, JointActuator):
         link = _check_link(robot, actuator.link, f"{where}: link")
         checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
-    elif isinstance(actuator, WrenchInput | BodyChamber | SurfacePressure):
+    elif isinstance(actuator, WrenchInput):
+        _check_place(robot, actuator.link, actuator.s, where)
+    elif isinstance(actuator, BodyChamber | SurfacePressure):
         _check_link(robot, actuator.link, f"{where}: link")
     path = actuator.path if isinstance(actuator, Tendon | Chamber) else ()
     for k, item in enumerate(path if isinstance(path, tuple) else (path,)):
@@ -124,6 +139,8 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
         link = _check_link(robot, item.link, here)
         if isinstance(item, PathRod):
             checks.require(link.body is not None and link.body.is_slender, here, "must carry a Rod", item.link)
+        elif isinstance(item, PathPoint):
+            _check_point(link, item.s, f"{where} > path[{k}]: s")
 
 
 def _check_couplings(robot: Robot) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import final
 
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfS, Names, Placement
+from lissom.robot.fields import FunctionOfS, Names, Place, Placement
 from lissom.robot.functions import profile
 from lissom.robot.shapes import Shape
 
@@ -29,7 +29,7 @@ class Contact:
         links: names of the links that carry balls; a name alone is a list of one.
         shape: what they touch; None where they touch the balls of `others`.
         on: name of the link that the shape is fixed to; None is the world.
-        s: abscissa on it.
+        s: abscissa on it, or a place on a deformable body.
         placement: 4x4 of the shape's frame in that link at s, or in the world; None is the identity.
         others: names of the links whose balls they touch; may be the same links. Neighbours never touch.
         stiffness: k of (1) [N/m^p].
@@ -50,7 +50,7 @@ class Contact:
     links: Names
     shape: Shape | None = None
     on: str | None = None
-    s: float = 1.0
+    s: Place = 1.0
     placement: Placement = None
     others: Names | None = None
     stiffness: float = 1e5
@@ -84,7 +84,7 @@ class Contact:
         if self.shape is not None:
             checks.require(isinstance(self.shape, Shape), f"{where}: shape", "must be a Shape", self.shape)
             self.shape.surface(f"{where} > shape")
-        checks.abscissa(self.s, f"{where}: s")
+        checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")
         checks.number(self.stiffness, f"{where}: stiffness", above=0.0)
         checks.number(self.exponent, f"{where}: exponent", least=1.0)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from lissom.robot import checks
+from lissom.robot.fields import Place
 
 
 @final
@@ -26,13 +27,13 @@ class Force:
     name: str
     link: str
     function: Callable[..., Any]
-    s: float | None = None
+    s: Place | None = None
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         checks.require(callable(self.function), f"{where}: function", "must be a function", self.function)
         if self.s is not None:
-            checks.abscissa(self.s, f"{where}: s")
+            checks.place(self.s, f"{where}: s")
 
 
 def is_compiled(function: Any) -> bool:

@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.fields import FunctionOfT, Numbers, Placement
+from lissom.robot.fields import FunctionOfT, Numbers, Place, Placement
 
 
 @final
@@ -21,7 +21,7 @@ class PointLoad:
     Args:
         name: unique among the loads.
         link: name of the link.
-        s: abscissa on a rod.
+        s: abscissa on a rod, or a place on a deformable body.
         force: [N], shape (3,), constant or a function of t [s].
         moment: [N·m], shape (3,), constant or a function of t.
         frame: "world": components fixed in the world; "body": they turn with the section (follower load).
@@ -30,7 +30,7 @@ class PointLoad:
 
     name: str
     link: str
-    s: float = 1.0
+    s: Place = 1.0
     force: FunctionOfT = None
     moment: FunctionOfT = None
     frame: str = "world"
@@ -38,7 +38,7 @@ class PointLoad:
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
-        checks.abscissa(self.s, f"{where}: s")
+        checks.place(self.s, f"{where}: s")
         frames = ("world", "body")
         checks.require(checks.among(self.frame, frames), f"{where}: frame", f"must be one of {frames}", self.frame)
         checks.array(self.position, (3,), f"{where}: position", "must be a finite 3-vector")
@@ -51,6 +51,11 @@ class PointLoad:
         moment, force = (_vector_of_time(v, f"{where}: {n}") for v, n in
                          ((self.moment, "moment"), (self.force, "force")))  # fmt: skip
         return lambda t: np.concatenate([moment(t), force(t)])
+
+    @property
+    def turns(self) -> bool:
+        """Whether the axes of the link's frame matter, and not its place alone."""
+        return self.frame == "body" or self.moment is not None or bool(np.any(self.position))
 
     @property
     def varies(self) -> bool:
@@ -83,16 +88,16 @@ class Frame:
     Args:
         name: unique among links and frames.
         link: name of the link.
-        s: abscissa on a rod.
+        s: abscissa on a rod, or a place on a deformable body.
         placement: 4x4 of the frame in the link's frame at s; None is the identity.
     """
 
     name: str
     link: str
-    s: float = 1.0
+    s: Place = 1.0
     placement: Placement = None
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
-        checks.abscissa(self.s, f"{where}: s")
+        checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")

@@ -18,7 +18,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.fields import Placement
+from lissom.robot.fields import Place, Placement
 from lissom.robot.joints import Joint, JointFixed, MotionKind, acting_fields
 
 _SMALL = 1e-9
@@ -41,6 +41,11 @@ class Closure(NamedTuple):
     pitch: float
     hinge: np.ndarray
 
+    @property
+    def holds_turns(self) -> bool:
+        """Whether it asks for the axes of its frames: a joint that turns about any does not."""
+        return bool(self.rows[:, :3].any() or self.is_hinge.any())
+
 
 @final
 @dataclass(frozen=True)
@@ -50,7 +55,7 @@ class Loop:
     Args:
         name: unique among the loops.
         link_a: link that carries frame A. link_b: link that carries frame B; None is the world.
-        s_a, s_b: abscissae on rods.
+        s_a, s_b: abscissae on rods, or places on deformable bodies.
         placement_a, placement_b: 4x4 of the frames in their links' frames at s, or in the world; None is the identity.
         joint: any but JointFree, without spring and damper; its axes are those of B, and of A where the joint is at its
             neutral configuration.
@@ -59,8 +64,8 @@ class Loop:
     name: str
     link_a: str
     link_b: str | None = None
-    s_a: float = 1.0
-    s_b: float = 1.0
+    s_a: Place = 1.0
+    s_b: Place = 1.0
     placement_a: Placement = None
     placement_b: Placement = None
     joint: Joint = field(default_factory=JointFixed)
@@ -68,7 +73,7 @@ class Loop:
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         for side in ("a", "b"):
-            checks.abscissa(getattr(self, f"s_{side}"), f"{where}: s_{side}")
+            checks.place(getattr(self, f"s_{side}"), f"{where}: s_{side}")
             checks.pose(getattr(self, f"placement_{side}"), f"{where}: placement_{side}")
         checks.require(isinstance(self.joint, Joint), f"{where} > joint", "must be a Joint", self.joint)
         self.joint.check(f"{where} > joint")

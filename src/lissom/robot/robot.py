@@ -25,7 +25,7 @@ from lissom.robot.actuators import (
 from lissom.robot.bodies import Body
 from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.contacts import Contact
-from lissom.robot.fields import Placement
+from lissom.robot.fields import Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.forces import Force
 from lissom.robot.joints import Joint, JointFixed
@@ -49,7 +49,7 @@ class Link:
         body: Rod, RigidBody or DeformableBody; None is a massless frame.
         joint: from the parent's cross-section (after `placement`) to the body.
         parent: name of the parent link; None is the world.
-        at: abscissa on a parent rod.
+        at: abscissa on a parent rod, or a place on a parent that is deformable, see DeformableBody.
         placement: 4x4 of the joint frame in the parent's cross-section at s=at, in the parent's body frame, or in the
             world; None is the identity.
     """
@@ -58,7 +58,7 @@ class Link:
     body: Body | None = None
     joint: Joint = field(default_factory=JointFixed)
     parent: str | None = None
-    at: float = 1.0
+    at: Place = 1.0
     placement: Placement = None
 
     def check(self, where: str) -> None:
@@ -72,7 +72,7 @@ class Link:
         with checks.part(f"{where} > joint"):
             self.joint.check(f"{where} > joint")
         with checks.part(where):
-            checks.abscissa(self.at, f"{where}: at")
+            checks.place(self.at, f"{where}: at")
         with checks.part(where):
             checks.pose(self.placement, f"{where}: placement")
 
@@ -128,7 +128,7 @@ class Robot:
         body: Body | None = None,
         joint: Joint | None = None,
         parent: str | None = None,
-        at: float = 1.0,
+        at: Any = 1.0,
         placement: Any = None,
     ) -> Link:
         """Add a link; see Link for the arguments. A parent may be named before it is added."""
@@ -136,7 +136,7 @@ class Robot:
         self.links[name] = Link(name, body, JointFixed() if joint is None else joint, parent, at, placement)
         return self.links[name]
 
-    def add_frame(self, name: str, link: str, *, s: float = 1.0, placement: Any = None) -> Frame:
+    def add_frame(self, name: str, link: str, *, s: Any = 1.0, placement: Any = None) -> Frame:
         """Name a frame on a link; it never changes the dynamics."""
         self._new_name(name, "frame", self.links, self.frames)
         self.frames[name] = Frame(name, link, s, placement)
@@ -200,7 +200,7 @@ class Robot:
         name: str,
         link: str,
         *,
-        s: float = 1.0,
+        s: Any = 1.0,
         directions: Any = None,
         frame: str = "body",
         position: Any = (0.0, 0.0, 0.0),
@@ -224,7 +224,7 @@ class Robot:
         name: str,
         link: str,
         *,
-        s: float = 1.0,
+        s: Any = 1.0,
         force: Any = None,
         moment: Any = None,
         frame: str = "world",
@@ -249,8 +249,8 @@ class Robot:
         link_a: str,
         link_b: str | None = None,
         *,
-        s_a: float = 1.0,
-        s_b: float = 1.0,
+        s_a: Any = 1.0,
+        s_b: Any = 1.0,
         placement_a: Any = None,
         placement_b: Any = None,
         joint: Joint | None = None,
@@ -293,7 +293,7 @@ class Robot:
         self.contacts[name] = Contact(name, links, shape, others=others, **options)
         return self.contacts[name]
 
-    def add_force(self, name: str, link: str, function: Any, *, s: float | None = None) -> Force:
+    def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:
         """Add a force of your own, that follows the pose and the twist of a link; see Force."""
         self._new_name(name, "force", self.forces)
         self.forces[name] = Force(name, link, function, s)

@@ -58,7 +58,7 @@ class Spring:
             rule = "must be a PathPoint or the name of a link"
             checks.require(isinstance(end, PathPoint | str), f"{where}: {name}", rule, end)
         for name, point in zip(("a", "b"), self.ends()):
-            checks.abscissa(point.s, f"{where} > {name}: s")
+            checks.place(point.s, f"{where} > {name}: s")
             checks.array(point.position, (3,), f"{where} > {name}: position", "must be a finite 3-vector")
         grounded = all(point.link is None for point in self.ends())
         checks.require(not grounded, where, "must be fixed to a link at one end", (self.a, self.b))

@@ -1,7 +1,8 @@
 """Nodes whose relative pose g(q) is any smooth function of their n coordinates, inside kernels.
 
 Tables hold, at the node's q, the pose and the columns S_j = (g⁻¹ ∂g/∂q_j)^∨ in the child's frame with their first and
-second derivatives, by Maps. Those of a spline are made here; others are filled before a launch (launch/prepare).
+second derivatives, by Maps. Those of a spline are made here, and those of points that move on straight lines, whose
+columns (0; slope_j) are constant; others are filled before a launch (launch/prepare).
 They depend on q alone, so that v and a may change inside a kernel:
 
     Ṡ_j = Σ_c ∂S_j/∂q_c v_c,   S̈_j = Σ_c ∂S_j/∂q_c a_c + Σ_ce ∂²S_j/∂q_c∂q_e v_c v_e                       (1)
@@ -81,6 +82,19 @@ def follow_spline(t: Tables, s: Scratch, i: int, m: int, x: wp.float64):
 
 
 @wp.func
+def follow_line(t: Tables, s: Scratch, i: int, k: int, m: int, q: Matrix):
+    """Fill the tables of map m of node k, p = origin + Σ slope_j q_j with the axes of its parent."""
+    at = t.maps.column_start[m]
+    first = t.node[k].v_start + t.node[k].q_shift
+    p = t.maps.origin[m]
+    for j in range(t.node[k].v_stop - t.node[k].v_start):
+        p += q[i, first + j] * t.maps.slope[at + j]
+        s.maps.S[i, at + j] = se3.join(vec3(), t.maps.slope[at + j])
+    s.maps.R[i, m] = so3.diagonal_plus(so3.ONE, vec3())
+    s.maps.p[i, m] = p
+
+
+@wp.func
 def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
     """S_j."""
     return s.maps.S[i, t.maps.column_start[t.node[k].map] + j]
@@ -89,6 +103,8 @@ def column(t: Tables, s: Scratch, i: int, k: int, j: int) -> vec6:
 @wp.func
 def slope(t: Tables, s: Scratch, i: int, k: int, j: int, c: int) -> vec6:
     """∂S_j/∂q_c."""
+    if t.maps.is_linear[t.node[k].map] != 0:
+        return vec6()
     n = t.node[k].v_stop - t.node[k].v_start
     return s.maps.S_q[i, t.maps.pair_start[t.node[k].map] + n * j + c]
 
@@ -97,6 +113,8 @@ def slope(t: Tables, s: Scratch, i: int, k: int, j: int, c: int) -> vec6:
 def rate_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix) -> vec6:
     """Ṡ_j of (1)."""
     out = vec6()
+    if t.maps.is_linear[t.node[k].map] != 0:
+        return out
     for c in range(t.node[k].v_stop - t.node[k].v_start):
         out += slope(t, s, i, k, j, c) * v[i, t.node[k].v_start + c]
     return out
@@ -109,6 +127,8 @@ def second_column(t: Tables, s: Scratch, i: int, k: int, j: int, v: Matrix, a: M
     n = t.node[k].v_stop - first
     at = t.maps.triple_start[t.node[k].map] + n * n * j
     out = vec6()
+    if t.maps.is_linear[t.node[k].map] != 0:
+        return out
     for c in range(n):
         out += slope(t, s, i, k, j, c) * a[i, first + c]
         for e in range(n):
@@ -122,6 +142,8 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     m = t.node[k].map
     if t.maps.piece_start[m + 1] > t.maps.piece_start[m]:
         follow_spline(t, s, i, m, q[i, t.node[k].v_start + t.node[k].q_shift])
+    elif t.maps.is_linear[m] != 0:
+        follow_line(t, s, i, k, m, q)
     R0, p0 = joint_side(t, s, i, k)
     s.node[i, k].R = R0 * s.maps.R[i, m]
     s.node[i, k].p = R0 * s.maps.p[i, m] + p0

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from lissom.dynamics.kinematics import forward_kinematics, frame_pose
+from lissom.dynamics.kinematics import forward_kinematics, frame_pose, poses_at
 from lissom.model.model import Model
+from lissom.model.points import place_of_point
 from lissom.robot import facets
 from lissom.robot.actuators import PathBody, PathItem, PathRod, Tendon, offset_function
 from lissom.robot.bodies import Body, Solid
@@ -44,7 +45,7 @@ def connectors(model: Model, q: np.ndarray, links: Sequence[str]) -> np.ndarray:
         if parent >= 0 and name in links and model.links.names[parent] in links:
             start = _origin(model, q, name)
             rod = model.links.names[parent] in model.rods
-            s = np.linspace(0.0, 1.0, STATIONS) if rod else np.array([model.description.links[name].at])
+            s = np.linspace(0.0, 1.0, STATIONS) if rod else [model.description.links[name].at]
             held = frame_pose(model, q, model.links.names[parent], s=s)[..., :3, 3]
             near = np.argmin(np.linalg.norm(held - start[:, None], axis=-1), axis=-1) if rod else 0
             lines.append(np.stack([held[np.arange(len(q)), near], start], axis=1))
@@ -206,5 +207,8 @@ def _path_line(model: Model, q: np.ndarray, item: PathItem) -> np.ndarray:
     position = np.asarray(item.position, dtype=np.float64)
     if item.link is None:
         return np.broadcast_to(position, (len(q), 1, 3))
-    g = frame_pose(model, q, item.link, s=item.s)
+    if not position.any():
+        return poses_at(model, q, place_of_point(model, item.link, item.s))[:, :, :3, 3]
+    s = item.s if isinstance(item.s, str) or np.ndim(item.s) == 0 else [item.s]
+    g = frame_pose(model, q, item.link, s=s).reshape(-1, 4, 4)
     return (g[:, :3, :3] @ position + g[:, :3, 3])[:, None]
