@@ -71,7 +71,7 @@ def test_a_body_touches_itself_and_others():
     depths = [0.02 - np.linalg.norm(moved[k] - moved[2]) for k in (0, 1)]
     assert min(depths) > 0.001 and found.link == found.other == ("soft", "soft")
     assert np.allclose(sorted(found.depth), sorted(depths), rtol=0, atol=1e-14)
-    beside = np.concatenate([[2.3, 0.0], np.zeros(2)])
+    beside = np.concatenate([[2.8, 0.0], np.zeros(2)])
     assert set(ls.contact_forces(model, beside).other) == {"rod"}
 
 
