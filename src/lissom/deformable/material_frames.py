@@ -168,4 +168,15 @@ def _compiled(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, c
         S_qq, (S_q, S) = jax.jacfwd(with_slopes, has_aux=True)(q)
         return R, p, S, S_q, jnp.moveaxis(S_qq, -1, 3)
 
-    return in_double(jax.jit(everything))
+    return in_double(_unfused(everything) if curved else jax.jit(everything))
+
+
+def _unfused(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled without fusing operations: over derivatives in derivatives XLA would repeat what several of them need,
+    which takes several times as long to compile, and to run."""
+    import jax
+
+    try:
+        return jax.jit(function, compiler_options={"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion"})
+    except TypeError:  # older versions of JAX have no such options
+        return jax.jit(function)
