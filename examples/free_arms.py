@@ -11,8 +11,8 @@ of reference without stress: C times the square of the strain of each fibre, alo
 The paper prints C in GPa. With these the upright arm would be straight again in a tenth of a second, and the others
 sag by millimetres. It says instead that the upright one moves for five seconds, and comes to where gravity takes it:
 MPa are meant, as they are printed for its simulations 1, 2 and 4, and taken. With them the curvatures of the upright
-arm are at rest after five seconds, while it still sways around the vertical. PAC is printed without the elongation of
-its start, that of PCC; it is added.
+arm have come to a tenth of their first swings after five seconds, while it sways on around the vertical. PAC is
+printed without the elongation of its start, that of PCC; it is added.
 
 The bell of PGC, exp(−(s − L/2)²) with s in metres, is 1 within a hundredth: its coordinates are large and opposed.
 

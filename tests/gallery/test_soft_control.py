@@ -24,15 +24,10 @@ def example(name):
     return module
 
 
-@lru_cache(maxsize=1)
-def tipped():
-    """The robot with a deformable body for its tip."""
-    return example("soft_tipped_arm").build()
-
-
+@pytest.mark.slow  # JAX compiles the body for ten seconds
 def test_bodies_are_rods():
     """Purpose: mass matrix, gravity, elasticity and inertial forces of the tip are those of a native rod."""
-    body, rod = tipped(), example("soft_tipped_arm").build(native=True)
+    body, rod = (example("soft_tipped_arm").build(native=native) for native in (False, True))
     rng = np.random.default_rng(7)
     q, v = rng.uniform(-0.5, 0.5, (2, body.nv))
     still, fast = ({"v": x, "a": x, "elastic": x is not v} for x in (0.0 * v, v))
@@ -44,8 +39,8 @@ def test_bodies_are_rods():
 
 def test_what_each_law_leaves_of_the_errors():
     """Purpose: ë + K_D ė + K_P e vanishes under the complete law alone, from any state, by forward dynamics."""
-    study, model = example("soft_tipped_arm"), tipped()
-    alone, rng = study.build(soft=False), np.random.default_rng(3)
+    study, rng = example("soft_tipped_arm"), np.random.default_rng(3)
+    model, alone = study.build(native=True), study.build(soft=False)
     q, v, t = *rng.uniform(-0.5, 0.5, (2, model.nv)), 0.7
     left = []
     for name in study.LAWS:
