@@ -147,6 +147,16 @@ def test_derivatives_of_forward_dynamics_are_exact(model, state):
     np.testing.assert_allclose(by_u, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
 
 
+def test_inputs_leave_nothing_to_inverse_dynamics(model, state):
+    """Its derivatives, in the buffers that those of forward dynamics were in, are those of a robot without inputs."""
+    q, v, u = state
+    a = np.cos(np.arange(model.nv))
+    ls.forward_dynamics_derivatives(model, q, v, u)
+    found = ls.inverse_dynamics_derivatives(model, q, v, a)[0]
+    expected = slopes(model, lambda rows: ls.inverse_dynamics(model, rows, v, a), q)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())
+
+
 def test_inverse_dynamics_undoes_forward_dynamics(model, state):
     """ID(q, v, FD(q, v, u)) = B T, and FD of a batch is that of each state."""
     q, v, u = state

@@ -12,7 +12,7 @@ import numpy as np
 from lissom.deformable.material_frames import MaterialFrame
 from lissom.model.model import Model
 from lissom.robot.poses import PoseDerivatives
-from lissom.sweep.scratch import BY_BODY, BY_PAIR, SPRINGS, DeformingState, Scratch
+from lissom.sweep.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
 
 
 def prepare(
@@ -31,7 +31,16 @@ def prepare(
     if model.deforming.calls_python:
         _deform(model, scratch.deforming, host, derivatives)
     if len(model.pulls):
-        _pull(model, scratch.pulls, host["q"], derivatives)
+        if _drives(host):
+            _pull(model, scratch.pulls, host["q"], derivatives)
+        else:
+            scratch.pulls.answer.zero_()  # of an earlier launch with inputs
+
+
+def _drives(host: dict[str, Any]) -> bool:
+    """Whether a launch asks what inputs do: it takes some, or gives B, and they count."""
+    counts = "terms" not in host or bool(int(host["terms"].flat[0]) & int(INPUTS))
+    return counts and ("u" in host or "B" in host)
 
 
 def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], curved: bool) -> None:
