@@ -143,7 +143,7 @@ def _info(arguments: argparse.Namespace) -> int:
         console.print(f"frame {name!r} on {frame.link!r} at s={_written(frame.s)}", highlight=False)
     for name, load in robot.loads.items():
         console.print(f"load {name!r} on {load.link!r} at s={_written(load.s)}", highlight=False)
-    for line in _surroundings(robot):
+    for line in [*_deformable(robot), *_surroundings(robot)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",
@@ -155,6 +155,18 @@ def _info(arguments: argparse.Namespace) -> int:
 def _written(s: Any) -> str:
     """A place on a link."""
     return f"{s:g}" if isinstance(s, int | float) else str(s)
+
+
+def _deformable(robot: Robot) -> list[str]:
+    """Deformable bodies in words."""
+    from lissom.deformable.body import DeformableBody
+
+    found = [(name, link.body) for name, link in robot.links.items() if isinstance(link.body, DeformableBody)]
+    return [
+        f"deformable body {name!r}: {type(body.motion).__name__}, n {body.motion.n}, {type(body.domain).__name__} "
+        f"of {body.domain.volume:.6g} m³, {body.integrals.masses.sum():.6g} kg"
+        for name, body in found
+    ]
 
 
 def _surroundings(robot: Robot) -> list[str]:

@@ -19,7 +19,7 @@ ONLY = {
     "sweep": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "sweep"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "sweep", "forces"),  # residuals, Newton matrices, bordered systems
-    "io": ("errors", "robot", "model"),  # files describe robots; they compute nothing
+    "io": ("errors", "robot", "deformable", "model"),  # files describe robots; they compute nothing
 }
 # (file, imported module): why this import may point upwards
 UPWARDS = {

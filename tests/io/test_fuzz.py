@@ -92,7 +92,20 @@ springs:
 contacts:
   - {name: floor, links: arm, shape: {type: ShapePlane}, friction: 0.5, stick_stiffness: 1e5, stick_damping: 1e-3}
 """
-TEXT = [*(path.read_text(encoding="utf-8") for path in FILES), SPRUNG, SPRUNG]
+SOFT = """format: 1
+links:
+  - name: finger
+    body: {type: DeformableBody, density: 1e3, tip: tip, material: {type: HyperelasticLinear, young: 1e5, poisson: 0.3},
+           kinematics: {type: KinematicsFiniteElements, mesh: {type: DomainTetrahedra, cells: [[0, 1, 2, 3]],
+             vertices: [[0, 0, 0], [0, 0.1, 0], [0, 0, 0.1], [0.1, 0, 0]], marks: {side: [0, 0.1, 0]}}}}
+  - name: hand
+    parent: finger
+    body: {type: DeformableBody, density: 900, material: {type: HyperelasticNeoHookean, C: 1e5, damping_time: 0.1},
+           domain: {type: DomainCylinder, length: 0.1, radius: 0.01, degree: 1}, tip: [tip, tip_y, tip_z],
+           kinematics: {type: KinematicsVolumePreserving, length: 0.1, primitives: [
+             {type: PrimitiveTwist, modes: [[0, 1]]}, {type: PrimitiveShear, modes: [[0, 0, 0.1]], axis: z}]}}
+"""
+TEXT = [*(path.read_text(encoding="utf-8") for path in FILES), SPRUNG, SPRUNG, SOFT]
 TREES = [yaml.safe_load(text) for text in TEXT]
 
 

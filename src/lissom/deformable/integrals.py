@@ -12,8 +12,8 @@ with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. None of them sees a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
 from weakref import WeakValueDictionary
@@ -332,7 +332,15 @@ def shape_integrals(*parts: Any) -> ShapeIntegrals:
 
 
 def _identity(part: Any) -> Any:
-    """What is equal for equal parts where they can be compared, and otherwise for the same."""
+    """What is equal for equal descriptions; functions are equal to themselves alone."""
+    if is_dataclass(part) and not isinstance(part, type):
+        return type(part), *(_identity(getattr(part, field.name)) for field in fields(part))
+    if isinstance(part, list | tuple):
+        return tuple(map(_identity, part))
+    if isinstance(part, Mapping):
+        return tuple((key, _identity(value)) for key, value in part.items())
+    if isinstance(part, np.ndarray):
+        return part.shape, part.tobytes()
     try:
         hash(part)
     except TypeError:

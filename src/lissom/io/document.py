@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from lissom.deformable.body import DeformableBody
 from lissom.errors import ModelError
-from lissom.io.schema import FORMAT, TYPES
+from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES
 from lissom.io.values import ConstantMatrix, tabulate
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathRod, Tendon
 from lissom.robot.fluid import Fluid
@@ -92,6 +93,10 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
     out = {}
     for field in dataclasses.fields(item):
         value = getattr(item, field.name)
+        if type(item) in DEFORMABLE and (callable(value) or type(value) in IN_PYTHON):
+            raise _unsaved(f"{where}: {field.name}", "made of jax.numpy", "give it as one of the library's classes")
+        if isinstance(item, DeformableBody) and field.name == "domain" and value is _mesh(item.kinematics):
+            continue
         if field.name.startswith("placement") and value is not None:
             out[field.name] = _placement(value)
         elif field.name == "pose" and callable(value):
@@ -100,6 +105,11 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
             separator = " > " if dataclasses.is_dataclass(value) else ": "
             out[field.name] = _plain(value, f"{where}{separator}{field.name}", variable)
     return out
+
+
+def _mesh(kinematics: Any) -> Any:
+    """The mesh of finite elements."""
+    return getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
 
 
 def _placement(value: Any) -> Any:
@@ -130,7 +140,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if isinstance(value, Tabulated):
         table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
         return table | {"interpolation": value.interpolation}
-    if type(value) in TYPES:
+    if type(value) in TYPES | DEFORMABLE:
         kind = {} if isinstance(value, Material) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
     if is_compiled(value):

@@ -86,7 +86,7 @@ def _read(text: str, name: str) -> Robot:
     if not isinstance(data, dict):
         raise source.error(1, f"a robot file is a mapping of keys (got {type(data).__name__})")
     try:
-        content = Document.model_validate(data)
+        content = Document.model_validate(data, context={"folder": Path(name).parent})
     except ValidationError as error:
         raise _schema_error(error, source, data) from None
     robot = _assemble(content, source, data)

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+from collections import abc
 from collections.abc import Callable
+from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, Discriminator, Tag, create_model
+from pydantic import AfterValidator, Discriminator, Tag, ValidationInfo, create_model
 
+from lissom.deformable.body import DeformableBody
+from lissom.deformable.domains import Domain
+from lissom.deformable.inflations import Inflation
+from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.materials import Hyperelastic
+from lissom.deformable.meshes import DomainTetrahedra
+from lissom.deformable.volume_preserving import Primitive
 from lissom.io.values import Constant, ConstantMatrix, FunctionOfS, FunctionOfT, Names, Place, Placement, Schema
 from lissom.robot import (
     actuators,
@@ -69,10 +78,13 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
     if origin is Annotated:
         return _KINDS[hint.__metadata__[0]]
     if origin in (Union, UnionType):
-        return Union[tuple(_kind(part, nested) for part in parts)]  # noqa: UP007
-    if origin is tuple:
+        held = [part for part in parts if get_origin(part) is not abc.Callable]  # functions stay in Python
+        return Union[tuple(_kind(part, nested) for part in held)]  # noqa: UP007
+    if origin is abc.Sequence and parts[0] not in _FAMILIES:
+        return Constant
+    if origin in (tuple, abc.Sequence):
         return _list_of(_kind(parts[0], nested))
-    if origin is dict:
+    if origin in (dict, abc.Mapping):
         return GenericAlias(dict, (str, _kind(parts[1], nested)))
     if hint in _FAMILIES:
         return _family(hint, nested)
@@ -84,11 +96,24 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
 
 def _family(family: type, nested: tuple[type, ...] = ()) -> Any:
     """The kind of a mapping whose `type` names a class of a family."""
-    return _one_of(_classes(*(cls for cls in members(family) if cls not in nested), nested=nested))
+    classes = _classes(*(cls for cls in members(family) if cls not in nested and cls not in IN_PYTHON), nested=nested)
+    return _one_of(classes | {"mesh of a file": _MeshFile}, _domain_tag) if family is Domain else _one_of(classes)
 
 
 def _classes(*classes: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
     return {cls.__name__: _class(cls, nested=nested) for cls in classes}
+
+
+def _domain_tag(value: Any) -> Any:
+    kind = str(value.get("type")) if isinstance(value, dict) else None
+    return "mesh of a file" if kind == "DomainTetrahedra" and "file" in value else kind
+
+
+def _loaded(data: Any, info: ValidationInfo) -> DomainTetrahedra:
+    """The mesh of a file beside the robot file."""
+    given = {key: getattr(data, key) for key in data.model_fields_set if key not in ("type", "file")}
+    folder = (info.context or {}).get("folder", Path())
+    return DomainTetrahedra.load(Path(folder) / data.file, **given)
 
 
 def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
@@ -114,7 +139,10 @@ _KINDS = {
     FUNCTION_OF_S: FunctionOfS,
     FUNCTION_OF_T: FunctionOfT,
 }
-_FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape)
+_OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
+_FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)
+IN_PYTHON = {cls for family in _OF_DEFORMABLE for cls in members(family) if cls.__name__ in (
+    "KinematicsFunction", "KinematicsRitz", "HyperelasticFunction")}  # fmt: skip
 _KINDS[POSE] = _class(poses.PoseSpline, typed=False)
 
 
@@ -142,9 +170,30 @@ def _body_tag(value: Any) -> Any:
     return f"RigidBody {value['shape']}" if kind == "RigidBody" and "shape" in value else kind
 
 
+_Mesh = {name: kind for name, kind in _fields(DomainTetrahedra).items() if name not in ("vertices", "cells")}
+_mesh_of_file: Any = create_model(
+    "Mesh", __base__=Schema, type=(Literal["DomainTetrahedra"], ...), file=(str, ...), scale=(float, None), **_Mesh
+)
+_MeshFile = Annotated[_mesh_of_file, AfterValidator(_loaded), Tag("mesh of a file")]
+
+
+def _deformable(kinematics: Any, domain: Any = None, **others: Any) -> DeformableBody:
+    """A deformable body, whose domain is the mesh of its finite elements where none is given."""
+    if domain is None:
+        domain = getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
+        checks.require(domain is not None, "domain", "must be given but for finite elements", None)
+    return DeformableBody(kinematics, domain, **others)
+
+
+def _deformable_fields() -> dict[str, Any]:
+    fields = {"type": (Literal["DeformableBody"], ...)} | _fields(DeformableBody)
+    return fields | {"domain": (_family(Domain) | None, None), "density": (float, ...)}
+
+
 Body = _one_of(
     _classes(bodies.Rod, bodies.RigidBody)
     | {
+        "DeformableBody": _mapping("DeformableBody", _deformable, _deformable_fields()),
         "RigidBody box": _solid("box", _box, {"size": Constant}),
         "RigidBody cylinder": _solid("cylinder", _cylinder, {"length": float, "radius": float}),
         "RigidBody sphere": _solid("sphere", _sphere, {"radius": float}),
@@ -231,5 +280,7 @@ Document: Any = create_model(
 )
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
 
+_RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, actuators.PathPoint, poses.PoseSpline}
-TYPES = _OTHERS.union(*map(members, _FAMILIES))  # the classes a field may hold
+TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes a field may hold,
+DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

@@ -1,0 +1,130 @@
+"""Deformable bodies in robot files: the same body comes back, and what a file cannot hold is named."""
+
+from dataclasses import fields, is_dataclass
+
+import numpy as np
+import pytest
+from deformable.kinematics_makers import KINDS, MESH, PRIMITIVES, REDUCED, L
+
+import lissom as ls
+from lissom.io.schema import DEFORMABLE, IN_PYTHON
+
+pytest.importorskip("jax")
+LAW = ls.HyperelasticSaintVenantKirchhoff(1e5, 0.4, damping_time=0.02)
+TUBE = ls.DomainAnnulus(L, 0.02, 0.01, 3, degree_along=5)
+VERTICES = [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]
+CORNER = ls.DomainTetrahedra(VERTICES, [[0, 1, 2, 3]], marks={"rim": [0, 0.1, 0]})
+DOMAINS = [TUBE, CORNER, ls.DomainCone(0.2, 0.02), ls.DomainBox(0.2, 0.02, 0.03), ls.DomainCylinder(0.2, 0.02, 4)]
+LAWS = [LAW, ls.HyperelasticLinear(1e5, 0.3), ls.HyperelasticCompressibleNeoHookean(1e5, 0.3),
+        ls.HyperelasticNeoHookean(1e5, 0.1)]  # fmt: skip
+PARTS = [PRIMITIVES[name][0] for name in ("stretch", "bending_y", "twist", "shear_z", "source")]
+OTHERS = ("function", "ritz", "gaussian")  # functions, which are refused, and a bell, which becomes a table
+
+
+def robot(kinematics, domain=TUBE, material=LAW, **options):
+    """One body on a fixed joint; its description alone, without what checking compiles."""
+    made = ls.Robot("soft")
+    made.add_link("body", ls.DeformableBody(kinematics, domain, material, 1e3, **options), ls.JointFixed())
+    return made
+
+
+def same(a, b):
+    """Whether two descriptions are equal to the last bit."""
+    if is_dataclass(a):
+        return type(a) is type(b) and all(same(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(same(a[key], b[key]) for key in a)
+    if isinstance(a, list | tuple | np.ndarray):
+        return len(a) == len(b) and all(map(same, a, b))
+    return a == b
+
+
+def through(made, tmp_path, monkeypatch):
+    """The body after saving and loading; checks, which compile, are tested elsewhere."""
+    monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)
+    ls.save_robot(made, tmp_path / "robot.yaml")
+    return ls.load_robot(tmp_path / "robot.yaml").links["body"].body
+
+
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind not in OTHERS])
+def test_kinematics_come_back(kind, tmp_path, monkeypatch):
+    """Every kinematics of the library is written and read as it was."""
+    kinematics = KINDS[kind][0]
+    if kind == "volume preserving":
+        kinematics = ls.KinematicsVolumePreserving(
+            L, [PRIMITIVES[name][0] for name in ("stretch", "shear_z", "source")]
+        )
+    made = robot(kinematics, MESH if "elements" in kind else TUBE, tip="tip")
+    assert same(through(made, tmp_path, monkeypatch), made.links["body"].body)
+
+
+@pytest.mark.parametrize("domain", DOMAINS)
+def test_domains_tips_and_materials_come_back(domain, tmp_path, monkeypatch):
+    """Domains, with tips by points and places, and materials."""
+    tips = (None, "tip", ("tip", "tip_y", "tip_z"), ((0.2, 0, 0), (0.2, 0.01, 0), (0.2, 0, 0.01)))
+    for law, tip in zip(LAWS, tips, strict=True):
+        made = robot(KINDS["planar"][0], domain, law, tip=tip)
+        assert same(through(made, tmp_path, monkeypatch), made.links["body"].body)
+
+
+def kinds(item):
+    """The classes that a description is made of."""
+    if is_dataclass(item):
+        return {type(item)}.union(*(kinds(getattr(item, f.name)) for f in fields(item)))
+    return set().union(*map(kinds, item)) if isinstance(item, list | tuple) else set()
+
+
+def test_the_sweeps_hold_every_class():
+    """A class added to those of deformable bodies must be added to these sweeps."""
+    kinematics = [KINDS[kind][0] for kind in KINDS if kind not in OTHERS]
+    swept = kinds([kinematics, PARTS, DOMAINS, LAWS, robot(kinematics[0]).links["body"].body])
+    assert swept & DEFORMABLE == DEFORMABLE - IN_PYTHON
+
+
+def test_finite_elements_share_their_mesh(tmp_path, monkeypatch):
+    """The mesh of finite elements is written once, and is the domain of the body that comes back."""
+    body = through(robot(REDUCED, MESH), tmp_path, monkeypatch)
+    assert body.domain is body.kinematics.whole.mesh
+    assert (tmp_path / "robot.yaml").read_text(encoding="utf-8").count("vertices:") == 1
+
+
+@pytest.mark.parametrize(("made", "text"), [
+    (robot(KINDS["function"][0]), "link 'body' > body: kinematics: a Python function"),
+    (robot(KINDS["ritz"][0]), "give it as one of the library's classes"),
+    (robot(ls.KinematicsVolumePreserving(L, [PRIMITIVES["bending_z"][0]])), "modes: a Python function made of jax"),
+    (robot(KINDS["planar"][0], material=ls.HyperelasticFunction(lambda F: (F * F).sum())), "material: a Python fun"),
+    (robot(KINDS["planar"][0], tip=lambda q: q), "body: tip: a Python function"),
+])  # fmt: skip
+def test_functions_are_refused(made, text, tmp_path, monkeypatch):
+    """A function is named with its body and the remedy, and no file is left."""
+    monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)
+    with pytest.raises(ls.ModelError, match=text):
+        ls.save_robot(made, tmp_path / "robot.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+FILE = """links:
+  - name: finger
+    body:
+      type: DeformableBody
+      kinematics: {type: KinematicsStrain, length: 0.1, basis: {type: BasisMonomial, bending_z: 0}}
+      domain: {type: DomainTetrahedra, file: finger.vtk, scale: 0.001, degree: 1}
+      material: {type: HyperelasticLinear, young: 1e5, poisson: 0.3}
+      density: 1000
+"""
+
+
+def test_mesh_files(tmp_path, monkeypatch):
+    """A mesh file is looked for beside the robot file, its unit applied; a missing one is told."""
+    import meshio
+
+    monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)
+    path = tmp_path / "robot.yaml"
+    path.write_text(FILE, encoding="utf-8")
+    with pytest.raises(ls.ModelError, match=r"line \d+: link 'finger'.*finger\.vtk.*cannot be read"):
+        ls.load_robot(path)
+    points = 1e3 * np.asarray(CORNER.vertices)
+    meshio.write(tmp_path / "finger.vtk", meshio.Mesh(points, [("tetra", np.asarray(CORNER.cells))]))
+    domain = ls.load_robot(path).links["finger"].body.domain
+    np.testing.assert_allclose(domain.vertices, CORNER.vertices, rtol=1e-15)
+    assert domain.degree == 1 and domain.volume == pytest.approx(1e-3 / 6)
