@@ -127,6 +127,7 @@ _PUBLIC = {
     "statics.branch_events": ("BranchEvent",),
     "statics.continuation": ("Branch", "branches", "continuation"),
     "statics.tangent_stiffness": ("tangent_stiffness",),
+    "integration.esdirk": ("esdirk",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.bathe": ("bathe",),
     "integration.simulate": ("simulate",),

@@ -55,4 +55,4 @@ def bathe(gamma: float = _ONE_MATRIX) -> Scheme:
     )
     error = (-3.0 * part**2 + 4.0 * part - 2.0) / (12.0 * (2.0 - part))
     name = "bathe" if part == _ONE_MATRIX else f"bathe({part:g})"
-    return Scheme(name, (trapezoid, backward), third_order_error=error)
+    return Scheme(name, (trapezoid, backward), error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0))

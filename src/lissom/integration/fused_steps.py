@@ -97,7 +97,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
                             held[now], counts, residual, matrix,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
-                    conclude(t, x, c, b, i, counts)
+                    conclude(t, x, c, b, i, h[i, k + 1], numbers, counts)
                 if going == CONVERGED and pauses == 0:
                     renew(t, s, i, x.q, x.v, x.a)
                     put_result(t.nv, x, i, k, b.loops.force, out)

@@ -55,6 +55,7 @@ from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import (
     C1,
+    ERROR,
     EVALUATIONS,
     MADE_HERE,
     MATRICES,
@@ -93,12 +94,11 @@ class ImplicitSteps:
     ) -> None:
         self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
-        self.held = model.prescribed.dof
-        self.free = np.setdiff1d(np.arange(model.nv), self.held)
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
         self.has_matrix = False  # whether the last step left one
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # as counted in step_stages
+        self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
         """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
@@ -190,6 +190,7 @@ class ImplicitSteps:
                 self.control.end(s, h, t, host["q"][0].copy(), host["v"][0].copy())
         q, v, a, ahead, force = (w.host[name][0].copy() for name in ("q", "v", "a", "ahead", "force"))
         z = self.control.state(s.t + h, q, v)
+        self.error = float(host["notes"][0, ERROR])
         return StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, bool(w.host["counts"][0, STEADY]))
 
     def _put_forces(self, w: Workspace, stage: int, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
@@ -230,14 +231,3 @@ class ImplicitSteps:
             moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
             answer = self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
         return answer
-
-    def error(self, old: StepState, new: StepState) -> float:
-        """Estimated error of a step in q, in units of the tolerance."""
-        c, h, model = self.scheme, new.h, self.model
-        start = old.for_step(h)
-        estimate = h * h * (c.second_order_error * start.a + c.third_order_error * (new.ahead - start.ahead))
-        size = np.ones(model.nv)
-        plain = model.dofs.q >= 0
-        size[plain] = np.abs(new.q[model.dofs.q[plain]]) / model.dofs.scale[plain]
-        weight = model.dofs.scale * (self.atol + self.rtol * size)
-        return float(np.sqrt(np.mean((estimate / weight)[self.free] ** 2))) if len(self.free) else 0.0

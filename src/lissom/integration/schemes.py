@@ -47,17 +47,23 @@ class Scheme:
     """One scheme, for `simulate(method=)`.
 
     Fields:
-        name. stages. lead: by how many steps â runs ahead of the acceleration. is_undamped: whether a step leaves all
-        of an infinitely fast vibration. second_order_error: factor of h² a in the error that one step makes in q; zero
-        for schemes of second order. third_order_error: factor of h² (âₙ₊₁ − âₙ), which is h³ da/dt, in that error.
+        name. stages. order: of the global error. lead: by how many steps â runs ahead of the acceleration. is_undamped:
+        whether a step leaves all of an infinitely fast vibration. error: weights in an estimate of the error that one
+        step makes in Δ, as those of a stage behind the last. error_power: of h, to which that estimate is proportional.
     """
 
     name: str
     stages: tuple[Stage, ...]
+    error: tuple[float, ...]
+    order: int = 2
     lead: float = 0.0
     is_undamped: bool = False
-    second_order_error: float = 0.0
-    third_order_error: float = 0.0
+    error_power: int = 3
+
+    @property
+    def follows_rates(self) -> bool:
+        """Whether stages add up rates of Δ, which differ from v where a pose is stored, rather than v: above order 2."""
+        return self.order > 2
 
 
 @final
@@ -91,8 +97,9 @@ class StepState:
 def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:
     """(1) and (2) with b₁ = beta and g₁ = gamma as one stage."""
     new, old, older = (x / (1.0 - alpha_m) for x in (1.0 - alpha_f, alpha_f, -alpha_m))  # â from a, aₙ, âₙ by (2)
-    lead, error = alpha_m - alpha_f, b0 + beta - 0.5
-    late = 0.5 if error == 0.0 else 1.0
+    lead, second = alpha_m - alpha_f, b0 + beta - 0.5  # second: factor of h² a in the error, and third of h³ da/dt
+    third = (b0 + beta) * lead + beta - 1.0 / 6.0
+    late = 0.5 if second == 0.0 else 1.0
     stage = Stage(
         end=1.0,
         position=(beta * new, 1.0, beta * old, b0 + beta * older),
@@ -101,7 +108,9 @@ def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: fl
         first_order=(late, 1.0 - late),
     )
     undamped = alpha_m == alpha_f and gamma == 0.5
-    return Scheme(name, (stage,), lead, undamped, error, (b0 + beta) * lead + beta - 1.0 / 6.0)
+    error = (third * new, 0.0, second + third * old, third * (older - 1.0))  # h³ da/dt is h² (âₙ₊₁ − âₙ)
+    order = 2 if second == 0.0 and gamma == 0.5 + alpha_f - alpha_m else 1
+    return Scheme(name, (stage,), error, order, lead, undamped, error_power=3 if second == 0.0 else 2)
 
 
 def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:

@@ -19,6 +19,7 @@ from lissom.integration.batches import ManyMotions, MotionFailed, groups_of
 from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
+from lissom.integration.esdirk import esdirk
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.quiet import quiet_sundials
@@ -38,7 +39,7 @@ METHODS: dict[str, Callable[..., Iterator[Any]]] = {
 }
 METHODS |= {
     make.__name__: partial(integrate_implicit, scheme=make())
-    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe)
+    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe, esdirk)
 }
 
 

@@ -200,7 +200,7 @@ def _adaptive_steps(
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
     """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
     scheme = stepper.scheme
-    power = -1.0 / (3.0 if scheme.second_order_error == 0.0 else 2.0)
+    power = -1.0 / scheme.error_power
     h, steps, sample, lookout = _FIRST_STEP * duration, 0, 1, Lookout(stepper.model)
     for target in times[1:].tolist() if times is not None else [duration]:
         while here.t < target:
@@ -210,7 +210,7 @@ def _adaptive_steps(
             left = stop - here.t
             size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
             new = stepper.step(here, size)
-            error = stepper.error(here, new) if new is not None else np.inf
+            error = stepper.error if new is not None else np.inf
             if new is None or error > 1.0:
                 h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
                 if h < LEAST_STEP * duration:

@@ -15,7 +15,7 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import traversal
+from lissom.sweep import group, traversal
 from lissom.sweep.base_frames import place_bases
 from lissom.sweep.linear_solve import lu_solve
 from lissom.sweep.scratch import Scratch
@@ -28,17 +28,21 @@ CLOSED = wp.constant(wp.float64(1e-11))  # residual of a loop [rad, m]
 AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 
-MOST_STAGES = 3
+MOST_STAGES = 5
 STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
 N_STAGES = 5  # where behind the tolerances it stands how many there are,
-FIRST_STAGE = 6  # and where they begin
+FOLLOWS_RATES = 6  # whether they add up rates,
+POWER = 7  # to which power of h the estimated error grows,
+FIRST_ERROR = 8  # where its weights begin,
+FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # and where the stages do
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
 # What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix made in
 # this stage, whether the next one is, whether the matrix is to be made anew, whether a kept one is tried first, the
-# number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, and the ∂v/∂Δ of the matrix at hand.
-RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
-NOTES = 12
+# number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, the ∂v/∂Δ of the matrix at hand, and the estimated
+# error of the step in units of the tolerance.
+RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1, ERROR = range(13)
+NOTES = 13
 # What is counted: steps done, residuals, matrices; whether there is a matrix; how many stages yet make a new matrix
 # first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
 # stages yet take a slow iteration as it is.
@@ -49,7 +53,8 @@ DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH = ran
 class StepRowsStruct:
     """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
     acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
-    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike."""
+    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike. `rate`
+    is that of Δ, and `bare` the acceleration were it v."""
 
     start: Rows
     q: Rows
@@ -66,6 +71,8 @@ class StepRowsStruct:
     force_before: Rows
     force_recent: Rows
     move: Rows
+    rate: Rows
+    bare: Rows
     u: Rows
     extra: Rows
     notes: Rows
@@ -92,7 +99,9 @@ def scheme_numbers(scheme: Scheme, rtol: float, atol: float, project: bool, shar
     """What kernels read of a scheme: tolerances, then the weights of its stages as `predict` wants them."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
-    numbers[:FIRST_STAGE] = rtol, atol, project, settles, -1.0 if share is None else share, len(scheme.stages)
+    numbers[:N_STAGES] = rtol, atol, project, settles, -1.0 if share is None else share
+    numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), scheme.follows_rates, scheme.error_power
+    numbers[FIRST_ERROR:][: len(scheme.error)] = scheme.error
     for k, stage in enumerate(scheme.stages):
         weights = (stage.position, stage.velocity, stage.ahead)
         row = [stage.end, *(x for group in weights for x in group[:4])]
@@ -104,14 +113,15 @@ def scheme_numbers(scheme: Scheme, rtol: float, atol: float, project: bool, shar
 
 @wp.struct
 class Tolerances:
-    """Tolerances, whether loops keep their velocity and accelerations are settled, and the share of (6), or less than
-    zero."""
+    """Tolerances, whether loops keep their velocity and accelerations are settled, the share of (6), or less than zero,
+    and whether stages add up rates."""
 
     rtol: wp.float64
     atol: wp.float64
     project: wp.float64
     settle: wp.float64
     share: wp.float64
+    follows_rates: wp.float64
 
 
 @wp.func
@@ -123,15 +133,18 @@ def tolerances(numbers: wp.array(dtype=wp.float64)) -> Tolerances:
     c.project = numbers[2]
     c.settle = numbers[3]
     c.share = numbers[4]
+    c.follows_rates = numbers[FOLLOWS_RATES]
     return c
 
 
 @wp.func
 def correct(nv: int, x: StepRows, i: int, change: Rows, c0: wp.float64, c1: wp.float64, to_ahead: wp.float64):
-    """Take a change from Δ, with what it does to velocities, accelerations and â."""
+    """Take a change from Δ, with what it does to rates, velocities, accelerations and â."""
     for j in range(nv):
         step = change[i, j]
         x.move[i, j] = x.move[i, j] - step
+        x.bare[i, j] = x.bare[i, j] - c0 * step
+        x.rate[i, j] = x.rate[i, j] - c1 * step
         x.a[i, j] = x.a[i, j] - c0 * step
         x.v[i, j] = x.v[i, j] - c1 * step
         x.ahead[i, j] = x.ahead[i, j] - to_ahead * step
@@ -201,7 +214,7 @@ def begin_next(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, gain: 
     for j in range(t.nv):
         a = x.a[i, j]
         x.earlier[i, place + j] = x.move[i, j]
-        x.earlier[i, place + t.nv + j] = x.v[i, j]
+        x.earlier[i, place + t.nv + j] = x.rate[i, j]
         x.earlier[i, place + 2 * t.nv + j] = a
         x.guess[i, j] = a + gain * (a - x.recent[i, j])
         x.recent[i, j] = a
@@ -234,6 +247,20 @@ def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp
     x.notes[i, C0] = inverse
     x.notes[i, C1] = numbers[at + 5] * h * inverse
     x.notes[i, TO_AHEAD] = numbers[at + 9] * inverse
+    for j in range(t.nv):
+        x.rate[i, j] = x.v[i, j]
+        x.bare[i, j] = x.a[i, j]
+    if numbers[FOLLOWS_RATES] != so3.ZERO:
+        take_rates(t, x, i)
+
+
+@wp.func
+def take_rates(t: Tables, x: StepRows, i: int):
+    """v and a of stored poses from the rate of Δ, and from the acceleration were that v: v = T(Δ) w of esdirk."""
+    if x.q.shape[1] != t.nv:
+        for k in range(t.n_nodes):
+            if t.node[k].has_quaternion:
+                group.take_rate(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
 
 
 @wp.func
@@ -257,6 +284,8 @@ def follow_motions(t: Tables, x: StepRows, i: int, held: wp.array(dtype=wp.float
         x.move[i, k] = held[e] - x.start[i, t.dofs.q[k]]
         x.v[i, k] = held[n_held + e]
         x.a[i, k] = held[2 * n_held + e]
+        x.rate[i, k] = x.v[i, k]
+        x.bare[i, k] = x.a[i, k]
         x.ahead[i, k] = x.a[i, k]
         x.before[i, k] = x.a[i, k]
         x.trend[i, k] = so3.ZERO
@@ -343,3 +372,37 @@ def settle_acceleration(t: Tables, x: StepRows, i: int, n: int, c0: wp.float64, 
         at = loops.slot[i, row]
         if at >= 0:
             loops.force[i, row] = loops.force[i, row] - loops.sigma[i] / c0 * loops.unknown[i, t.nv + at]
+
+
+@wp.func
+def is_held(t: Tables, j: int) -> bool:
+    """Whether a coordinate has a prescribed motion."""
+    for e in range(t.prescribed.dof.shape[0]):
+        if t.prescribed.dof[e] == j:
+            return True
+    return False
+
+
+@wp.func
+def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Note the error that the step just made is estimated to have made in q, over the tolerance."""
+    stages = int(numbers[N_STAGES])
+    sum = wp.float64(0.0)
+    for j in range(t.nv):
+        at = FIRST_ERROR
+        e = numbers[at] * x.bare[i, j] + numbers[at + 2] * x.before[i, j] + numbers[at + 3] * x.ahead_start[i, j]
+        e = h * (h * e + numbers[at + 1] * x.v_start[i, j])
+        for k in range(stages - 1):
+            at = FIRST_ERROR + 4 + 3 * k
+            move = x.earlier[i, 3 * k * t.nv + j]
+            rate = x.earlier[i, (3 * k + 1) * t.nv + j]
+            a = x.earlier[i, (3 * k + 2) * t.nv + j]
+            e += numbers[at] * move + h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)
+        size = so3.ONE
+        place = t.dofs.q[j]
+        if place >= 0:
+            size = wp.abs(x.q[i, place]) * x.inverse_scale[j]
+        e = e * x.inverse_scale[j] / (c.atol + c.rtol * size)
+        if not is_held(t, j):
+            sum += e * e
+    x.notes[i, ERROR] = wp.sqrt(sum / wp.float64(wp.max(t.nv - t.prescribed.dof.shape[0], 1)))

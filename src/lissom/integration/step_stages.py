@@ -37,12 +37,14 @@ from lissom.integration.step_rows import (
     ask_loops,
     close_loops,
     correct,
+    estimate_error,
     follow_motions,
     is_steady,
     missed,
     predict,
     settle_acceleration,
     still_open,
+    take_rates,
 )
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
@@ -187,6 +189,8 @@ def correct_stage(
     if not (size < FINITE):
         return FAILED
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
+    if c.follows_rates != so3.ZERO:
+        take_rates(t, x, i)
     take_forces(t.nv, i, b.loops)
     if c.project != so3.ZERO:
         close_loops(t, x, i, n, c1, b.loops)
@@ -234,6 +238,17 @@ def contraction(size: wp.float64, last: wp.float64):
 
 
 @wp.func
+def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+    """What (6) allows an iteration to leave of Δ; of schemes of order 4 two orders of h less."""
+    miss = missed(t, x, i)
+    rest = c.share * miss / x.notes[i, C0]
+    size = largest(t.nv, i, x.inverse_scale, x.a)
+    if c.follows_rates != so3.ZERO and miss < size:
+        rest *= miss / size
+    return rest
+
+
+@wp.func
 def is_enough(
     t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
     far: wp.float64, is_last: bool, counts: Counts,
@@ -241,7 +256,7 @@ def is_enough(
     """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
     if left > NEWTON_SHARE * (c.atol + c.rtol * far):
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
-    if c.share < so3.ZERO or left <= wp.max(c.share * missed(t, x, i) / x.notes[i, C0], EPS * far):
+    if c.share < so3.ZERO or left <= wp.max(allowed(t, x, c, i), EPS * far):
         return True
     if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
         return True
@@ -251,8 +266,12 @@ def is_enough(
 
 
 @wp.func
-def conclude(t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, counts: Counts):
-    """Note how a step went for the next one, and settle its acceleration where the scheme asks for that."""
+def conclude(
+    t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, h: wp.float64,
+    numbers: wp.array(dtype=wp.float64), counts: Counts,
+):  # fmt: skip
+    """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
     counts[i, STEADY] = is_steady(t, x, i)
+    estimate_error(t, x, c, i, h, numbers)
     if c.settle != so3.ZERO:
         settle_acceleration(t, x, i, int(x.notes[i, UNKNOWNS]), x.notes[i, C0], b.loops)

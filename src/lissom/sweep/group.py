@@ -220,6 +220,21 @@ def move(t: Tables, i: int, k: int, start: Matrix, step: Matrix, q: Matrix):
 
 
 @wp.func
+def take_rate(
+    t: Tables, i: int, k: int, c1: wp.float64, step: Matrix, rate: Matrix, bare: Matrix, v: Matrix, a: Matrix
+):  # fmt: skip
+    """v = T(Δ) w from the rate w of a step Δ; a grows by c₁ (v − w), bare being what it is where v is w."""
+    Omega = twist(t, step, i, k)
+    omega = se3.angular(Omega)
+    V = se3.relative_twist(Omega, twist(t, rate, i, k), so3.stumpff(wp.dot(omega, omega)))
+    at = t.node[k].v_start
+    for e in range(6):
+        if at + e < t.node[k].v_stop:
+            v[i, at + e] = V[e]
+            a[i, at + e] = bare[i, at + e] + c1 * (V[e] - rate[i, at + e])
+
+
+@wp.func
 def configuration_rate(t: Tables, i: int, k: int, q: Matrix, v: Matrix, out: Matrix):
     """q̇ of the stored pose: ½ q (0, ω) of the quaternion and R v of a free joint's position."""
     at = t.node[k].v_start + t.node[k].q_shift
