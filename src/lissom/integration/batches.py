@@ -15,6 +15,7 @@ from typing import final
 import numpy as np
 
 from lissom.dynamics.contacts import contact_anchors
+from lissom.integration.adaptive_steps import LEAST_STEP, failure
 from lissom.integration.fused_runs import (
     bytes_of_instance,
     ends_of_stages,
@@ -27,7 +28,7 @@ from lissom.integration.fused_runs import (
 from lissom.integration.inputs import InputRows
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.starts import starting_accelerations
-from lissom.integration.step_control import LEAST_STEP, Watch, failure, schedule
+from lissom.integration.step_control import Watch, schedule
 from lissom.integration.step_rows import MOST_STAGES, scheme_numbers
 from lissom.model.model import Model
 

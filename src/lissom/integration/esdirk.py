@@ -42,7 +42,7 @@ _OTHER = (
 
 
 def esdirk() -> Scheme:
-    """Kennedy and Carpenter's scheme of five implicit stages: order 4, and what a step does not resolve is gone after it.
+    """Kennedy and Carpenter's scheme of five stages: order 4, and what a step does not resolve is gone after it.
 
     Returns:
         Scheme, for `simulate(method=)`.

@@ -9,6 +9,7 @@ it, and the next one begins with a matrix of its own.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import final
 
 import numpy as np
@@ -16,6 +17,7 @@ import warp as wp
 
 from lissom.dynamics.loads import load_rows
 from lissom.integration.fused_steps import implicit_steps_kernel
+from lissom.integration.paced_steps import PACE
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
@@ -28,13 +30,15 @@ from lissom.systems.newton_matrix import newton_buffers
 
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
+_LEAST_KNOTS = 64
 _MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
 
 
-def steps_workspace(model: Model, batch: int) -> Workspace:
+def steps_workspace(model: Model, batch: int, knots: int = 1) -> Workspace:
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
-    much further on in `load` and `held` stands what acts in them."""
-    return workspace(model, "implicit_steps", batch, _make)
+    much further on in `load` and `held` stands what acts in them; with room for so many knots of inputs."""
+    room = 1 if knots == 1 else max(_LEAST_KNOTS, 4 ** ((knots - 1).bit_length() // 2 + 1))
+    return workspace(model, f"implicit_steps {room}", batch, partial(_make, room=room))
 
 
 def bytes_of_instance(model: Model) -> int:
@@ -49,7 +53,7 @@ def _run_length(model: Model, batch: int) -> int:
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int, room: int) -> Workspace:
     n, row = _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
@@ -73,9 +77,14 @@ def _make(model: Model, batch: int) -> Workspace:
     if batch > 1 and model.surroundings.sticks:
         tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
     w.weight = LONG
-    w.record(
-        implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, w.buffer("pause", (batch, 3), wp.int32)]
-    )
+    paced = [
+        w.buffer("pause", (batch, 3), wp.int32),
+        w.buffer("pace", (batch, PACE)),
+        w.buffer("knots", (room,), common=True),
+        w.buffer("pieces", (room, 4 * model.nu), common=True),
+        w.buffer("times", (batch, n)),
+    ]
+    w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
     return w
 
 
@@ -153,7 +162,7 @@ class FusedSteps:
         w = steps_workspace(model, 1)
         h = np.diff(ends, prepend=here.t)
         host = w.host
-        host["numbers"][:], host["span"][0], host["pause"][:] = self.numbers, (0, n, 0), 0
+        host["numbers"][:], host["span"][0], host["pause"][:], host["pace"][:] = self.numbers, (0, n, 0), 0, 0.0
         host["h"][0, 0], host["h"][0, 1 : n + 1] = here.h, h
         for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)

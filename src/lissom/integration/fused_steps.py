@@ -2,7 +2,8 @@
 
 The steps and the Newton iteration are those of equations (1)-(3) of implicit_steps, with the matrix made in one
 pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run. Inputs, loads and motions
-stand in rows, one for each stage of each step. Where something needs Python, the kernel pauses behind each part of a
+stand in rows, one for each stage of each step; where the kernel chooses the steps itself (paced_steps), inputs are
+polynomials of time and the others do not change. Where something needs Python, the kernel pauses behind each part of a
 stage: `pause` says whether it does, which part comes next, and of which stage.
 """
 
@@ -17,14 +18,17 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.integration.paced_steps import NOW, STOP, asks_again, next_size, put_inputs, stays_out
 from lissom.integration.step_rows import (
     DONE,
+    FIRST_STAGE,
     N_STAGES,
+    STAGE,
     StepRows,
     StepRowsStruct,
     tolerances,
 )
-from lissom.integration.step_stages import BEGIN, CONVERGED, conclude, go_on
+from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, conclude, go_on
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.tables import TablesStruct
@@ -71,6 +75,10 @@ def implicit_steps_kernel(act: Acting) -> Any:
         out: Rows,
         counts: wp.array2d(dtype=wp.int32),
         pause: wp.array2d(dtype=wp.int32),
+        pace: Rows,
+        knots: wp.array(dtype=wp.float64),
+        pieces: Rows,
+        times: Rows,
         first: int,
     ):
         i = first + wp.tid()
@@ -81,26 +89,43 @@ def implicit_steps_kernel(act: Acting) -> Any:
         stage_start = pause[i, 2]
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
         going = int(CONVERGED)
-        for k in range(span[i, 0], span[i, 1]):
-            if going == CONVERGED:
+        paces = pace[i, STOP] > so3.ZERO
+        for n in range(span[i, 0], span[i, 1]):
+            if going == CONVERGED and (not paces or pace[i, NOW] < pace[i, STOP]):
+                k = int(n)
+                if paces:
+                    k = counts[i, DONE]
+                    h[i, k + 1] = next_size(pace, i)
+                size = h[i, k + 1]
                 ratio = wp.float64(1.0)
                 if h[i, k] > so3.ZERO:
-                    ratio = h[i, k + 1] / h[i, k]
+                    ratio = size / h[i, k]
                 for stage in range(stage_start, stage_stop):
                     if going == CONVERGED:
-                        nu = x.u.shape[1]
-                        for j in range(nu):
-                            x.u[i, j] = inputs[i, k, stage * nu + j]
                         now = (k + span[i, 2]) * stages + stage
+                        nu = x.u.shape[1]
+                        if paces:
+                            now = 0
+                            put_inputs(x, i, pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size, knots, pieces)
+                            for j in range(nu):
+                                inputs[i, k, stage * nu + j] = x.u[i, j]
+                        else:
+                            for j in range(nu):
+                                x.u[i, j] = inputs[i, k, stage * nu + j]
                         going = go_on(
-                            at, pauses, t, s, b, x, c, i, stage, h[i, k + 1], ratio, numbers, gravity[0], load[now],
+                            at, pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
                             held[now], counts, residual, matrix,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
-                    conclude(t, x, c, b, i, h[i, k + 1], numbers, counts)
-                if going == CONVERGED and pauses == 0:
+                    conclude(t, x, c, b, i, size, numbers, counts)
+                again = wp.int32(0)
+                if paces:
+                    again = asks_again(t, x, i, size, ratio, going, numbers, pace, b.loops, counts)
+                    going = wp.where(again != 0 and stays_out(s, pace, i), int(FAILED), int(CONVERGED))
+                if going == CONVERGED and pauses == 0 and again == 0:
                     renew(t, s, i, x.q, x.v, x.a)
                     put_result(t.nv, x, i, k, b.loops.force, out)
+                    times[i, k] = pace[i, NOW]
                     counts[i, DONE] = k + 1
         pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
 

@@ -50,7 +50,7 @@ class Samples:
         object.__setattr__(self, "u", u)
 
     @cached_property
-    def _pieces(self) -> tuple[list[float], np.ndarray]:
+    def pieces(self) -> tuple[list[float], np.ndarray]:
         """Times, and for each stretch between them the coefficients of a polynomial, highest power first."""
         if self.smooth and len(self.t) > 1:
             return self.t.tolist(), np.moveaxis(PchipInterpolator(self.t, self.u, axis=-2).c, 1, 0)
@@ -60,7 +60,7 @@ class Samples:
 
     def __call__(self, t: float) -> np.ndarray:
         """The inputs at time t, shape (..., nu)."""
-        times, pieces = self._pieces
+        times, pieces = self.pieces
         if t <= times[0] or t >= times[-1]:
             return self.u[..., 0 if t <= times[0] else -1, :].copy()
         k = bisect_right(times, t) - 1
@@ -68,7 +68,7 @@ class Samples:
 
     def over(self, times: np.ndarray) -> np.ndarray:
         """The inputs at many times (n,), shape (..., n, nu), the same numbers as one by one."""
-        known, pieces = self._pieces
+        known, pieces = self.pieces
         rows = np.empty((len(times), *self.u.shape[:-2], self.u.shape[-1]))
         early, late = times <= known[0], times >= known[-1]
         rows[early], rows[late] = self.u[..., 0, :], self.u[..., -1, :]
@@ -91,11 +91,21 @@ def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
     return value
 
 
+@final
+@dataclass(frozen=True)
+class Constant:
+    """Inputs (nu,) that do not change, as a function of time."""
+
+    u: np.ndarray
+
+    def __call__(self, t: float) -> np.ndarray:
+        return self.u
+
+
 def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
     """u as a function of time that checks what it returns: None, (nu,), Samples or a function of t."""
     if u is None:
-        constant = np.zeros(model.nu)
-        return lambda t: constant
+        return Constant(np.zeros(model.nu))
     if isinstance(u, Samples):
         if u.u.ndim != 2 or u.u.shape[1] != model.nu:
             raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
@@ -105,8 +115,21 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
     row = stack("u", u, model.nu)
     if row.ndim != 1:
         raise ShapeError(f"u: expected shape ({model.nu},), ls.Samples or a function of t, got {row.shape}")
-    constant = checked_row(row, model.nu, "u", 0.0)
-    return lambda t: constant
+    return Constant(checked_row(row, model.nu, "u", 0.0))
+
+
+def knots_and_pieces(function: Callable[[float], np.ndarray], nu: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Inputs as cubics between knots, the first of which is minus infinity: where each begins (n,), and its
+    coefficients from the highest power down, rows (n, 4 nu). None where they are no polynomials."""
+    if isinstance(function, Constant):
+        return np.full(1, -np.inf), np.append(np.zeros(3 * nu), function.u)[None]
+    if not isinstance(function, Samples):
+        return None
+    times, pieces = function.pieces
+    rows = np.zeros((len(times) + 1, 4, nu))
+    rows[1:-1, 4 - pieces.shape[1] :] = pieces
+    rows[0, 3], rows[-1, 3] = function.u[0], function.u[-1]
+    return np.append(-np.inf, times), rows.reshape(len(rows), 4 * nu)
 
 
 def over(function: Callable[[float], np.ndarray], times: np.ndarray) -> np.ndarray:

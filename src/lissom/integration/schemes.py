@@ -62,7 +62,7 @@ class Scheme:
 
     @property
     def follows_rates(self) -> bool:
-        """Whether stages add up rates of Δ, which differ from v where a pose is stored, rather than v: above order 2."""
+        """Whether stages add up rates of Δ, which differ from v where a pose is stored: so above order 2."""
         return self.order > 2
 
 

@@ -1,19 +1,19 @@
-"""How long the implicit steps are, and where they end: fixed steps, cut where Newton's method fails, or adaptive ones.
+"""Implicit steps of a fixed size, cut where Newton's method fails, or of sizes as the error estimate asks.
 
-Fixed steps run in one kernel wherever nothing between two of them needs Python. An adaptive step that goes through
-something is taken again, no further than to where a ball was inside; a fixed one that does so is told.
+They run in one kernel wherever nothing between two of them needs Python. A fixed step that goes through something is
+told.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import final
 
 import numpy as np
 
-from lissom.errors import ConvergenceError, StepWarning
+from lissom.errors import StepWarning
+from lissom.integration.adaptive_steps import LEAST_STEP, SAME_TIME, adaptive_steps, failure, point
 from lissom.integration.encounters import Lookout
 from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
@@ -23,9 +23,6 @@ from lissom.model.model import Model
 
 _STRIDE = 8  # fixed steps that are looked at together first
 _FIRST_RUN = 8  # fused steps at the start and after a failure, when the next failure may be near
-LEAST_STEP = 1e-10  # of the duration
-_SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
-_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 
 
 def integrate_implicit(
@@ -55,18 +52,11 @@ def integrate_implicit(
     if np.isfinite(period):
         f.sample(0.0, q, v)
     here = stepper.start(q, v, z, dt)
-    yield _point(stepper, here, 0)
+    yield point(stepper, here, 0)
     if dt is None:
-        yield from _adaptive_steps(stepper, here, times, duration, period)
+        yield from adaptive_steps(stepper, here, times, duration, period)
     else:
         yield from _fixed_steps(stepper, here, times, duration, period, dt)
-
-
-def _point(stepper: ImplicitSteps, s: StepState, steps: int) -> tuple[float, np.ndarray, np.ndarray, int]:
-    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v, unless
-    contacts stick, whose anchors are known here alone."""
-    parts = [s.q, s.v] if stepper.project and not stepper.model.surroundings.sticks else [s.q, s.v, s.a, s.force]
-    return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
 
 def _fixed_steps(
@@ -103,7 +93,7 @@ def _fixed_steps(
             watch.went(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
             steps += taken
             if wanted[k]:
-                yield _point(stepper, here, steps)
+                yield point(stepper, here, steps)
             k += 1
         if is_sample[k - 1]:
             here = stepper.sampled(here)
@@ -115,7 +105,7 @@ def schedule(
     """Where fixed steps end, which of the ends are wanted, and which are samples of a controller."""
     samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
     ends = times[1:] if times is not None else np.array([duration])
-    samples = _snapped(samples, ends, _SAME_TIME * duration)
+    samples = _snapped(samples, ends, SAME_TIME * duration)
     ends = _step_ends(np.union1d(samples, ends), dt)
     wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
     return ends, wanted, np.isin(ends, samples)
@@ -193,48 +183,3 @@ def _cut_step(
         if size == left:
             return new, taken
         here, h = new, 2.0 * size
-
-
-def _adaptive_steps(
-    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
-) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Steps as the error estimate asks; two to the next stop where one would leave a short rest."""
-    scheme = stepper.scheme
-    power = -1.0 / scheme.error_power
-    h, steps, sample, lookout = _FIRST_STEP * duration, 0, 1, Lookout(stepper.model)
-    for target in times[1:].tolist() if times is not None else [duration]:
-        while here.t < target:
-            due = sample * period
-            due = target if abs(due - target) <= _SAME_TIME * duration else due
-            stop = min(target, due)
-            left = stop - here.t
-            size = left if h >= left * (1.0 - 1e-9) else min(h, 0.5 * left)
-            new = stepper.step(here, size)
-            error = stepper.error if new is not None else np.inf
-            if new is None or error > 1.0:
-                h = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
-                if h < LEAST_STEP * duration:
-                    raise failure(scheme, here.t, steps, "Newton's method finds no step" if new is None else
-                                   "no step is accurate enough")  # fmt: skip
-                continue
-            met = lookout.first_met(np.array([here.t, new.t]), np.vstack([here.q, new.q]), np.vstack([here.v, new.v]))
-            if met is not None:
-                h = min(met[1] - here.t, 0.5 * size)
-                continue
-            steps += 1
-            here = new if size != left else replace(new, t=stop)
-            stepper.renew(here)
-            if size == h or error > 0.1:
-                h = size * min(2.0, 0.9 * max(error, 1e-9) ** power)
-            if here.t >= due:
-                here, sample = stepper.sampled(here), sample + 1
-            if times is None:
-                yield _point(stepper, here, steps)
-        if times is not None:
-            yield _point(stepper, here, steps)
-
-
-def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    """What to raise where the steps of a scheme end for want of a shorter one."""
-    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
-                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

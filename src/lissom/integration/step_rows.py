@@ -41,7 +41,8 @@ SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 # this stage, whether the next one is, whether the matrix is to be made anew, whether a kept one is tried first, the
 # number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, the ∂v/∂Δ of the matrix at hand, and the estimated
 # error of the step in units of the tolerance.
-RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1, ERROR = range(13)
+RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
+ERROR = 12
 NOTES = 13
 # What is counted: steps done, residuals, matrices; whether there is a matrix; how many stages yet make a new matrix
 # first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
@@ -53,8 +54,8 @@ DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH = ran
 class StepRowsStruct:
     """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
     acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
-    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike. `rate`
-    is that of Δ, and `bare` the acceleration were it v."""
+    `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike.
+    `rate` is that of Δ, and `bare` the acceleration were it v."""
 
     start: Rows
     q: Rows
@@ -377,10 +378,11 @@ def settle_acceleration(t: Tables, x: StepRows, i: int, n: int, c0: wp.float64, 
 @wp.func
 def is_held(t: Tables, j: int) -> bool:
     """Whether a coordinate has a prescribed motion."""
+    found = wp.int32(0)
     for e in range(t.prescribed.dof.shape[0]):
         if t.prescribed.dof[e] == j:
-            return True
-    return False
+            found = wp.int32(1)
+    return found != 0
 
 
 @wp.func

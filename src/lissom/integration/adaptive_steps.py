@@ -1,0 +1,220 @@
+"""Implicit steps as long as their error estimate allows, in the kernel wherever that knows all that acts.
+
+Wanted times do not change the steps: states there come from those at the ends of steps (dense_output). A step that goes
+through something is taken again, no further than to where a ball was inside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import NamedTuple, final
+
+import numpy as np
+
+from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.errors import ConvergenceError
+from lissom.integration.dense_output import between, cubic
+from lissom.integration.encounters import Lookout
+from lissom.integration.fused_runs import states_follow
+from lissom.integration.implicit_steps import ImplicitSteps
+from lissom.integration.paced_runs import PacedSteps
+from lissom.integration.schemes import Scheme, StepState
+from lissom.integration.state import StateDerivative
+from lissom.model.model import Model
+
+LEAST_STEP = 1e-10  # of the duration
+SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
+_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+_GROWTH = 4.0
+_CAREFUL = 4  # steps taken one by one after a run that went through something
+
+Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
+
+
+def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
+    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v, unless
+    contacts stick, whose anchors are known here alone."""
+    parts = [s.q, s.v] if follows(stepper) else [s.q, s.v, s.a, s.force]
+    return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
+
+
+class _Run(NamedTuple):
+    """Steps that were taken: their ends (n,), rows (q, v, a, λ), (u, z) there, and the last state."""
+
+    t: np.ndarray
+    rows: np.ndarray
+    shown: np.ndarray
+    last: StepState
+
+
+def adaptive_steps(
+    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
+) -> Iterator[Point]:
+    """Points at the wanted times, or at every step where times is None."""
+    pace = _Pace(stepper, duration)
+    output, steps, sample = _Output(stepper, here, times), 0, 1
+    while here.t < duration:
+        due = sample * period
+        stop = duration if due > duration * (1.0 - SAME_TIME) else due
+        run = pace.steps(here, stop, steps)
+        steps += len(run.t)
+        yield from output.of(here, run, steps)
+        here = run.last
+        if here.t >= stop and stop < duration:
+            here, sample = stepper.sampled(here), sample + 1
+
+
+def follows(stepper: ImplicitSteps) -> bool:
+    """Whether a and λ of the points follow from q and v."""
+    return states_follow(stepper.model, stepper.project)
+
+
+@final
+class _Pace:
+    """Takes steps, as many at once as the kernel can."""
+
+    def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
+        self.stepper, self.model, self.duration = stepper, stepper.model, duration
+        self.least, self.size, self.careful = LEAST_STEP * duration, _FIRST_STEP * duration, 0
+        self.lookout = Lookout(stepper.model)
+        given = stepper.rtol, stepper.atol, stepper.project, self.least, duration
+        self.paced = PacedSteps(stepper.model, stepper.f, stepper.scheme, *given)
+
+    def steps(self, here: StepState, stop: float, before: int) -> _Run:
+        """The next steps towards a stop, one at least; `before` steps were taken so far.
+
+        Raises:
+            ConvergenceError: the next step would be too short.
+        """
+        if self.careful == 0 and PacedSteps.can_run(self.model, self.stepper.f):
+            run = self._in_kernel(here, stop, before)
+            if run is not None:
+                return run
+        self.careful = max(self.careful - 1, 0)
+        return self._one(here, stop, before)
+
+    def _in_kernel(self, here: StepState, stop: float, before: int) -> _Run | None:
+        """Many steps at once; None where the first of them went through something."""
+        anchors = present_anchors(self.model).copy() if self.model.surroundings.sticks else None
+        self.paced.size = self.size
+        run = _Run(*self.paced.run(here, stop))
+        if self.paced.is_stuck and len(run.t) == 0:
+            why = "Newton's method finds no step, or none is accurate enough"
+            raise failure(self.stepper.scheme, here.t, before, why)
+        met = self._met(here, run.t, run.rows)
+        if met is None:
+            self.size = self.paced.size
+            return run
+        self.careful = _CAREFUL + (0 if anchors is None else met)
+        if anchors is not None:
+            put_anchors(self.model, anchors)
+        if anchors is not None or met == 0:
+            return None
+        run = _Run(run.t[:met], run.rows[:met], run.shown[:met], self._state(here, run, met))
+        self.size = run.last.h
+        return run
+
+    def _met(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> int | None:
+        """The step of a run that went through something."""
+        if not len(self.model.surroundings.pair):
+            return None
+        nq, nv = self.model.nq, self.model.nv
+        q, v = np.vstack([here.q, rows[:, :nq]]), np.vstack([here.v, rows[:, nq : nq + nv]])
+        met = self.lookout.first_met(np.append(here.t, t), q, v)
+        return None if met is None else met[0]
+
+    def _state(self, here: StepState, run: _Run, k: int) -> StepState:
+        """The state after the first k steps of a run; its â begins anew."""
+        q, v, a, force = _parts(self.model, run.rows[k - 1])
+        h = float(run.t[k - 1] - (run.t[k - 2] if k > 1 else here.t))
+        _, _, before, force_before = _parts(self.model, run.rows[k - 2]) if k > 1 else (0, 0, here.a, here.force)
+        return StepState(float(run.t[k - 1]), q, v, a, a, h, force, here.z, before, force_before)
+
+    def _one(self, here: StepState, stop: float, before: int) -> _Run:
+        """One step, shortened until it is found, accurate, and goes through nothing."""
+        stepper, power = self.stepper, -1.0 / self.stepper.scheme.error_power
+        while True:
+            left = stop - here.t
+            size = left if self.size >= left * (1.0 - 1e-9) else min(self.size, 0.5 * left)
+            new = stepper.step(here, size)
+            error = np.inf if new is None else stepper.error
+            if new is None or error > 1.0:
+                self.size = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
+                if self.size < self.least:
+                    why = "Newton's method finds no step" if new is None else "no step is accurate enough"
+                    raise failure(stepper.scheme, here.t, before, why)
+                continue
+            row = np.concatenate([new.q, new.v, new.a, new.force])
+            if self._met(here, np.array([new.t]), row[None]) is not None:
+                self.size = 0.5 * size
+                continue
+            new = new if size != left else replace(new, t=stop)
+            stepper.renew(new)
+            if size == self.size or error > 0.1:
+                self.size = size * min(_GROWTH, 0.9 * max(error, 1e-9) ** power)
+            return _Run(np.array([new.t]), row[None], stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
+
+
+@final
+class _Output:
+    """Points to hand out of the steps that were taken."""
+
+    def __init__(self, stepper: ImplicitSteps, start: StepState, times: np.ndarray | None) -> None:
+        self.stepper, self.model = stepper, stepper.model
+        self.left = None if times is None else times[times > start.t]
+        self.keeps_forces = not follows(stepper)
+
+    def of(self, here: StepState, run: _Run, steps: int) -> Iterator[Point]:
+        """The points of a run that began at `here`, behind which there are `steps` steps."""
+        if len(run.t) == 0:
+            return
+        if self.left is None:
+            end = self.model.nq + self.model.nv
+            yield run.t, run.rows if self.keeps_forces else run.rows[:, :end], run.shown, steps
+            return
+        wanted = self.left[self.left <= run.t[-1]]
+        self.left = self.left[len(wanted) :]
+        if len(wanted):
+            rows = np.vstack([np.concatenate([here.q, here.v, here.a, here.force]), run.rows])
+            yield wanted, *self._within(here, np.append(here.t, run.t), rows, run, wanted), steps
+
+    def _within(
+        self, here: StepState, t: np.ndarray, rows: np.ndarray, run: _Run, wanted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """States x and (u, z) at wanted times within steps that end at t in `rows`."""
+        q, v, a, force = _parts(self.model, rows)
+        x = between(self.model, t, q, v, a, wanted)
+        f = self.stepper.f
+        z = _states_of_controller(f, t, here, run, wanted)
+        if f.is_feedback:
+            known = np.array([f.shown(*row) for row in zip(wanted.tolist(), x[0], x[1], z)])
+        else:
+            known = f.shown_over(wanted)
+        if not self.keeps_forces:
+            return np.hstack(x[:2]), known
+        part = np.clip(np.searchsorted(t, wanted) - 1, 0, len(t) - 2)
+        s = ((wanted - t[part]) / (t[part + 1] - t[part]))[:, None]
+        return np.hstack([*x, (1.0 - s) * force[part] + s * force[part + 1]]), known
+
+
+def _states_of_controller(
+    f: StateDerivative, t: np.ndarray, here: StepState, run: _Run, wanted: np.ndarray
+) -> np.ndarray:
+    """z of a continuous controller within one step, by its rates at both ends; nothing where there is none."""
+    if len(here.z) == 0:
+        return np.zeros((len(wanted), 0))
+    h, last = t[-1] - t[0], run.last
+    slopes = [h * f.law.rate(state.t, state.q, state.v, state.z) for state in (here, last)]
+    return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
+
+
+def _parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
+    """q, v, a and λ of rows."""
+    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv]), axis=-1)
+
+
+def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+    """What to raise where the steps of a scheme end for want of a shorter one."""
+    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
+                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

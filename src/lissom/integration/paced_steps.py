@@ -1,0 +1,118 @@
+"""Which steps a kernel takes by itself, where an error estimate says how long they are, inside kernels.
+
+A step of size h with the estimated error e, over the tolerance, is kept where e ≤ 1; the next one is of size
+
+    h · min(4, max(0.2, 0.9 e^(−1/p))),  e ~ h^p                                                            (1)
+
+or of the same size where this would gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
+tried. Two steps lead to a stop where one would leave a short rest. Inputs are polynomials of time between knots.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.integration.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
+from lissom.integration.step_stages import CONVERGED
+from lissom.lie import so3
+from lissom.model.tables import Tables
+from lissom.sweep.scratch import STATUS_CROWDED, Scratch
+from lissom.systems.bordered import LoopRows
+
+Rows = wp.array2d(dtype=wp.float64)
+Counts = wp.array2d(dtype=wp.int32)
+
+# The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step
+# and the least and the largest one [s].
+STOP, NOW, NEXT, LEAST, MOST = range(5)
+PACE = 5
+
+_SAFETY = wp.constant(wp.float64(0.9))
+_SHRINK = wp.constant(wp.float64(0.2))
+_GROW = wp.constant(wp.float64(4.0))
+_GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
+_CUT = wp.constant(wp.float64(0.25))
+_TINY_ERROR = wp.constant(wp.float64(1e-9))
+_WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
+
+
+@wp.func
+def next_size(pace: Rows, i: int) -> wp.float64:
+    """Size of the step that comes."""
+    left = pace[i, STOP] - pace[i, NOW]
+    if pace[i, NEXT] >= left * _WHOLE:
+        return left
+    return wp.min(pace[i, NEXT], so3.HALF * left)
+
+
+@wp.func
+def asks_again(
+    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, numbers: wp.array(dtype=wp.float64),
+    pace: Rows, loops: LoopRows, counts: Counts,
+) -> int:  # fmt: skip
+    """1 if a step that ended as `going` says is to be taken again; sets the size of the next one by (1)."""
+    error = x.notes[i, ERROR]
+    change = _CUT
+    if going == CONVERGED:
+        change = _SAFETY * wp.pow(wp.max(error, _TINY_ERROR), -so3.ONE / numbers[POWER])
+        if error <= so3.ONE:
+            pace[i, NOW] = wp.where(h < pace[i, STOP] - pace[i, NOW], pace[i, NOW] + h, pace[i, STOP])
+            if h < pace[i, NEXT] * _WHOLE:
+                change *= h / pace[i, NEXT]  # a step cut short by a stop says little of a longer one
+                change = wp.max(change, so3.ONE)
+            if change > so3.ONE and change < _GAIN:
+                change = so3.ONE
+            pace[i, NEXT] = wp.min(pace[i, NEXT] * wp.min(change, _GROW), pace[i, MOST])
+            return 0
+        change = wp.max(_SHRINK, change)
+    pace[i, NEXT] = change * h
+    take_back(t, x, i, ratio, loops)
+    counts[i, STEADY] = 0
+    counts[i, HAS_MATRIX] = 0
+    return 1
+
+
+@wp.func
+def stays_out(s: Scratch, pace: Rows, i: int) -> bool:
+    """Whether no shorter step is tried: it would be too short, or the robot has no room for what touches."""
+    return pace[i, NEXT] < pace[i, LEAST] or s.status[i] == STATUS_CROWDED
+
+
+@wp.func
+def take_back(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows):
+    """Go back to where the step began."""
+    for j in range(x.q.shape[1]):
+        x.q[i, j] = x.start[i, j]
+    for j in range(t.nv):
+        a = x.before[i, j]
+        x.a[i, j] = a
+        x.v[i, j] = x.v_start[i, j]
+        x.before[i, j] = a - x.trend[i, j] / ratio
+        x.ahead[i, j] = a + (x.ahead_start[i, j] - a) / ratio
+    for row in range(x.force_before.shape[1]):
+        loops.force[i, row] = x.force_before[i, row]
+
+
+@wp.func
+def put_inputs(x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: Rows):
+    """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
+    k = wp.int32(0)
+    stop = int(knots.shape[0])
+    while stop - k > 1:
+        middle = (k + stop) / 2
+        inside = now >= knots[middle]
+        k = wp.where(inside, middle, k)
+        stop = wp.where(inside, stop, middle)
+    s = so3.ZERO
+    if k > 0:
+        s = now - knots[k]
+    nu = x.u.shape[1]
+    for j in range(nu):
+        value = pieces[k, j]
+        for power in range(1, 4):
+            value = value * s + pieces[k, power * nu + j]
+        x.u[i, j] = value
