@@ -18,7 +18,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.integration.paced_steps import NOW, STOP, asks_again, next_size, put_inputs, stays_out
+from lissom.integration.paced_steps import IS_PLANNED, NEXT, NOW, STOP, asks_again, next_size, put_inputs, stays_out
 from lissom.integration.step_rows import (
     DONE,
     FIRST_STAGE,
@@ -90,10 +90,12 @@ def implicit_steps_kernel(act: Acting) -> Any:
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
         going = int(CONVERGED)
         paces = pace[i, STOP] > so3.ZERO
+        plans = pace[i, IS_PLANNED] != so3.ZERO
         for n in range(span[i, 0], span[i, 1]):
             if going == CONVERGED and (not paces or pace[i, NOW] < pace[i, STOP]):
                 k = int(n)
-                if paces:
+                wanted = pace[i, NEXT]
+                if paces and not plans:
                     k = counts[i, DONE]
                     h[i, k + 1] = next_size(pace, i)
                 size = h[i, k + 1]
@@ -104,7 +106,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     if going == CONVERGED:
                         now = (k + span[i, 2]) * stages + stage
                         nu = x.u.shape[1]
-                        if paces:
+                        if paces and not plans:
                             now = 0
                             put_inputs(x, i, pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size, knots, pieces)
                             for j in range(nu):
@@ -127,6 +129,8 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     put_result(t.nv, x, i, k, b.loops.force, out)
                     times[i, k] = pace[i, NOW]
                     counts[i, DONE] = k + 1
+                if plans and pace[i, NEXT] != wanted:
+                    going = int(FAILED)
         pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
 
     return implicit_steps

@@ -7,19 +7,23 @@ one that ends before.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
 from lissom.dynamics.loads import load_rows
-from lissom.integration.fused_runs import LONGEST_RUN, steps_workspace
+from lissom.integration.fused_runs import LONGEST_RUN, put_inputs, put_times, stage_times, steps_workspace
 from lissom.integration.inputs import Constant, knots_and_pieces
-from lissom.integration.paced_steps import LEAST, MOST, NEXT, NOW, STOP
+from lissom.integration.paced_steps import IS_PLANNED, LEAST, MOST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST, SLOW_IS_ENOUGH, STEADY, scheme_numbers
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.sweep.scratch import STATUS_CROWDED
+
+_FIRST_RUN = 4  # steps that are planned at the start and after a change of their size
+_WHOLE = 1.0 - 1e-9
 
 
 @final
@@ -36,19 +40,25 @@ class PacedSteps:
     ) -> None:  # fmt: skip
         self.model, self.f, self.scheme, self.least, self.most = model, f, scheme, least, most
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
-        self.size, self.is_stuck = least, False
+        self.size, self.is_stuck, self.length = least, False, _FIRST_RUN
+        self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
-        """Whether all that acts between two stops is known to the kernel."""
-        acts = model.calls_python or model.loads.varies or model.n_motions > 0 or f.is_feedback
-        return not acts and _inputs(f, model.nu) is not None
+        """Whether nothing that follows the state comes from Python."""
+        return not model.calls_python and not f.is_feedback
 
     def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
-        """Steps towards `stop`: the times reached (n,), rows (q, v, a, λ) and inputs there, and the last state."""
+        """Steps towards `stop`: the times reached (n,), rows (q, v, a, λ), (u, z) there, and the last state."""
         model, nq, nv = self.model, self.model.nq, self.model.nv
-        w = self._put(here, stop)
+        inputs = _polynomials(self.f, model.nu) if not (model.loads.varies or model.n_motions) else None
+        w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]))
+        self._put(w, here, stop)
+        if inputs is None:
+            self._plan(w, here, stop)
+        else:
+            self._put_inputs(w, *inputs)
         w.run()
         host = w.host
         if w.status[0] == STATUS_CROWDED:
@@ -57,45 +67,56 @@ class PacedSteps:
         done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
-        times, sizes = host["times"][0, :done].copy(), host["h"][0, 1 : done + 1]
         self.size = float(host["pace"][0, NEXT])
         self.is_stuck = self.size < self.least
+        self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
         host["pace"][0, STOP] = 0.0
-        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
-        stages = len(self.scheme.stages)
-        shown = host["inputs"][0, :done, (stages - 1) * model.nu : stages * model.nu].copy()
+        times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
-            return times, rows, shown, here
+            return times, rows, np.zeros((0, 0)), here
         q, v, a, ahead, force = np.split(rows, np.cumsum([nq, nv, nv, nv]), axis=1)
         before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
         end = (x[-1].copy() for x in (q, v, a, ahead))
-        last = StepState(float(times[-1]), *end, float(sizes[-1]), force[-1].copy(), here.z, *before,
-                         bool(counts[STEADY]))  # fmt: skip
-        return times, np.hstack([q, v, a, force]), shown, last
+        last = float(times[-1]), *end, float(host["h"][0, done]), force[-1].copy(), here.z
+        w.user, self.last = self, StepState(*last, *before, bool(counts[STEADY]))
+        return times, np.hstack([q, v, a, force]), self.f.shown_over(times), self.last
 
-    def _put(self, here: StepState, stop: float) -> Any:
-        """Fill in where a run starts and what acts in it."""
-        model, found = self.model, _inputs(self.f, self.model.nu)
-        if found is None:
-            raise RuntimeError("inputs of a run must be polynomials of time")
-        knots, pieces = found
-        w = steps_workspace(model, 1, len(knots))
-        host, w.user = w.host, None
-        host["knots"][:], host["pieces"][: len(pieces)] = np.inf, pieces
-        host["knots"][: len(knots)] = knots
+    def _put(self, w: Workspace, here: StepState, stop: float) -> None:
+        """Fill in where a run starts."""
+        host, has_matrix = w.host, w.user is self and self.last is here
+        w.user = None
         host["numbers"][:], host["span"][0], host["pause"][:] = self.numbers, (0, LONGEST_RUN, 0), 0
         pace = host["pace"][0]
         pace[STOP], pace[NOW], pace[NEXT], pace[LEAST], pace[MOST] = stop, here.t, self.size, self.least, self.most
-        host["h"][0, 0] = here.h
+        pace[IS_PLANNED], host["h"][0, 0] = 0.0, here.h
         for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
             host[name][0] = getattr(here, name)
-        if model.n_load_rows:
-            host["load"][0] = load_rows(model, 0.0)
-        host["counts"][0] = 0, 0, 0, 0, self.new_first, here.is_steady, self.slow_is_enough
-        return w
+        host["counts"][0] = 0, 0, 0, has_matrix, self.new_first, here.is_steady, self.slow_is_enough
+
+    def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
+        """Fill in what acts, where the kernel knows it at all times."""
+        host = w.host
+        host["knots"][:], host["pieces"][: len(pieces)] = np.inf, pieces
+        host["knots"][: len(knots)] = knots
+        if self.model.n_load_rows:
+            host["load"][0] = load_rows(self.model, 0.0)
+
+    def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
+        """Fill in the next steps, were they all of the same size, and what acts at the ends of their stages."""
+        host, ends = w.host, [here.t]
+        while len(ends) <= self.length and ends[-1] < stop:
+            left = stop - ends[-1]
+            size = left if self.size >= left * _WHOLE else min(self.size, 0.5 * left)
+            ends.append(stop if size == left else ends[-1] + size)
+        n = len(ends) - 1
+        host["span"][0], host["pace"][0, IS_PLANNED] = (0, n, 0), 1.0
+        host["h"][0, 1 : n + 1] = np.diff(ends)
+        times, stages = stage_times(self.scheme, here.t, np.array(ends[1:])), len(self.scheme.stages)
+        put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
+        put_times(self.model, w, times)
 
 
-def _inputs(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """What drives the robot until the next sample of a controller, as polynomials."""
+def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """What drives the robot until the next sample of a controller, where that is polynomials of time."""
     function = f.law.feed if f.held is None else Constant(f.held)
     return None if function is None else knots_and_pieces(function, nu)

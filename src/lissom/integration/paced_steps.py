@@ -5,7 +5,8 @@ A step of size h with the estimated error e, over the tolerance, is kept where e
     h · min(4, max(0.2, 0.9 e^(−1/p))),  e ~ h^p                                                            (1)
 
 or of the same size where this would gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
-tried. Two steps lead to a stop where one would leave a short rest. Inputs are polynomials of time between knots.
+tried. Two steps lead to a stop where one would leave a short rest. Inputs are polynomials of time between knots; where
+something else changes with time, the host plans steps of one size, and a run ends where another size is wanted.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -26,10 +27,10 @@ from lissom.systems.bordered import LoopRows
 Rows = wp.array2d(dtype=wp.float64)
 Counts = wp.array2d(dtype=wp.int32)
 
-# The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step
-# and the least and the largest one [s].
-STOP, NOW, NEXT, LEAST, MOST = range(5)
-PACE = 5
+# The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step,
+# the least and the largest one [s], and whether sizes and what acts were planned ahead, until another size is wanted.
+STOP, NOW, NEXT, LEAST, MOST, IS_PLANNED = range(6)
+PACE = 6
 
 _SAFETY = wp.constant(wp.float64(0.9))
 _SHRINK = wp.constant(wp.float64(0.2))
