@@ -26,7 +26,7 @@ from lissom.model.model import Model
 LEAST_STEP = 1e-10  # of the duration
 SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
-_GROWTH = 4.0
+_GROWTH, _GAIN, _WHOLE = 4.0, 1.2, 1.0 - 1e-9  # as in paced_steps
 _CAREFUL = 4  # steps taken one by one after a run that went through something
 
 Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
@@ -151,9 +151,16 @@ class _Pace:
                 continue
             new = new if size != left else replace(new, t=stop)
             stepper.renew(new)
-            if size == self.size or error > 0.1:
-                self.size = size * min(_GROWTH, 0.9 * max(error, 1e-9) ** power)
+            self.size *= _change(error**power if error > 0.0 else np.inf, size / self.size)
             return _Run(np.array([new.t]), row[None], stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
+
+
+def _change(gain: float, part: float) -> float:
+    """By what the size of steps changes behind one that was kept, as in (1) of paced_steps; `part` of it was taken."""
+    change = 0.9 * gain
+    if part < _WHOLE:
+        change = max(change * part, 1.0)
+    return 1.0 if 1.0 < change < _GAIN else min(change, _GROWTH)
 
 
 @final

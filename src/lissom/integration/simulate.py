@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -70,8 +71,9 @@ def simulate(
             Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
         u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, or a function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
-            "bathe", or what the functions of these names return (implicit, on the manifold); "radau" (implicit,
-            order 5) and "dop853" (explicit, order 8) of SciPy; these three have no memory for contacts that stick.
+            "bathe", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
+            (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
+            contacts that stick. "auto" takes "esdirk", or "bdf" where Python is asked at every evaluation.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
@@ -98,7 +100,7 @@ def simulate(
     atols = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
-    run, method = chosen_method(method)
+    run, method, why = chosen_method(method, model, controller is not None and period is None)
     _check_anchors(model, run, method)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
@@ -121,7 +123,7 @@ def simulate(
         for motion in motions:
             warn_of_pushing(model, motion.u)
             warn_of_motions(model, motion.q, motion.t)
-        return _stacked(model, method, motions, lead, wanted, nz)
+        return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
         with of_instance(i, count), _progress_bar(progress, float(duration)) as advance:
             law = control_law(model, inputs.of(i), controller, period)
@@ -133,7 +135,16 @@ def simulate(
     for motion in motions:
         warn_of_pushing(model, motion.u)
         warn_of_shapes(model, motion.q, motion.t)
-    return motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz)
+    return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)
+
+
+def _explained(motion: Trajectory, why: str) -> Trajectory:
+    """A motion that says why its method was taken."""
+    if not why:
+        return motion
+    cost = motion.statistics
+    remark = "; ".join(filter(None, (why, cost.remark)))
+    return replace(motion, statistics=replace(cost, remark=remark))
 
 
 def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
@@ -149,17 +160,26 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
             yield consistent_start(model, q[i], v[i])
 
 
-def chosen_method(method: Any) -> tuple[Callable[..., Iterator[Any]], str]:
-    """The integrator and its name.
+def chosen_method(
+    method: Any, model: Model | None = None, has_feedback: bool = False
+) -> tuple[Callable[..., Iterator[Any]], str, str]:
+    """The integrator, its name, and why "auto" took it.
 
+    Args:
+        method: as of `simulate`. model: on which "auto" depends. has_feedback: whether a controller acts at all times.
     Raises:
         ModelError: there is none of this name.
     """
     if isinstance(method, Scheme):
-        return partial(integrate_implicit, scheme=method), method.name
+        return partial(integrate_implicit, scheme=method), method.name, ""
+    if method == "auto":
+        asks = has_feedback or (model is not None and model.calls_python)
+        if asks and model is not None and not model.surroundings.sticks:
+            return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
+        return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, and steps that stay in the kernel"
     if not isinstance(method, str) or method not in METHODS:
-        raise ModelError(f"method: must be one of {sorted(METHODS)} (got {method!r})")
-    return METHODS[method], method
+        raise ModelError(f"method: must be one of {sorted((*METHODS, 'auto'))} (got {method!r})")
+    return METHODS[method], method, ""
 
 
 def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
@@ -167,7 +187,7 @@ def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str)
     if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
             f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
-            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler' or 'bathe' (got {method!r})"
+            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe' or 'esdirk' (got {method!r})"
         )
 
 

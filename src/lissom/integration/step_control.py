@@ -42,7 +42,7 @@ def integrate_implicit(
     """Yield (t, x, (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
 
     x is (q, v, a, λ of loops) or (q, v); t, x and (u, z) may have a leading axis and then hold several points. Steps
-    are of size dt, or, where dt is None, as the error estimate asks; they end on the wanted times.
+    of size dt end on the wanted times; where dt is None they are as long as the error estimate allows.
     Raises:
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
