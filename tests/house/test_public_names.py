@@ -19,6 +19,7 @@ NO_UNIT = {
     "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
     "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
     "bathe",
+    "esdirk",
     "implicit_euler",
     "se3_Ad", "se3_ad", "se3_coad",
     "se3_tangent", "se3_tangent_dot", "se3_tangent_ddot", "se3_tangent_inverse", "so3_tangent_inverse",

@@ -157,7 +157,9 @@ def test_auto():
     assert motion.statistics.method == "esdirk" and motion.statistics.remark.startswith("auto: order 4")
     led = ls.simulate(model, 0.1, method="auto", controller=lambda t, q, v: [1.0])
     assert led.statistics.method == "bdf" and "Python" in led.statistics.remark
-    sampled = ls.simulate(model, 0.1, method="auto", controller=lambda t, q, v: [1.0 + 0.1 * np.tanh(v[0])], period=0.02)
+    sampled = ls.simulate(
+        model, 0.1, method="auto", controller=lambda t, q, v: [1.0 + 0.1 * np.tanh(v[0])], period=0.02
+    )
     assert sampled.statistics.method == "esdirk"
 
 

@@ -55,32 +55,34 @@ def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
         out[i, at + 3 * nv + j] = force[i, j]
 
 
+@wp.func
+def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtype=wp.float64)):
+    """u at the end of a stage of step k."""
+    nu = x.u.shape[1]
+    for j in range(nu):
+        x.u[i, j] = inputs[i, k, stage * nu + j]
+
+
+@wp.func
+def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
+    """By how much step k is longer than the one before."""
+    if h[i, k] > so3.ZERO:
+        return h[i, k + 1] / h[i, k]
+    return so3.ONE
+
+
 def implicit_steps_kernel(act: Acting) -> Any:
     """Kernel of many steps."""
     residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
-        t: TablesStruct,
-        s: ScratchStruct,
-        b: NewtonBuffersStruct,
-        x: StepRowsStruct,
-        numbers: wp.array(dtype=wp.float64),
-        span: wp.array2d(dtype=wp.int32),
-        h: Rows,
-        inputs: wp.array3d(dtype=wp.float64),
-        gravity: wp.array(dtype=vec3),
-        load: wp.array2d(dtype=vec6),
-        held: Rows,
-        out: Rows,
-        counts: wp.array2d(dtype=wp.int32),
-        pause: wp.array2d(dtype=wp.int32),
-        pace: Rows,
-        knots: wp.array(dtype=wp.float64),
-        pieces: Rows,
-        times: Rows,
-        first: int,
-    ):
+        t: TablesStruct, s: ScratchStruct, b: NewtonBuffersStruct, x: StepRowsStruct,
+        numbers: wp.array(dtype=wp.float64), span: wp.array2d(dtype=wp.int32), h: Rows,
+        inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), held: Rows,
+        out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), pace: Rows,
+        knots: wp.array(dtype=wp.float64), pieces: Rows, times: Rows, first: int,
+    ):  # fmt: skip
         i = first + wp.tid()
         c = tolerances(numbers)
         stages = int(numbers[N_STAGES])
@@ -99,21 +101,15 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     k = counts[i, DONE]
                     h[i, k + 1] = next_size(pace, i)
                 size = h[i, k + 1]
-                ratio = wp.float64(1.0)
-                if h[i, k] > so3.ZERO:
-                    ratio = size / h[i, k]
+                ratio = ratio_of(h, i, k)
                 for stage in range(stage_start, stage_stop):
                     if going == CONVERGED:
                         now = (k + span[i, 2]) * stages + stage
-                        nu = x.u.shape[1]
                         if paces and not plans:
                             now = 0
                             put_inputs(x, i, pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size, knots, pieces)
-                            for j in range(nu):
-                                inputs[i, k, stage * nu + j] = x.u[i, j]
                         else:
-                            for j in range(nu):
-                                x.u[i, j] = inputs[i, k, stage * nu + j]
+                            take_inputs(x, i, k, stage, inputs)
                         going = go_on(
                             at, pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
                             held[now], counts, residual, matrix,

@@ -13,6 +13,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from lissom.integration.step_errors import estimate_error
 from lissom.integration.step_rows import (
     C0,
     C1,
@@ -37,7 +38,6 @@ from lissom.integration.step_rows import (
     ask_loops,
     close_loops,
     correct,
-    estimate_error,
     follow_motions,
     is_steady,
     missed,

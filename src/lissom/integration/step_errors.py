@@ -1,0 +1,51 @@
+"""The error that a step is estimated to make in q, from the values of its stages, inside kernels.
+
+e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (1)
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.integration.step_rows import ERROR, FIRST_ERROR, N_STAGES, StepRows, Tolerances
+from lissom.lie import so3
+from lissom.model.tables import Tables
+
+
+@wp.func
+def is_held(t: Tables, j: int) -> bool:
+    """Whether a coordinate has a prescribed motion."""
+    found = wp.int32(0)
+    for e in range(t.prescribed.dof.shape[0]):
+        if t.prescribed.dof[e] == j:
+            found = wp.int32(1)
+    return found != 0
+
+
+@wp.func
+def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Note (1) of the step just made, over the tolerance: its root mean square."""
+    stages = int(numbers[N_STAGES])
+    sum = wp.float64(0.0)
+    for j in range(t.nv):
+        at = FIRST_ERROR
+        e = numbers[at] * x.bare[i, j] + numbers[at + 2] * x.before[i, j] + numbers[at + 3] * x.ahead_start[i, j]
+        e = h * (h * e + numbers[at + 1] * x.v_start[i, j])
+        for k in range(stages - 1):
+            at = FIRST_ERROR + 4 + 3 * k
+            move = x.earlier[i, 3 * k * t.nv + j]
+            rate = x.earlier[i, (3 * k + 1) * t.nv + j]
+            a = x.earlier[i, (3 * k + 2) * t.nv + j]
+            e += numbers[at] * move + h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)
+        size = so3.ONE
+        place = t.dofs.q[j]
+        if place >= 0:
+            size = wp.abs(x.q[i, place]) * x.inverse_scale[j]
+        e = e * x.inverse_scale[j] / (c.atol + c.rtol * size)
+        if not is_held(t, j):
+            sum += e * e
+    x.notes[i, ERROR] = wp.sqrt(sum / wp.float64(wp.max(t.nv - t.prescribed.dof.shape[0], 1)))
