@@ -18,7 +18,7 @@ from lissom.integration.schemes import Scheme, Stage
 
 _GAMMA = 0.25
 _ENDS = (0.0, 1.0 / 2.0, 83.0 / 250.0, 31.0 / 50.0, 17.0 / 20.0, 1.0)
-_A = (
+_A: tuple[tuple[float, ...], ...] = (
     (),
     (1.0 / 4.0,),
     (8611.0 / 62500.0, -1743.0 / 31250.0),

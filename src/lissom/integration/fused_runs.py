@@ -124,6 +124,16 @@ def states_follow(model: Model, project: bool) -> bool:
     return project and not model.surroundings.sticks
 
 
+def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
+    """The state after steps from `here` that left rows (q, v, a, â, λ), the last of size h."""
+    nq, nv = model.nq, model.nv
+    q, v, a, ahead, force = (x.copy() for x in np.split(rows[-1], np.cumsum([nq, nv, nv, nv])))
+    before, force_before = here.a, here.force
+    if len(rows) > 1:
+        before, force_before = rows[-2, nq + nv : nq + 2 * nv].copy(), rows[-2, nq + 3 * nv :].copy()
+    return StepState(t, q, v, a, ahead, h, force, here.z, before, force_before, is_steady)
+
+
 @final
 class FusedSteps:
     """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
@@ -182,9 +192,9 @@ class FusedSteps:
             self.forget()
             return rows[:, : model.nq + model.nv], shown[:0], here
         nq, nv = model.nq, model.nv
-        q, v, a, ahead, force = np.split(rows, (nq, nq + nv, nq + 2 * nv, nq + 3 * nv), axis=1)
-        end = (x[-1].copy() for x in (q, v, a, ahead))
-        before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
-        state = float(ends[done - 1]), *end, float(h[done - 1]), force[-1].copy(), here.z
-        w.user, self.last = self, StepState(*state, *before, bool(is_steady))
-        return np.hstack([q, v] if self.follows else [q, v, a, force]), shown[:done], self.last
+        w.user, self.last = (
+            self,
+            state_after(model, here, rows, float(ends[done - 1]), float(h[done - 1]), bool(is_steady)),
+        )
+        kept = rows[:, : nq + nv] if self.follows else np.delete(rows, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)
+        return kept, shown[:done], self.last

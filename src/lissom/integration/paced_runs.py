@@ -12,7 +12,14 @@ from typing import final
 import numpy as np
 
 from lissom.dynamics.loads import load_rows
-from lissom.integration.fused_runs import LONGEST_RUN, put_inputs, put_times, stage_times, steps_workspace
+from lissom.integration.fused_runs import (
+    LONGEST_RUN,
+    put_inputs,
+    put_times,
+    stage_times,
+    state_after,
+    steps_workspace,
+)
 from lissom.integration.inputs import Constant, knots_and_pieces
 from lissom.integration.paced_steps import IS_PLANNED, LEAST, MOST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
@@ -74,12 +81,12 @@ class PacedSteps:
         times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done]
         if done == 0:
             return times, rows, np.zeros((0, 0)), here
-        q, v, a, ahead, force = np.split(rows, np.cumsum([nq, nv, nv, nv]), axis=1)
-        before = (a[-2].copy(), force[-2].copy()) if done > 1 else (here.a, here.force)
-        end = (x[-1].copy() for x in (q, v, a, ahead))
-        last = float(times[-1]), *end, float(host["h"][0, done]), force[-1].copy(), here.z
-        w.user, self.last = self, StepState(*last, *before, bool(counts[STEADY]))
-        return times, np.hstack([q, v, a, force]), self.f.shown_over(times), self.last
+        w.user, self.last = (
+            self,
+            state_after(model, here, rows, float(times[-1]), float(host["h"][0, done]), bool(counts[STEADY])),
+        )
+        kept = np.delete(rows, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)  # all but â
+        return times, kept, self.f.shown_over(times), self.last
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
         """Fill in where a run starts."""
