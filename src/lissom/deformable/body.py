@@ -11,10 +11,11 @@ import numpy as np
 
 from lissom.deformable.balls import surface_balls
 from lissom.deformable.domains import Domain, Surface
-from lissom.deformable.integrals import ShapeIntegrals, shape_integrals
+from lissom.deformable.integrals import ShapeIntegrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
+from lissom.deformable.sharing import shared
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.bodies import Body
@@ -69,7 +70,7 @@ class DeformableBody(Body):
     @cached_property
     def integrals(self) -> ShapeIntegrals:
         """What its inertia, weight and elasticity come from."""
-        return shape_integrals(self.motion, self.domain, self.material, self.density)
+        return shared(ShapeIntegrals, self.motion, self.domain, self.material, self.density)
 
     @cached_property
     def tip_pose(self) -> PoseFunction | MaterialFrame | None:
@@ -84,7 +85,7 @@ class DeformableBody(Body):
     @cached_property
     def frames(self) -> MaterialFrames:
         """The frames at its material points."""
-        return MaterialFrames(self.motion)
+        return shared(MaterialFrames, self.motion)
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
@@ -137,7 +138,7 @@ class DeformableBody(Body):
 
     @cached_property
     def _is_sound(self) -> list[bool]:
-        """Holds something once motion and tip, which take seconds to look at, were found to be right."""
+        """Holds something once the tip, which takes seconds to look at, was found to be right."""
         return []
 
     def __getstate__(self) -> dict[str, Any]:
@@ -185,8 +186,10 @@ class DeformableBody(Body):
         rule = f"{law} is incompressible and needs a kinematics that keeps volume"
         checks.require(fits, f"{where} > material", rule, name)
         self._check_balls(f"{where}: balls")
-        if not self._is_sound:
+        if "sound" not in self.integrals.looked_at:
             self._check_motion(f"{where} > kinematics")
+            self.integrals.looked_at["sound"] = True
+        if not self._is_sound:
             if self.tip is not None:
                 self._check_tip(f"{where}: tip")
             self._is_sound.append(True)
@@ -214,9 +217,15 @@ class DeformableBody(Body):
     def _size(self) -> float:
         return float(np.ptp(self.domain.points, axis=0).max()) or 1.0
 
-    @cached_property
+    @property
     def _looks(self) -> np.ndarray:
         """Some θ that move the body a little, shape (_LOOKS, n), and zero first."""
+        known = self.integrals.looked_at
+        if "looks" not in known:
+            known["looks"] = self._small_shapes()
+        return known["looks"]
+
+    def _small_shapes(self) -> np.ndarray:
         import jax
 
         zero = np.zeros(self.motion.n)

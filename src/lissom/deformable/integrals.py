@@ -12,11 +12,10 @@ with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. None of them sees a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
-from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -106,6 +105,11 @@ class ShapeIntegrals:
     domain: Domain
     material: Hyperelastic
     density: float | Callable[[np.ndarray], float]
+
+    @cached_property
+    def looked_at(self) -> dict[str, Any]:
+        """What those who checked the motion found, which takes seconds: bodies that are alike look once."""
+        return {}
 
     @cached_property
     def masses(self) -> np.ndarray:
@@ -319,33 +323,6 @@ class ShapeIntegrals:
         stiff = (eta * self.domain.weights)[:, None, None] * jnp.einsum("ab,kbj->kaj", moduli, slope)
         d_v = jnp.einsum("kaj,kal->jl", slope, stiff)
         return d_v @ v, d_v
-
-
-_made: WeakValueDictionary[tuple[Any, ...], ShapeIntegrals] = WeakValueDictionary()
-
-
-def shape_integrals(*parts: Any) -> ShapeIntegrals:
-    """The ShapeIntegrals of kinematics, domain, material and density; the same one for parts that are equal, so that
-    bodies of one make are compiled once."""
-    key = tuple(_identity(part) for part in parts)
-    return _made.setdefault(key, ShapeIntegrals(*parts))
-
-
-def _identity(part: Any) -> Any:
-    """What is equal for equal descriptions; functions are equal to themselves alone."""
-    if is_dataclass(part) and not isinstance(part, type):
-        return type(part), *(_identity(getattr(part, field.name)) for field in fields(part))
-    if isinstance(part, list | tuple):
-        return tuple(map(_identity, part))
-    if isinstance(part, Mapping):
-        return tuple((key, _identity(value)) for key, value in part.items())
-    if isinstance(part, np.ndarray):
-        return part.shape, part.tobytes()
-    try:
-        hash(part)
-    except TypeError:
-        return id(part)
-    return part
 
 
 def _batched(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> list[np.ndarray]:

@@ -116,7 +116,11 @@ class MaterialFrame:
     def _pose(self) -> Callable[..., Any]:
         import jax
 
-        return in_double(jax.jit(_poses(self.family.kinematics, self.point[None], np.array([self.turns]))))
+        key = (self.point.tobytes(), self.turns)
+        if key not in self.family.compiled:
+            poses = _poses(self.family.kinematics, self.point[None], np.array([self.turns]))
+            self.family.compiled[key] = in_double(jax.jit(poses))
+        return self.family.compiled[key]
 
 
 def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> Callable[[Any], tuple[Any, Any]]:
