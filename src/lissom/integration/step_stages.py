@@ -272,6 +272,7 @@ def conclude(
 ):  # fmt: skip
     """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
     counts[i, STEADY] = is_steady(t, x, i)
-    estimate_error(t, x, c, i, h, numbers)
+    if c.share < so3.ZERO:  # steps of a given size ask for a share
+        estimate_error(t, x, c, i, h, numbers)
     if c.settle != so3.ZERO:
         settle_acceleration(t, x, i, int(x.notes[i, UNKNOWNS]), x.notes[i, C0], b.loops)
