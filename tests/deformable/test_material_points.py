@@ -161,6 +161,21 @@ def test_any_map_gives_the_same(model, through_jax):
     assert np.abs(one.q[-1] - STATE).max() > 0.1
 
 
+def test_where_points_are_needs_no_integrals(model, through_jax, monkeypatch):
+    """Places, their Jacobians and what inputs do are found without a look at inertia and elasticity."""
+
+    def refused(*_):
+        raise AssertionError("integrals over the body")
+
+    monkeypatch.setattr(type(ANY.integrals), "values", refused)
+    q = np.linspace(0.02, 0.03, model.nq)
+    for find in (ls.frame_pose, ls.frame_jacobian):
+        np.testing.assert_allclose(find(through_jax, q, "soft"), find(model, q, "soft"), atol=1e-12)
+    np.testing.assert_allclose(ls.actuation_matrix(through_jax, q), ls.actuation_matrix(model, q), atol=1e-12)
+    with pytest.raises(AssertionError, match="integrals"):
+        ls.mass_matrix(through_jax, q)
+
+
 def test_batches_are_as_single_motions(model):
     """To the last bit, in fused steps."""
     starts = np.array([STATE, 0.5 * STATE, [0.28, 0.0, 0.0, 0.0]])

@@ -164,7 +164,7 @@ def _make_motion(model: Model, batch: int) -> Workspace:
     n = model.n_nodes
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Workspace(model, batch, shapes | {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)})
-    w.everywhere = True
+    w.everywhere, w.weighs = True, False
     d = w.on_device
     names = ("q", "v", "a", "pose", "twist", "acc")
     w.record(motion_kernel, [w.tables, w.scratch, *(d[name] for name in names)])
@@ -256,7 +256,7 @@ def _make_frames(model: Model, batch: int, room: int) -> Workspace:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
     w = Workspace(model, batch, shapes | sizes, room)
-    w.everywhere = True
+    w.everywhere, w.weighs = True, False
     t, frames = roomy_tables(w, model, room)
     w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
     w.record(frames_kernel, [t, w.scratch, frames, *(w.on_device[name] for name in (*shapes, *sizes))])
@@ -295,7 +295,7 @@ def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *s
 def _make_jacobian(model: Model, batch: int, room: int) -> Workspace:
     size = 6 * model.nv * room
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "J": (size,), "J_dot": (size,)}, room)
-    w.everywhere = True
+    w.everywhere, w.weighs = True, False
     (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
     S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))

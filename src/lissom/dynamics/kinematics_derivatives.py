@@ -110,6 +110,7 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
     given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Workspace(model, batch, given | dict.fromkeys(_RESULTS, (6 * model.nv * room,)), room)
     w.everywhere = w.curved = True
+    w.weighs = False
     t, frames = roomy_tables(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
     b.x = roomy_columns(w, model, room, paths=True)

@@ -16,19 +16,26 @@ from lissom.sweep.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingSta
 
 
 def prepare(
-    model: Model, scratch: Scratch, host: dict[str, Any], derivatives: bool, everywhere: bool, curved: bool
+    model: Model,
+    scratch: Scratch,
+    host: dict[str, Any],
+    derivatives: bool,
+    everywhere: bool,
+    curved: bool,
+    weighs: bool,
 ) -> None:
     """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`.
 
     Mapped nodes that carry nothing are left out unless it is to be `everywhere`. Second derivatives of the columns of
     material points, of which there are n³, are made where they are asked for as `curved`, or for other `derivatives`.
+    Integrals over bodies, which take longest, are left as they are where nothing that `weighs` is asked for.
     """
     if "q" not in host:
         return
     called = {m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic}
     if called:
         _place(model, scratch.maps, host, called, derivatives or curved)
-    if model.deforming.calls_python:
+    if weighs and model.deforming.calls_python:
         _deform(model, scratch.deforming, host, derivatives)
     if len(model.pulls):
         if _drives(host):

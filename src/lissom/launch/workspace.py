@@ -112,6 +112,7 @@ class Workspace:
         self.differentiates = False  # whether derivatives of tables that Python fills are asked for
         self.curved = False  # whether of these tables second derivatives of columns are
         self.everywhere = False  # whether nodes that carry nothing are computed as well
+        self.weighs = True  # whether inertia and elasticity of deformable bodies count
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
@@ -197,7 +198,7 @@ class Workspace:
     def run(self) -> None:
         """Run the recorded launch."""
         if self.calls_python:
-            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere, self.curved)
+            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere, self.curved, self.weighs)
         if self.alone is not None:
             self.alone()
             return
