@@ -28,7 +28,6 @@ HEIGHT, UPPER, FORE, WRIST, FINGER = 0.244, 0.22, 0.14, 0.12, 0.1  # heights and
 BALL, PLACE, STALK = 0.022, (0.357, 0.0, 0.027), 0.08  # radius of the ball and where it is, length of its stalk [m]
 APART, BESIDE = 0.034, 0.03  # of a finger from the middle of the palm, of the strut from the wrist [m]
 INPUTS = "turret", "upper arm", "forearm", "front", "back", "flexor", "bore 1", "bore 2"
-HAND = "forearm", "wrist", "strut", "palm", "finger", "gripper", "stalk", "ball"
 CONTACT = {"stiffness": 1e4, "exponent": 1.5}
 HOLDS = {"damping": 5.0, "friction": 0.8, "stick_stiffness": 1e3, "stick_damping": 5e-3}
 GRIP = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 2.5, 1e5, 1e5])  # [N] and [Pa]
@@ -232,7 +231,7 @@ def _draw(model: ls.Model, motion: ls.Trajectory, ball: np.ndarray, folder: Path
     for k, t in enumerate(times):
         q = motion.q[np.argmin(np.abs(motion.t - t))]
         axes = figure.add_subplot(2, 2, k + 1, projection="3d")
-        ls.plot_shapes(model, q, links=HAND, axes=axes, view=(14, -65), title=f"t = {t:g} s", obstacles=False)
+        ls.plot_shapes(model, q, axes=axes, view=(14, -65), title=f"t = {t:g} s", obstacles=False)
     figure.savefig(folder / "shapes.png", dpi=110)
     figure = Figure(figsize=(8, 6), layout="constrained")
     place, bends = figure.subplots(2, 1, sharex=True)
