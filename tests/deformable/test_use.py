@@ -175,9 +175,10 @@ def test_left_out_of_a_fluid_it_is_accepted():
     robot.check()
 
 
-def test_robot_files_do_not_hold_it(tmp_path):
-    """The error names the body; no file is left."""
-    with pytest.raises(ls.ModelError, match="link 'soft' > body: a DeformableBody cannot be saved in a robot file"):
+def test_robot_files_do_not_hold_functions(tmp_path):
+    """The error names the body and its function; no file is left."""
+    words = "link 'soft' > body: kinematics: a Python function made of jax.numpy cannot be saved in a robot file"
+    with pytest.raises(ls.ModelError, match=words):
         ls.save_robot(described(), tmp_path / "leg.yaml")
     assert not list(tmp_path.iterdir())
 
