@@ -23,6 +23,7 @@ CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
 HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
 CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
 TINY = wp.constant(wp.float64(1e-30))
+SHORT = wp.constant(wp.float64(1e-12))  # a length below which a line has no direction [m]
 
 
 @wp.func

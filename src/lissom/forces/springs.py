@@ -20,7 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.contact_force import contact_response, wrench_at_origin
-from lissom.forces.distances import projector
+from lissom.forces.distances import SHORT, projector
 from lissom.forces.laws import (
     COMPILED,
     energy_of_user,
@@ -41,8 +41,6 @@ from lissom.robot.forces import is_compiled
 from lissom.sweep.base_frames import origin_between
 from lissom.sweep.column_tables import Matrix
 from lissom.sweep.scratch import SPRINGS, Scratch
-
-SHORT = wp.constant(wp.float64(1e-12))  # a length below which a spring has no direction [m]
 
 
 @wp.struct

@@ -23,6 +23,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.forces.answers import tie_nodes
+from lissom.forces.distances import SHORT
 from lissom.forces.tendons import input_wrench, path_tangent, segment_end, strain_at
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix
@@ -64,11 +65,12 @@ def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
     for j in range(t.segments.channel.shape[0]):
         x_a = segment_end(t, s, i, j, 0)
         x_b = segment_end(t, s, i, j, 1)
-        length = wp.length(x_b - x_a)
+        length = wp.max(wp.length(x_b - x_a), SHORT)
         n = (x_b - x_a) / length
         tension = s.channel.size[i, t.segments.channel[j]]
         pull = tension * n
-        K = so3.quadratic(tension / length, vec3(), -(tension / length) * n, n)
+        stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
+        K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
         on_a = at_point(x_a, K, -so3.hat(pull))
         bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
         a = t.segments.node[j, 0]

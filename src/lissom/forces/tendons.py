@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.forces.distances import SHORT
 from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.fields import vec6i, vec7i
@@ -108,7 +109,7 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
     """F += the wrench needed against straight piece j, which pulls each of its ends towards the other."""
     a = segment_end(t, s, i, j, 0)
     b = segment_end(t, s, i, j, 1)
-    f = (tension / wp.length(b - a)) * (b - a)
+    f = (tension / wp.max(wp.length(b - a), SHORT)) * (b - a)
     k = t.segments.node[j, 0]
     if k >= 0:
         s.node[i, k].F = s.node[i, k].F - se3.join(wp.cross(a, f), f)
