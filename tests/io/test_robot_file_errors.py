@@ -355,7 +355,7 @@ def test_aliases_that_multiply_are_refused_quickly(tmp_path):
 
 def test_all_problems_of_a_file_are_listed_in_order(tmp_path):
     """Purpose: one run shows every fault the schema can see, each with its line."""
-    text = GOOD.replace("length: 0.5", "length: long").replace("[0, 1, 0]", "up").replace("s: 1.0", "s: end")
+    text = GOOD.replace("length: 0.5", "length: long").replace("[0, 1, 0]", "up").replace("s: 1.0", "s: [1, end]")
     with pytest.raises(ls.ModelError) as caught:
         load(tmp_path, text)
     lines = str(caught.value).split("\n")

@@ -178,7 +178,7 @@ def chosen_method(
             return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
         return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, and steps that stay in the kernel"
     if not isinstance(method, str) or method not in METHODS:
-        raise ModelError(f"method: must be one of {sorted((*METHODS, 'auto'))} (got {method!r})")
+        raise ModelError(f"method: must be one of {[*sorted(METHODS), 'auto']} (got {method!r})")
     return METHODS[method], method, ""
 
 
