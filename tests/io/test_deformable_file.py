@@ -128,3 +128,46 @@ def test_mesh_files(tmp_path, monkeypatch):
     domain = ls.load_robot(path).links["finger"].body.domain
     np.testing.assert_allclose(domain.vertices, CORNER.vertices, rtol=1e-15)
     assert domain.degree == 1 and domain.volume == pytest.approx(1e-3 / 6)
+
+
+def pressed():
+    """A body with a tendon along its material, a chamber and a pressure."""
+    made = robot(KINDS["spatial"][0], tip="tip")
+    path = [ls.PathBody("body", [[0.0, 0.015, 0.0], [L, 0.015, 0.0]]), ls.PathPoint(None, (0.1, 0.2, 0.3))]
+    made.add_tendon("t", path=path)
+    made.add_tendon("eyelets", path=[ls.PathBody("body", [[0.0, 0.0, 0.015], [L, 0.0, 0.015]], gauss_points=None)])
+    made.add_body_chamber("c", "body", surface=ls.cylinder_surface(0.05, 0.15, 0.005, around=6, along=3))
+    made.add_surface_pressure("p", "body", (VERTICES, [[1, 2, 3]]))
+    return made
+
+
+def test_what_drives_bodies_comes_back(tmp_path, monkeypatch):
+    """Paths along material, chambers and pressures, in their order."""
+    monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)
+    made = pressed()
+    ls.save_robot(made, tmp_path / "robot.yaml")
+    found = ls.load_robot(tmp_path / "robot.yaml")
+    assert list(found.actuators) == ["t", "eyelets", "c", "p"]
+    for name, actuator in made.actuators.items():
+        if name in ("t", "eyelets"):
+            assert same(found.actuators[name], actuator)
+        else:
+            assert type(found.actuators[name]) is type(actuator)
+            for one, other in zip(found.actuators[name].surface, actuator.surface):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_functions_that_drive_bodies_are_refused(tmp_path, monkeypatch):
+    """By actuator and field; a file holds points and surfaces."""
+    monkeypatch.setattr(ls.DeformableBody, "check", lambda *_: None)
+    point = ls.PathBody("body", lambda s: (s * L, 0.01, 0.0))
+    for add, field in (
+        (lambda r: r.add_body_chamber("x", "body", volume=lambda q: q.sum()), "surface"),
+        (lambda r: r.add_surface_pressure("x", "body", lambda x: x[0] > 0), "surface"),
+        (lambda r: r.add_tendon("x", path=[point]), "points"),
+    ):
+        words = f"actuator 'x'.*: {field}: a Python function"
+        made = robot(KINDS["spatial"][0])
+        add(made)
+        with pytest.raises(ls.ModelError, match=words):
+            ls.save_robot(made, tmp_path / "robot.yaml")

@@ -11,7 +11,8 @@ from lissom.deformable.body import DeformableBody
 from lissom.errors import ModelError
 from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES
 from lissom.io.values import ConstantMatrix, tabulate
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathRod, Tendon
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathBody, PathRod, Tendon
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.fluid import Fluid
 from lissom.robot.forces import is_compiled
 from lissom.robot.functions import Expression, Tabulated
@@ -81,6 +82,11 @@ def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
     if isinstance(actuator, Chamber):
         fields = _fields(actuator, where)
         return head | _fields(actuator.path, where) | {k: v for k, v in fields.items() if k in ("area", "force")}
+    if isinstance(actuator, BodyChamber | SurfacePressure):
+        if callable(actuator.surface) or actuator.surface is None:
+            raise _unsaved(f"{where}: surface", "of a point or of θ", "give it as vertices and triangles")
+        vertices, triangles = (_plain(np.asarray(part), where) for part in actuator.surface)
+        return head | {"link": actuator.link, "vertices": vertices, "triangles": triangles}
     if isinstance(actuator, CustomActuator):
         if not isinstance(actuator.function, ConstantMatrix):
             raise _unsaved(f"{where}: function", "of q", _AGAIN)
@@ -95,6 +101,8 @@ def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
         value = getattr(item, field.name)
         if type(item) in DEFORMABLE and (callable(value) or type(value) in IN_PYTHON):
             raise _unsaved(f"{where}: {field.name}", "made of jax.numpy", "give it as one of the library's classes")
+        if isinstance(item, PathBody) and callable(value):
+            raise _unsaved(f"{where}: points", "of a number", "give it as rows of points")
         if isinstance(item, DeformableBody) and field.name == "domain" and value is _mesh(item.kinematics):
             continue
         if field.name.startswith("placement") and value is not None:

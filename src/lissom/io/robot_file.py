@@ -16,6 +16,7 @@ from lissom.io.document import document
 from lissom.io.schema import Document
 from lissom.io.yaml_text import Source, dump, parse
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.checks import fail, gathered, part, require
 from lissom.robot.robot import Robot
 
@@ -138,6 +139,10 @@ def _add_actuator(robot: Robot, item: Actuator) -> None:
     elif isinstance(item, WrenchInput):
         robot.add_wrench_input(item.name, item.link, s=item.s, directions=item.directions, frame=item.frame,
                                position=item.position)  # fmt: skip
+    elif isinstance(item, BodyChamber):
+        robot.add_body_chamber(item.name, item.link, surface=item.surface)
+    elif isinstance(item, SurfacePressure):
+        robot.add_surface_pressure(item.name, item.link, item.surface)
     elif isinstance(item, CustomActuator):
         robot.add_custom_actuator(item.name, item.function, size=item.size)
 

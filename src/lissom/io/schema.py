@@ -23,6 +23,7 @@ from lissom.robot import (
     actuators,
     bases,
     bodies,
+    body_actuators,
     checks,
     contacts,
     fluid,
@@ -202,7 +203,7 @@ Body = _one_of(
 )
 
 _stretch = _fields(actuators.PathRod)
-_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint))
+_PathItem = _one_of(_classes(actuators.PathRod, actuators.PathPoint, actuators.PathBody))
 
 
 def _tendon(
@@ -220,6 +221,14 @@ def _chamber(name: str, area: Any, link: str, force: str = "tangent", **stretch:
     return actuators.Chamber(name, actuators.PathRod(link, stretch.pop("offset", (0.0, 0.0)), **stretch), area, force)
 
 
+def _body_chamber(name: str, link: str, vertices: Any, triangles: Any) -> body_actuators.BodyChamber:
+    return body_actuators.BodyChamber(name, link, (vertices, triangles))
+
+
+def _surface_pressure(name: str, link: str, vertices: Any, triangles: Any) -> body_actuators.SurfacePressure:
+    return body_actuators.SurfacePressure(name, link, (vertices, triangles))
+
+
 def _custom(name: str, matrix: Any) -> actuators.CustomActuator:
     B = checks.array(matrix, (-1, -1), "matrix", "must be the rows of a finite matrix (nv, size)")
     return actuators.CustomActuator(name, ConstantMatrix(B.tolist()), B.shape[1])
@@ -229,6 +238,7 @@ def _actuator(name: str, make: Callable[..., Any], **fields: Any) -> Any:
     return _mapping(name, make, {"type": (Literal[name], ...), "name": (str, ...)} | fields)
 
 
+_surface: dict[str, Any] = {"link": (str, ...), "vertices": (Constant, ...), "triangles": (Constant, ...)}
 _optional_stretch = {key: (kind, None) for key, (kind, _) in _stretch.items()}
 Actuator = _one_of(
     {
@@ -248,6 +258,8 @@ Actuator = _one_of(
         ),
         "JointActuator": _actuator("JointActuator", actuators.JointActuator, link=(str, ...)),
         "WrenchInput": _class(actuators.WrenchInput),
+        "BodyChamber": _actuator("BodyChamber", _body_chamber, **_surface),
+        "SurfacePressure": _actuator("SurfacePressure", _surface_pressure, **_surface),
         "CustomActuator": _actuator("CustomActuator", _custom, matrix=(Constant, ...)),
     },
 )
@@ -281,6 +293,7 @@ Document: Any = create_model(
 Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order of the lists."
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
-_OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, actuators.PathPoint, poses.PoseSpline}
+_OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes a field may hold,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies
