@@ -15,7 +15,9 @@ _known: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
 
 def shared(make: Callable[..., Made], *parts: Any) -> Made:
     """What `make` makes of these parts; as long as somebody keeps it, the same one for parts that are equal."""
-    return _known.setdefault((make, *map(_identity, parts)), make(*parts))
+    key = (make, *map(_identity, parts))
+    found = _known.get(key)
+    return _known.setdefault(key, make(*parts)) if found is None else found
 
 
 def _identity(part: Any) -> Any:

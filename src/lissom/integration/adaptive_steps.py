@@ -16,17 +16,17 @@ from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError
 from lissom.integration.dense_output import between, cubic
 from lissom.integration.encounters import Lookout
-from lissom.integration.fused_runs import states_follow
+from lissom.integration.fused_runs import state_after, states_follow
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.paced_runs import PacedSteps
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
+from lissom.integration.step_sizes import change_of_size, cut_of_size, size_towards
 from lissom.model.model import Model
 
 LEAST_STEP = 1e-10  # of the duration
 SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
-_GROWTH, _GAIN, _WHOLE = 4.0, 1.2, 1.0 - 1e-9  # as in paced_steps
 _CAREFUL = 4  # steps taken one by one after a run that went through something
 
 Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
@@ -40,7 +40,7 @@ def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
 
 
 class _Run(NamedTuple):
-    """Steps that were taken: their ends (n,), rows (q, v, a, λ), (u, z) there, and the last state."""
+    """Steps that were taken: their ends (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
 
     t: np.ndarray
     rows: np.ndarray
@@ -52,12 +52,12 @@ def adaptive_steps(
     stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
 ) -> Iterator[Point]:
     """Points at the wanted times, or at every step where times is None."""
-    pace = _Pace(stepper, duration)
+    stepping = _Stepping(stepper, duration)
     output, steps, sample = _Output(stepper, here, times), 0, 1
-    while here.t < duration:
+    while here.t < duration and not output.is_complete:
         due = sample * period
         stop = duration if due > duration * (1.0 - SAME_TIME) else due
-        run = pace.steps(here, stop, steps)
+        run = stepping.steps(here, stop, steps)
         steps += len(run.t)
         yield from output.of(here, run, steps)
         here = run.last
@@ -71,18 +71,18 @@ def follows(stepper: ImplicitSteps) -> bool:
 
 
 @final
-class _Pace:
+class _Stepping:
     """Takes steps, as many at once as the kernel can."""
 
     def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
         self.stepper, self.model, self.duration = stepper, stepper.model, duration
         self.least, self.size, self.careful = LEAST_STEP * duration, _FIRST_STEP * duration, 0
         self.lookout = Lookout(stepper.model)
-        given = stepper.rtol, stepper.atol, stepper.project, self.least, duration
+        given = stepper.rtol, stepper.atol, stepper.project, self.least
         self.paced = PacedSteps(stepper.model, stepper.f, stepper.scheme, *given)
 
     def steps(self, here: StepState, stop: float, before: int) -> _Run:
-        """The next steps towards a stop, one at least; `before` steps were taken so far.
+        """The next steps towards a stop, none where a shorter one is to be tried; `before` were taken so far.
 
         Raises:
             ConvergenceError: the next step would be too short.
@@ -106,61 +106,47 @@ class _Pace:
         if met is None:
             self.size = self.paced.size
             return run
-        self.careful = _CAREFUL + (0 if anchors is None else met)
+        k = met[0]
+        self.careful = _CAREFUL + (0 if anchors is None else k)
         if anchors is not None:
-            put_anchors(self.model, anchors)
-        if anchors is not None or met == 0:
+            put_anchors(self.model, anchors)  # those after step k are not known
+        if anchors is not None or k == 0:
             return None
-        run = _Run(run.t[:met], run.rows[:met], run.shown[:met], self._state(here, run, met))
-        self.size = run.last.h
-        return run
+        t = np.append(here.t, run.t)
+        last = state_after(self.model, here, run.rows[:k], float(t[k]), float(t[k] - t[k - 1]), is_steady=False)
+        self.size = last.h
+        return _Run(run.t[:k], run.rows[:k], run.shown[:k], last)
 
-    def _met(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> int | None:
-        """The step of a run that went through something."""
+    def _met(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
+        """The first step of a run that went through something, and when."""
         if not len(self.model.surroundings.pair):
             return None
-        nq, nv = self.model.nq, self.model.nv
-        q, v = np.vstack([here.q, rows[:, :nq]]), np.vstack([here.v, rows[:, nq : nq + nv]])
-        met = self.lookout.first_met(np.append(here.t, t), q, v)
-        return None if met is None else met[0]
-
-    def _state(self, here: StepState, run: _Run, k: int) -> StepState:
-        """The state after the first k steps of a run; its â begins anew."""
-        q, v, a, force = _parts(self.model, run.rows[k - 1])
-        h = float(run.t[k - 1] - (run.t[k - 2] if k > 1 else here.t))
-        _, _, before, force_before = _parts(self.model, run.rows[k - 2]) if k > 1 else (0, 0, here.a, here.force)
-        return StepState(float(run.t[k - 1]), q, v, a, a, h, force, here.z, before, force_before)
+        q, v, *_ = _parts(self.model, rows)
+        return self.lookout.first_met(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
 
     def _one(self, here: StepState, stop: float, before: int) -> _Run:
         """One step, shortened until it is found, accurate, and goes through nothing."""
-        stepper, power = self.stepper, -1.0 / self.stepper.scheme.error_power
+        stepper, power = self.stepper, self.stepper.scheme.error_power
         while True:
             left = stop - here.t
-            size = left if self.size >= left * (1.0 - 1e-9) else min(self.size, 0.5 * left)
+            size = size_towards(left, self.size)
             new = stepper.step(here, size)
             error = np.inf if new is None else stepper.error
-            if new is None or error > 1.0:
-                self.size = size * (0.25 if new is None else max(0.2, 0.9 * error**power))
+            if new is None or not error <= 1.0:
+                self.size = size * cut_of_size(error, power)
                 if self.size < self.least:
                     why = "Newton's method finds no step" if new is None else "no step is accurate enough"
                     raise failure(stepper.scheme, here.t, before, why)
                 continue
-            row = np.concatenate([new.q, new.v, new.a, new.force])
-            if self._met(here, np.array([new.t]), row[None]) is not None:
-                self.size = 0.5 * size
+            row = _row(new)
+            met = self._met(here, np.array([new.t]), row)
+            if met is not None:
+                self.size = min(met[1] - here.t, 0.5 * size)
                 continue
             new = new if size != left else replace(new, t=stop)
             stepper.renew(new)
-            self.size *= _change(error**power if error > 0.0 else np.inf, size / self.size)
-            return _Run(np.array([new.t]), row[None], stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
-
-
-def _change(gain: float, part: float) -> float:
-    """By what the size of steps changes behind one that was kept, as in (1) of paced_steps; `part` of it was taken."""
-    change = 0.9 * gain
-    if part < _WHOLE:
-        change = max(change * part, 1.0)
-    return 1.0 if 1.0 < change < _GAIN else min(change, _GROWTH)
+            self.size *= change_of_size(error, power, size / self.size)
+            return _Run(np.array([new.t]), row, stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
 
 
 @final
@@ -172,25 +158,30 @@ class _Output:
         self.left = None if times is None else times[times > start.t]
         self.keeps_forces = not follows(stepper)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to hand out."""
+        return self.left is not None and len(self.left) == 0
+
     def of(self, here: StepState, run: _Run, steps: int) -> Iterator[Point]:
         """The points of a run that began at `here`, behind which there are `steps` steps."""
         if len(run.t) == 0:
             return
         if self.left is None:
-            end = self.model.nq + self.model.nv
-            yield run.t, run.rows if self.keeps_forces else run.rows[:, :end], run.shown, steps
+            q, v, a, _, force = _parts(self.model, run.rows)
+            yield run.t, np.hstack([q, v, a, force] if self.keeps_forces else [q, v]), run.shown, steps
             return
         wanted = self.left[self.left <= run.t[-1]]
         self.left = self.left[len(wanted) :]
         if len(wanted):
-            rows = np.vstack([np.concatenate([here.q, here.v, here.a, here.force]), run.rows])
+            rows = np.vstack([_row(here), run.rows])
             yield wanted, *self._within(here, np.append(here.t, run.t), rows, run, wanted), steps
 
     def _within(
         self, here: StepState, t: np.ndarray, rows: np.ndarray, run: _Run, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """States x and (u, z) at wanted times within steps that end at t in `rows`."""
-        q, v, a, force = _parts(self.model, rows)
+        q, v, a, _, force = _parts(self.model, rows)
         x = between(self.model, t, q, v, a, wanted)
         f = self.stepper.f
         z = _states_of_controller(f, t, here, run, wanted)
@@ -216,9 +207,14 @@ def _states_of_controller(
     return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
 
 
+def _row(s: StepState) -> np.ndarray:
+    """A state as a row (1, ...)."""
+    return np.concatenate([s.q, s.v, s.a, s.ahead, s.force])[None]
+
+
 def _parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
-    """q, v, a and λ of rows."""
-    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv]), axis=-1)
+    """q, v, a, â and λ of rows."""
+    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv, model.nv]), axis=-1)
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:

@@ -106,6 +106,20 @@ def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
     w.host["inputs"][:, : rows.shape[1], : rows.shape[2]] = rows
 
 
+def put_start(
+    w: Workspace, numbers: np.ndarray, here: StepState, steps: int, has_matrix: bool, known: tuple[int, int]
+) -> None:
+    """Fill in where so many steps begin, which are given and taken without a pause; whether there is a matrix, and what
+    is known of the iterations: new_first and slow_is_enough of step_rows."""
+    host = w.host
+    host["numbers"][:], host["span"][0], host["pause"][:], host["pace"][:] = numbers, (0, steps, 0), 0, 0.0
+    host["h"][0, 0] = here.h
+    for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
+        host[name][0] = getattr(here, name)
+    new_first, slow_is_enough = known
+    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough
+
+
 def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
     """Where the stages of steps from `start` to the times `ends` end, step by step."""
     return ends_of_stages(scheme, np.append(start, ends[:-1]), ends).ravel().tolist()
@@ -172,17 +186,14 @@ class FusedSteps:
         w = steps_workspace(model, 1)
         h = np.diff(ends, prepend=here.t)
         host = w.host
-        host["numbers"][:], host["span"][0], host["pause"][:], host["pace"][:] = self.numbers, (0, n, 0), 0, 0.0
-        host["h"][0, 0], host["h"][0, 1 : n + 1] = here.h, h
-        for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
-            host[name][0] = getattr(here, name)
+        has_matrix = w.user is self and self.last is here
+        put_start(w, self.numbers, here, n, has_matrix, (self.new_first, self.slow_is_enough))
+        host["h"][0, 1 : n + 1] = h
         times, stages = stage_times(self.scheme, here.t, ends), len(self.scheme.stages)
         shown = self.f.shown_over(np.array(times))
         put_inputs(w, shown[None, :, : model.nu], stages)
         shown = shown[stages - 1 :: stages]
         put_times(model, w, times)
-        has_matrix = w.user is self and self.last is here
-        host["counts"][0] = 0, 0, 0, has_matrix, self.new_first, here.is_steady, self.slow_is_enough
         w.run()
         done, evaluations, matrices, _, self.new_first, is_steady, self.slow_is_enough = host["counts"][0].tolist()
         self.f.evaluations += evaluations

@@ -49,7 +49,7 @@ from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.dynamics.tensions import input_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
-from lissom.integration.fused_runs import put_times, stage_times, steps_workspace
+from lissom.integration.fused_runs import put_start, put_times, stage_times, steps_workspace
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
@@ -157,13 +157,10 @@ class ImplicitSteps:
 
     def _put(self, w: Workspace, s: StepState, h: float) -> None:
         """Fill in where a step of size h starts, and what the last one left."""
-        host = w.host
-        host["numbers"][:], host["span"][0], host["h"][0, :2] = self.numbers, (0, 1, 0), (s.h, h)
-        for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
-            host[name][0] = getattr(s, name)
-        put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
         kept, w.user = self.has_matrix and w.user is self, None
-        host["counts"][0] = 0, 0, 0, kept, self.new_first, s.is_steady, self.slow_is_enough
+        put_start(w, self.numbers, s, 1, kept, (self.new_first, self.slow_is_enough))
+        w.host["h"][0, 1] = h
+        put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
 
     def _iterated(self, w: Workspace, s: StepState, h: float) -> StepState | None:
         """The state at the end of a step, the kernel pausing behind each part of its stages."""

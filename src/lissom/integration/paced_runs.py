@@ -1,8 +1,7 @@
 """Adaptive implicit steps that a kernel takes by itself, as paced_steps says, and what stands in its buffers before.
 
-A launch ends at a stop, where it has left as many steps as there is room for, or where no step is found. What it goes
-through without touching it (encounters) is found behind: the steps from there on are taken back, and again with a first
-one that ends before.
+A launch ends at a stop, where it has left as many steps as there is room for, where no step is found, or where steps
+were planned ahead and another size is wanted.
 """
 
 from __future__ import annotations
@@ -15,22 +14,23 @@ from lissom.dynamics.loads import load_rows
 from lissom.integration.fused_runs import (
     LONGEST_RUN,
     put_inputs,
+    put_start,
     put_times,
     stage_times,
     state_after,
     steps_workspace,
 )
 from lissom.integration.inputs import Constant, knots_and_pieces
-from lissom.integration.paced_steps import IS_PLANNED, LEAST, MOST, NEXT, NOW, STOP
+from lissom.integration.paced_steps import IS_PLANNED, LEAST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST, SLOW_IS_ENOUGH, STEADY, scheme_numbers
+from lissom.integration.step_sizes import size_towards
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.sweep.scratch import STATUS_CROWDED
 
 _FIRST_RUN = 4  # steps that are planned at the start and after a change of their size
-_WHOLE = 1.0 - 1e-9
 
 
 @final
@@ -42,10 +42,16 @@ class PacedSteps:
     """
 
     def __init__(
-        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool,
-        least: float, most: float,
-    ) -> None:  # fmt: skip
-        self.model, self.f, self.scheme, self.least, self.most = model, f, scheme, least, most
+        self,
+        model: Model,
+        f: StateDerivative,
+        scheme: Scheme,
+        rtol: float,
+        atol: float,
+        project: bool,
+        least: float,
+    ) -> None:
+        self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
         self.size, self.is_stuck, self.length = least, False, _FIRST_RUN
         self.last: StepState | None = None
@@ -57,8 +63,8 @@ class PacedSteps:
         return not model.calls_python and not f.is_feedback
 
     def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
-        """Steps towards `stop`: the times reached (n,), rows (q, v, a, λ), (u, z) there, and the last state."""
-        model, nq, nv = self.model, self.model.nq, self.model.nv
+        """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
+        model = self.model
         inputs = _polynomials(self.f, model.nu) if not (model.loads.varies or model.n_motions) else None
         w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]))
         self._put(w, here, stop)
@@ -77,28 +83,19 @@ class PacedSteps:
         self.size = float(host["pace"][0, NEXT])
         self.is_stuck = self.size < self.least
         self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
-        host["pace"][0, STOP] = 0.0
-        times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done]
+        times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
         if done == 0:
             return times, rows, np.zeros((0, 0)), here
-        w.user, self.last = (
-            self,
-            state_after(model, here, rows, float(times[-1]), float(host["h"][0, done]), bool(counts[STEADY])),
-        )
-        kept = np.delete(rows, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)  # all but â
-        return times, kept, self.f.shown_over(times), self.last
+        h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
+        w.user, self.last = self, state_after(model, here, rows, float(times[-1]), h, is_steady)
+        return times, rows, self.f.shown_over(times), self.last
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
         """Fill in where a run starts."""
-        host, has_matrix = w.host, w.user is self and self.last is here
-        w.user = None
-        host["numbers"][:], host["span"][0], host["pause"][:] = self.numbers, (0, LONGEST_RUN, 0), 0
-        pace = host["pace"][0]
-        pace[STOP], pace[NOW], pace[NEXT], pace[LEAST], pace[MOST] = stop, here.t, self.size, self.least, self.most
-        pace[IS_PLANNED], host["h"][0, 0] = 0.0, here.h
-        for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
-            host[name][0] = getattr(here, name)
-        host["counts"][0] = 0, 0, 0, has_matrix, self.new_first, here.is_steady, self.slow_is_enough
+        has_matrix, w.user = w.user is self and self.last is here, None
+        put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
+        pace = w.host["pace"][0]
+        pace[STOP], pace[NOW], pace[NEXT], pace[LEAST] = stop, here.t, self.size, self.least
 
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
         """Fill in what acts, where the kernel knows it at all times."""
@@ -113,7 +110,7 @@ class PacedSteps:
         host, ends = w.host, [here.t]
         while len(ends) <= self.length and ends[-1] < stop:
             left = stop - ends[-1]
-            size = left if self.size >= left * _WHOLE else min(self.size, 0.5 * left)
+            size = size_towards(left, self.size)
             ends.append(stop if size == left else ends[-1] + size)
         n = len(ends) - 1
         host["span"][0], host["pace"][0, IS_PLANNED] = (0, n, 0), 1.0

@@ -11,7 +11,7 @@ something else changes with time, the host plans steps of one size, and a run en
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false, reportIndexIssue=false
+# pyright: reportOperatorIssue=false, reportIndexIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
@@ -27,27 +27,38 @@ from lissom.systems.bordered import LoopRows
 Rows = wp.array2d(dtype=wp.float64)
 Counts = wp.array2d(dtype=wp.int32)
 
-# The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step,
-# the least and the largest one [s], and whether sizes and what acts were planned ahead, until another size is wanted.
-STOP, NOW, NEXT, LEAST, MOST, IS_PLANNED = range(6)
-PACE = 6
+# The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step
+# and the least one [s], and whether sizes and what acts were planned ahead, until another size is wanted.
+STOP, NOW, NEXT, LEAST, IS_PLANNED = range(5)
+PACE = 5
 
-_SAFETY = wp.constant(wp.float64(0.9))
-_SHRINK = wp.constant(wp.float64(0.2))
-_GROW = wp.constant(wp.float64(4.0))
-_GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
-_CUT = wp.constant(wp.float64(0.25))
-_TINY_ERROR = wp.constant(wp.float64(1e-9))
-_WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
+SAFETY = wp.constant(wp.float64(0.9))
+SHRINK = wp.constant(wp.float64(0.2))
+GROW = wp.constant(wp.float64(4.0))
+GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
+CUT = wp.constant(wp.float64(0.25))
+TINY_ERROR = wp.constant(wp.float64(1e-9))
+WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
 
 
 @wp.func
 def next_size(pace: Rows, i: int) -> wp.float64:
     """Size of the step that comes."""
     left = pace[i, STOP] - pace[i, NOW]
-    if pace[i, NEXT] >= left * _WHOLE:
+    if pace[i, NEXT] >= left * WHOLE:
         return left
     return wp.min(pace[i, NEXT], so3.HALF * left)
+
+
+@wp.func
+def change_of_size(error: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
+    """By what the size of steps changes behind one that was kept; `part` of that size was taken."""
+    change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -so3.ONE / power)
+    if part < WHOLE:  # a step cut short by a stop says little of a longer one
+        change = wp.max(change * part, so3.ONE)
+    if change > so3.ONE and change < GAIN:
+        change = so3.ONE
+    return wp.min(change, GROW)
 
 
 @wp.func
@@ -57,19 +68,13 @@ def asks_again(
 ) -> int:  # fmt: skip
     """1 if a step that ended as `going` says is to be taken again; sets the size of the next one by (1)."""
     error = x.notes[i, ERROR]
-    change = _CUT
+    if going == CONVERGED and error <= so3.ONE:
+        pace[i, NOW] = wp.where(h < pace[i, STOP] - pace[i, NOW], pace[i, NOW] + h, pace[i, STOP])
+        pace[i, NEXT] = pace[i, NEXT] * change_of_size(error, numbers[POWER], h / pace[i, NEXT])
+        return 0
+    change = CUT
     if going == CONVERGED:
-        change = _SAFETY * wp.pow(wp.max(error, _TINY_ERROR), -so3.ONE / numbers[POWER])
-        if error <= so3.ONE:
-            pace[i, NOW] = wp.where(h < pace[i, STOP] - pace[i, NOW], pace[i, NOW] + h, pace[i, STOP])
-            if h < pace[i, NEXT] * _WHOLE:
-                change *= h / pace[i, NEXT]  # a step cut short by a stop says little of a longer one
-                change = wp.max(change, so3.ONE)
-            if change > so3.ONE and change < _GAIN:
-                change = so3.ONE
-            pace[i, NEXT] = wp.min(pace[i, NEXT] * wp.min(change, _GROW), pace[i, MOST])
-            return 0
-        change = wp.max(_SHRINK, change)
+        change = wp.max(SHRINK, SAFETY * wp.pow(error, -so3.ONE / numbers[POWER]))
     pace[i, NEXT] = change * h
     take_back(t, x, i, ratio, loops)
     counts[i, STEADY] = 0
