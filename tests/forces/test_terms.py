@@ -10,7 +10,7 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.acting import acting_on
 from lissom.forces.terms import TERMS
 from lissom.launch.composed import kernel_for
-from lissom.sweep.scratch import INPUTS
+from lissom.passes.scratch import INPUTS
 
 STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
 NAME = """

@@ -17,21 +17,21 @@ class Mutation(NamedTuple):
 MUTATIONS = (
     Mutation(
         "the gyroscopic term of a node has the wrong sign",
-        "sweep/traversal.py",
+        "passes/traversal.py",
         "inertia_apply(t, k, acc_B) + se3.coad(eta_B, inertia_apply(t, k, eta_B))",
         "inertia_apply(t, k, acc_B) - se3.coad(eta_B, inertia_apply(t, k, eta_B))",
         ("tests/reference/test_against_reference.py", "-k", "inverse"),
     ),
     Mutation(
         "the acceleration of an interval lacks what both strain rates make together",
-        "sweep/interval.py",
+        "passes/interval.py",
         "    Omega_ddot += (so3.TWO * kappa) * se3.ad(d1, d2)\n    V =",
         "    V =",
         ("tests/reference/test_against_reference.py", "-k", "inverse"),
     ),
     Mutation(
         "the local term of ∂τ/∂q takes adbar_y with the wrong sign",
-        "sweep/interval.py",
+        "passes/interval.py",
         "congruence(E, A1, B1, A2, B2) + bar,",
         "congruence(E, A1, B1, A2, B2) - bar,",
         ("tests/derivatives/test_single_nodes.py", "tests/derivatives/test_inverse_dynamics_derivatives.py"),
@@ -66,14 +66,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a free joint's step does not turn what it moves by",
-        "sweep/group.py",
+        "passes/group.py",
         "        moved = quaternion_rotation(start, i, at) * p\n",
         "        moved = p\n",
         ("tests/convergence/test_free_flight.py",),
     ),
     Mutation(
         "the direction of a change of strain enters its rate once instead of twice",
-        "sweep/interval.py",
+        "passes/interval.py",
         "d_ddot += two * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))",
         "d_ddot += kappa * (se3.ad(y[2], x[3]) + se3.ad(x[2], y[3]))",
         ("tests/derivatives/test_inverse_dynamics_tangent.py",),
@@ -87,7 +87,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a pivot of LU is taken where it stands",
-        "sweep/linear_solve.py",
+        "passes/linear_solve.py",
         "            if (here > size) {\n                best = row;",
         "            if (here > size) {\n                best = k;",
         ("tests/native/test_native_systems.py",),

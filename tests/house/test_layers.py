@@ -6,7 +6,7 @@ import sys
 from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "sweep", "forces", "systems", "launch",
+LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "integration", "control", "io", "view", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
@@ -16,9 +16,9 @@ ONLY = {
     "robot": ("errors", "portable"),  # plain data: no numerics of ours
     "deformable": ("errors", "portable", "robot"),  # integrals over bodies, by NumPy and JAX alone
     "model": ("errors", "portable", "lie", "robot", "deformable"),
-    "sweep": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
-    "forces": ("errors", "lie", "robot", "model", "sweep"),  # everything that acts, with its derivatives and energy
-    "systems": ("errors", "lie", "robot", "model", "sweep", "forces"),  # residuals, Newton matrices, bordered systems
+    "passes": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
+    "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
+    "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
     "io": ("errors", "robot", "deformable", "model"),  # files describe robots; they compute nothing
 }
 # (file, imported module): why this import may point upwards

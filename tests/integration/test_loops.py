@@ -11,7 +11,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.integration.fused_runs import FusedSteps
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.systems.bordered import LoopRowsStruct, border, loop_rows
 from lissom.systems.constrained import hold_prescribed
 

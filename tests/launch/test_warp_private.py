@@ -9,7 +9,7 @@ import lissom as ls
 from lissom.launch import warp_private
 from lissom.lie.types import kernel_options
 from lissom.model.tables import device_tables
-from lissom.sweep.column_tables import column_tables
+from lissom.passes.column_tables import column_tables
 
 wp.set_module_options(kernel_options())
 

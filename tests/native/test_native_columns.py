@@ -24,9 +24,9 @@ from native.native_calls import (
 from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.fields import vec6i, vec7i
-from lissom.sweep import column_products as products
-from lissom.sweep import columns, strains
-from lissom.sweep.column_tables import ColumnsStruct, Matrix
+from lissom.passes import column_products as products
+from lissom.passes import columns, strains
+from lissom.passes.column_tables import ColumnsStruct, Matrix
 
 wp.set_module_options(kernel_options())
 

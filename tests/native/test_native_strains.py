@@ -7,7 +7,7 @@ from native.native_calls import COUNT, HERE, RNG, changed, device, random
 
 from lissom.forces.green_strains import add_strain_change, add_strain_force, add_strain_stiffness, strain_energy
 from lissom.lie.types import kernel_options
-from lissom.sweep.column_tables import Matrix
+from lissom.passes.column_tables import Matrix
 
 wp.set_module_options(kernel_options())
 

@@ -12,10 +12,10 @@ from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLE
 from lissom.forces.elastic_tendons import add_outer_product
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
 from lissom.lie.types import kernel_options, vec6
+from lissom.passes import linear_solve
+from lissom.passes.column_tables import Matrix
+from lissom.passes.rare_kinds import is_body, is_mapped
 from lissom.robot.joints import MotionKind
-from lissom.sweep import linear_solve
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.rare_kinds import is_body, is_mapped
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
 from lissom.systems.loops import add_covector
 from lissom.systems.residual import subtract_inputs

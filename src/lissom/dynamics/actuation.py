@@ -27,10 +27,10 @@ from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.scratch import ScratchStruct
-from lissom.sweep.traversal import project
+from lissom.passes import traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.scratch import ScratchStruct
+from lissom.passes.traversal import project
 
 wp.set_module_options(kernel_options())
 

@@ -33,10 +33,10 @@ from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts,
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import kinds, traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.sweep.scratch import ScratchStruct
+from lissom.passes import kinds, traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 

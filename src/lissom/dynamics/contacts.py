@@ -19,9 +19,9 @@ from lissom.launch.workspace import Workspace, batch_of, filled, flat, leading, 
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import origin_between, place_bases
-from lissom.sweep.scratch import Scratch, ScratchStruct
+from lissom.passes import traversal
+from lissom.passes.base_frames import origin_between, place_bases
+from lissom.passes.scratch import Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 

@@ -24,11 +24,11 @@ from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import columns, deforming_derivatives, kinds, traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import ScratchStruct
+from lissom.passes import columns, deforming_derivatives, kinds, traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, sum_over_subtrees
 
 wp.set_module_options(kernel_options())

@@ -24,10 +24,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.sweep import deforming, traversal
-from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import Scratch, ScratchStruct
+from lissom.passes import deforming, traversal
+from lissom.passes.base_frames import origin_of, place_bases
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import Scratch, ScratchStruct
 
 Rows = wp.array2d(dtype=wp.float64)
 

@@ -30,11 +30,11 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import scratch, traversal
-from lissom.sweep.column_tables import ColumnsStruct, column_tables, column_width
-from lissom.sweep.linear_solve import ldl_solve
-from lissom.sweep.moves import put_configuration_rate
-from lissom.sweep.scratch import ScratchStruct
+from lissom.passes import scratch, traversal
+from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width
+from lissom.passes.linear_solve import ldl_solve
+from lissom.passes.moves import put_configuration_rate
+from lissom.passes.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRowsStruct, own_rows
 from lissom.systems.constrained import hold_prescribed, solve_constrained
 from lissom.systems.loops import loop_rates

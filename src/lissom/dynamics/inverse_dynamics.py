@@ -17,9 +17,9 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import traversal
-from lissom.sweep.scratch import ScratchStruct, acting_flags
-from lissom.sweep.traversal import project
+from lissom.passes import traversal
+from lissom.passes.scratch import ScratchStruct, acting_flags
+from lissom.passes.traversal import project
 from lissom.systems.newton_euler import recursive_newton_euler
 
 

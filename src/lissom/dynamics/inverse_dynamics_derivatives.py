@@ -40,10 +40,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import columns, traversal
-from lissom.sweep.column_tables import Matrix, column_width
-from lissom.sweep.scratch import ScratchStruct, acting_flags
-from lissom.sweep.traversal import project
+from lissom.passes import columns, traversal
+from lissom.passes.column_tables import Matrix, column_width
+from lissom.passes.scratch import ScratchStruct, acting_flags
+from lissom.passes.traversal import project
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,

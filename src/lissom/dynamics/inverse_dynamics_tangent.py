@@ -43,10 +43,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.sweep import deforming_derivatives, kinds, traversal
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
+from lissom.passes import deforming_derivatives, kinds, traversal
+from lissom.passes.column_tables import Matrix
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.systems.newton_euler import recursive_newton_euler
 
 

@@ -24,10 +24,10 @@ from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
 from lissom.model.tables import TablesStruct
-from lissom.sweep import columns, kinds, traversal
-from lissom.sweep.base_frames import origin_of, place_bases
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_width
-from lissom.sweep.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
+from lissom.passes import columns, kinds, traversal
+from lissom.passes.base_frames import origin_of, place_bases
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_width
+from lissom.passes.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 

@@ -28,10 +28,10 @@ from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.model.tables import Tables, TablesStruct
-from lissom.sweep import columns, traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import STATUS_OVERFLOW, ScratchStruct
+from lissom.passes import columns, traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import STATUS_OVERFLOW, ScratchStruct
 from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers, own_columns
 
 wp.set_module_options(kernel_options())

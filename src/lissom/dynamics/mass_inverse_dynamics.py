@@ -23,9 +23,9 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import traversal
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.sweep.scratch import ScratchStruct, acting_flags
+from lissom.passes import traversal
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.newton_euler import recursive_newton_euler
 

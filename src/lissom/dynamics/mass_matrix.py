@@ -23,10 +23,10 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables, column_width
-from lissom.sweep.scratch import ScratchStruct
+from lissom.passes import traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 
 

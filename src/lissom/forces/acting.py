@@ -17,9 +17,9 @@ from lissom.forces.terms import TERMS
 from lissom.lie.types import RARE, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_tables
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import Scratch
 from lissom.robot.joints import MotionKind
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import Scratch
 
 
 class Acting(NamedTuple):

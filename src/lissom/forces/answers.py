@@ -13,9 +13,9 @@ import warp as wp
 
 from lissom.lie.types import mat6
 from lissom.model.tables import Tables
-from lissom.sweep.column_products import add_cross_product
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import NodeChange, Scratch
+from lissom.passes.column_products import add_cross_product
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import NodeChange, Scratch
 
 
 @wp.func

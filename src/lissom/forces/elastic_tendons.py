@@ -25,10 +25,10 @@ from lissom.forces.tendons import add_segment_wrench, path_length, path_tangent,
 from lissom.lie import se3, so3
 from lissom.lie.types import vec6
 from lissom.model.tables import Tables
-from lissom.sweep import group
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import Scratch
-from lissom.sweep.traversal import project
+from lissom.passes import group
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import Scratch
+from lissom.passes.traversal import project
 
 BEGINS_TO_PULL = 1e-12  # of the slack length: what that may be short of where a tendon counts as taut
 BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))

@@ -15,9 +15,9 @@ from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns
-from lissom.sweep.group import move_tangent, quaternion_rotation, stored_position, twist
-from lissom.sweep.scratch import SPRINGS, Scratch
+from lissom.passes.column_tables import Columns
+from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
+from lissom.passes.scratch import SPRINGS, Scratch
 
 
 @wp.func

@@ -27,8 +27,8 @@ from lissom.lie import so3
 from lissom.model.deforming import MOST_IN_KERNELS
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import SPRINGS, Scratch
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import SPRINGS, Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
 

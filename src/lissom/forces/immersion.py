@@ -21,10 +21,10 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+from lissom.passes.base_frames import origin_of
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import LOADS, Scratch
 from lissom.robot.forces import is_compiled
-from lissom.sweep.base_frames import origin_of
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import LOADS, Scratch
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
 

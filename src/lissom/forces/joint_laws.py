@@ -26,10 +26,10 @@ from lissom.forces.term import Term, chosen
 from lissom.lie import so3
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import SPRINGS, Scratch
 from lissom.robot.forces import is_compiled
 from lissom.robot.joints import coordinate_laws
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import SPRINGS, Scratch
 
 
 @wp.func

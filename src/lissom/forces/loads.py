@@ -12,8 +12,8 @@ from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import LOADS, Scratch
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import LOADS, Scratch
 
 
 @wp.func

@@ -20,8 +20,8 @@ from lissom.forces.term import Term
 from lissom.lie import se3, so3
 from lissom.lie.types import mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import INPUTS, Scratch
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import INPUTS, Scratch
 
 
 @wp.func

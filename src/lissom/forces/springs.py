@@ -37,10 +37,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
+from lissom.passes.base_frames import origin_between
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import SPRINGS, Scratch
 from lissom.robot.forces import is_compiled
-from lissom.sweep.base_frames import origin_between
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import SPRINGS, Scratch
 
 
 @wp.struct

@@ -29,9 +29,9 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3
 from lissom.model.tables import Tables
-from lissom.sweep.column_products import add_point_block
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import Scratch
+from lissom.passes.column_products import add_point_block
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import Scratch
 
 
 @wp.func

@@ -20,8 +20,8 @@ from lissom.lie import se3, so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.fields import vec6i, vec7i
 from lissom.model.tables import Tables
-from lissom.sweep.base_frames import origin_of
-from lissom.sweep.scratch import Scratch
+from lissom.passes.base_frames import origin_of
+from lissom.passes.scratch import Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
 

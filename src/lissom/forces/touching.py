@@ -36,10 +36,10 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import origin_between, origin_of, place_bases
-from lissom.sweep.column_tables import Matrix
-from lissom.sweep.scratch import LOADS, STATUS_CROWDED, Scratch
+from lissom.passes import traversal
+from lissom.passes.base_frames import origin_between, origin_of, place_bases
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import LOADS, STATUS_CROWDED, Scratch
 
 NOWHERE = wp.constant(wp.float64(wp.nan))
 

@@ -33,9 +33,9 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import origin_between, place_bases
-from lissom.sweep.scratch import Scratch, ScratchStruct
+from lissom.passes import traversal
+from lissom.passes.base_frames import origin_between, place_bases
+from lissom.passes.scratch import Scratch, ScratchStruct
 
 wp.set_module_options(kernel_options())
 

@@ -32,7 +32,7 @@ from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, conclude, g
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.tables import TablesStruct
-from lissom.sweep.scratch import ScratchStruct
+from lissom.passes.scratch import ScratchStruct
 from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
 from lissom.systems.residual import residual_of
 

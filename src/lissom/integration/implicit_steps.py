@@ -68,7 +68,7 @@ from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, MATRIX, RES
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_CROWDED
 
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 

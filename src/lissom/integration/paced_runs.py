@@ -28,7 +28,7 @@ from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST,
 from lissom.integration.step_sizes import size_towards
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED
+from lissom.passes.scratch import STATUS_CROWDED
 
 _FIRST_RUN = 4  # steps that are planned at the start and after a change of their size
 

@@ -21,7 +21,7 @@ from lissom.integration.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepR
 from lissom.integration.step_stages import CONVERGED
 from lissom.lie import so3
 from lissom.model.tables import Tables
-from lissom.sweep.scratch import STATUS_CROWDED, Scratch
+from lissom.passes.scratch import STATUS_CROWDED, Scratch
 from lissom.systems.bordered import LoopRows
 
 Rows = wp.array2d(dtype=wp.float64)

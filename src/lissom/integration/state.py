@@ -23,7 +23,7 @@ from lissom.integration.inputs import over
 from lissom.integration.pace import Pace
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
+from lissom.passes.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
 
 PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
 _PULL_STEPS = 0.5  # its most times the longest step of late

@@ -15,10 +15,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import group, traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.linear_solve import lu_solve
-from lissom.sweep.scratch import Scratch
+from lissom.passes import group, traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.linear_solve import lu_solve
+from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, ask_closed
 from lissom.systems.loops import loop_rates, loop_residuals
 

@@ -49,9 +49,9 @@ from lissom.integration.step_rows import (
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.linear_solve import FINITE, largest, lu_factor, lu_solve
-from lissom.sweep.moves import move_configuration
-from lissom.sweep.scratch import Scratch
+from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
+from lissom.passes.moves import move_configuration
+from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import border, take_forces
 from lissom.systems.constrained import hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers

@@ -11,8 +11,8 @@ import numpy as np
 
 from lissom.deformable.material_frames import MaterialFrame
 from lissom.model.model import Model
+from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
-from lissom.sweep.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
 
 
 def prepare(

@@ -28,7 +28,7 @@ from lissom.launch.prepare import prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.sweep.scratch import (
+from lissom.passes.scratch import (
     BY_BODY,
     BY_PAIR,
     STATUS_CROWDED,

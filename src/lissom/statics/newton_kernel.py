@@ -23,9 +23,9 @@ from lissom.launch.workspace import LONG, Workspace, crowded, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
+from lissom.passes.column_tables import column_width
+from lissom.passes.scratch import STATUS_CROWDED, ScratchStruct
 from lissom.statics.newton_stages import BEGIN, FLOOR, ITERATION, NOTES, NUMBERS, EquilibriumRowsStruct, go_on
-from lissom.sweep.column_tables import column_width
-from lissom.sweep.scratch import STATUS_CROWDED, ScratchStruct
 from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 

@@ -11,6 +11,7 @@ from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
+from lissom.passes.scratch import STATUS_CROWDED
 from lissom.statics.neutral_step import SUSPECT, shortest_step
 from lissom.statics.newton_kernel import Sought, newton_workspace, results
 from lissom.statics.newton_stages import (
@@ -26,7 +27,6 @@ from lissom.statics.newton_stages import (
     SOLVE,
     UNKNOWNS,
 )
-from lissom.sweep.scratch import STATUS_CROWDED
 
 
 def newton_in_python(

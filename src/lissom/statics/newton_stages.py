@@ -15,9 +15,9 @@ import warp as wp
 from lissom.lie import so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.linear_solve import FINITE, largest, lu_factor, lu_solve
-from lissom.sweep.moves import move_configuration
-from lissom.sweep.scratch import Scratch
+from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
+from lissom.passes.moves import move_configuration
+from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, ask_closed, border
 from lissom.systems.constrained import hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers

@@ -11,7 +11,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.dynamics.loads import Times
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.model.model import Model
-from lissom.sweep.scratch import STATUS_FULL_TURN
+from lissom.passes.scratch import STATUS_FULL_TURN
 
 
 def static_residual(

@@ -23,8 +23,8 @@ from lissom.lie import se3
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns, Matrix, column_width
-from lissom.sweep.scratch import Scratch
+from lissom.passes.column_tables import Columns, Matrix, column_width
+from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
 
 

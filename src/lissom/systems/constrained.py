@@ -16,8 +16,8 @@ import warp as wp
 
 from lissom.lie import so3
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns
-from lissom.sweep.linear_solve import lu_factor, lu_solve
+from lissom.passes.column_tables import Columns
+from lissom.passes.linear_solve import lu_factor, lu_solve
 from lissom.systems.bordered import LoopRows, choose_independent, put_constrained
 
 Rows = wp.array2d(dtype=wp.float64)

@@ -17,15 +17,15 @@ from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, deforming_derivatives, kinds, traversal
-from lissom.sweep.column_products import (
+from lissom.passes import columns, deforming_derivatives, kinds, traversal
+from lissom.passes.column_products import (
     add_cross_product,
     add_rate_products,
     add_weighted_products,
 )
-from lissom.sweep.column_tables import Columns, ColumnsStruct, Matrix, column_tables
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import Scratch
+from lissom.passes.column_tables import Columns, ColumnsStruct, Matrix, column_tables
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import Scratch
 from lissom.systems.loops import loop_coupling
 
 Blocks = wp.array2d(dtype=mat6)

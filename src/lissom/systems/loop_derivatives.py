@@ -23,8 +23,8 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import Scratch
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, clear_loop_rows
 from lissom.systems.derivative_sweeps import DerivativeBuffers
 from lissom.systems.loops import Gap, add_path_row, loop_gap, loop_motion, residual_row, velocity_row

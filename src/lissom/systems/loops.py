@@ -22,9 +22,9 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.base_frames import origin_of
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.scratch import Scratch
+from lissom.passes.base_frames import origin_of
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import Scratch
 
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 

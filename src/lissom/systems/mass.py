@@ -19,10 +19,10 @@ from lissom.lie import so3
 from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, deforming, kinds, traversal
-from lissom.sweep.column_tables import Columns, Matrix, column_width
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import Scratch
+from lissom.passes import columns, deforming, kinds, traversal
+from lissom.passes.column_tables import Columns, Matrix, column_width
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import Scratch
 
 
 @wp.struct

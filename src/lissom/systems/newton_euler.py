@@ -11,9 +11,9 @@ import warp as wp
 from lissom.lie import so3
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import traversal
-from lissom.sweep.base_frames import place_bases
-from lissom.sweep.scratch import Scratch
+from lissom.passes import traversal
+from lissom.passes.base_frames import place_bases
+from lissom.passes.scratch import Scratch
 
 
 @wp.func

@@ -29,10 +29,10 @@ from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.sweep import columns, deforming_derivatives, kinds, traversal
-from lissom.sweep.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import EVERYTHING, Scratch
+from lissom.passes import columns, deforming_derivatives, kinds, traversal
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness

@@ -15,8 +15,8 @@ from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep.scratch import EVERYTHING, Scratch
-from lissom.sweep.traversal import project
+from lissom.passes.scratch import EVERYTHING, Scratch
+from lissom.passes.traversal import project
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
 from lissom.systems.newton_euler import recursive_newton_euler

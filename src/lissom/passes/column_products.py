@@ -8,7 +8,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.types import mat6, vec6
-from lissom.sweep.column_tables import Columns, Matrix
+from lissom.passes.column_tables import Columns, Matrix
 
 RATES = """
     const int width = x.width, slot = x.slot.data[k];

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.sweep.column_tables import Matrix
+from lissom.passes.column_tables import Matrix
 
 FINITE = wp.constant(wp.float64(1e300))  # a size from which on a step is called none
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie.types import mat3, mat6, vec6
-from lissom.sweep.column_tables import Columns, Matrix
+from lissom.passes.column_tables import Columns, Matrix
 
 # What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
 BLOCK_OF_COLUMNS = """

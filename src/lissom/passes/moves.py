@@ -12,7 +12,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.model.tables import Tables
-from lissom.sweep import group
+from lissom.passes import group
 
 Rows = wp.array2d(dtype=wp.float64)
 

@@ -10,7 +10,7 @@ import warp as wp
 
 from lissom.lie.types import vec6
 from lissom.model.tables import Tables
-from lissom.sweep.scratch import Scratch
+from lissom.passes.scratch import Scratch
 
 
 @wp.func

@@ -15,10 +15,10 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.types import vec6
 from lissom.model.tables import EXP, Tables
-from lissom.sweep import deforming, group, interval, mapped
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.rare_kinds import is_body, is_mapped
-from lissom.sweep.scratch import Direction, Scratch
+from lissom.passes import deforming, group, interval, mapped
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import is_body, is_mapped
+from lissom.passes.scratch import Direction, Scratch
 
 
 @wp.func

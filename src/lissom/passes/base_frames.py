@@ -15,8 +15,8 @@ import warp as wp
 
 from lissom.lie.types import vec3
 from lissom.model.tables import Tables
-from lissom.sweep.scratch import Scratch
-from lissom.sweep.traversal import outward_pose
+from lissom.passes.scratch import Scratch
+from lissom.passes.traversal import outward_pose
 
 
 @wp.func

@@ -24,10 +24,10 @@ import warp as wp
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import columns
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.parents import joint_side
-from lissom.sweep.scratch import Scratch
+from lissom.passes import columns
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.parents import joint_side
+from lissom.passes.scratch import Scratch
 
 
 @wp.func

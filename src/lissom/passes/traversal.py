@@ -19,10 +19,10 @@ import warp as wp
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import deforming, group, kinds
-from lissom.sweep.parents import parent_motion
-from lissom.sweep.rare_kinds import is_body
-from lissom.sweep.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
+from lissom.passes import deforming, group, kinds
+from lissom.passes.parents import parent_motion
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
 
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
 

@@ -22,12 +22,12 @@ from lissom.lie import magnus, se3, so3
 from lissom.lie.spatial import adbar_matrix, top_left, top_right
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import columns
-from lissom.sweep.column_products import add_local_block
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.parents import joint_side
-from lissom.sweep.scratch import STATUS_FULL_TURN, Direction, Scratch
-from lissom.sweep.strains import project_strains, strain_sums
+from lissom.passes import columns
+from lissom.passes.column_products import add_local_block
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.parents import joint_side
+from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch
+from lissom.passes.strains import project_strains, strain_sums
 
 FULL_TURN_SQUARED = wp.constant(wp.float64(39.47841760435743))
 

@@ -19,10 +19,10 @@ import warp as wp
 from lissom.lie import se3, so3
 from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.tables import FREE, Tables
-from lissom.sweep import columns
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.parents import joint_side, parent_motion
-from lissom.sweep.scratch import Direction, Scratch
+from lissom.passes import columns
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.parents import joint_side, parent_motion
+from lissom.passes.scratch import Direction, Scratch
 
 
 @wp.func

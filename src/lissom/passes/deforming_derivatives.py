@@ -25,11 +25,11 @@ from lissom.lie import se3, so3
 from lissom.lie.spatial import ad_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
-from lissom.sweep import columns
-from lissom.sweep.column_products import add_to_row
-from lissom.sweep.column_tables import Columns, Matrix
-from lissom.sweep.deforming import acceleration_row, around, crossed, gram, own_motion, slope_of_P
-from lissom.sweep.scratch import Direction, Scratch
+from lissom.passes import columns
+from lissom.passes.column_products import add_to_row
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.deforming import acceleration_row, around, crossed, gram, own_motion, slope_of_P
+from lissom.passes.scratch import Direction, Scratch
 
 
 @wp.func(inline=False)
