@@ -334,6 +334,22 @@ class Robot:
 
         return build(self)
 
+    def described_values(self) -> dict[str, Any]:
+        """The values of the description by their paths, such as `arm.material.young`; see `with_`."""
+        from lissom.robot.paths import described_values
+
+        return described_values(self)
+
+    def with_(self, values: Mapping[str, Any]) -> Robot:
+        """A description of its own with some values replaced, by their paths: `{"arm.material.young": 2e6}`.
+
+        Raises:
+            ModelError: the word of a path that there is none of, and the nearest one.
+        """
+        from lissom.robot.paths import with_values
+
+        return with_values(self, values)
+
     def check(self) -> None:
         """Raise ModelError at the first rule the description breaks."""
         from lissom.robot.consistency import check_parts

@@ -1,0 +1,210 @@
+"""Paths to the values of a description: words such as `arm.material.young` that read and replace them.
+
+A path begins with a word of the robot (`gravity`, `fluid`), or with the name of a part (a link, an actuator, ...), and
+goes on with fields: `arm.material.young`, `t1.offset`, `fluid.density`. Entries of lists follow in brackets:
+`gravity[2]`. The body of a link, the line of a chamber and the only item of a tendon's path need no word of their own.
+`*` stands for every part that has what follows: `*.material.young`. Where parts of two kinds have one name, the kind
+goes first: `loops.arm.s_a`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from copy import copy
+from dataclasses import fields, is_dataclass, replace
+from difflib import get_close_matches
+from typing import Any
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.actuators import Chamber, Tendon
+from lissom.robot.robot import Link, Robot
+
+_OWN = ("gravity", "near_pairs", "fluid")
+_KINDS = ("links", "frames", "actuators", "couplings", "loads", "motions", "loops", "springs", "contacts", "forces")
+_EVERY = "*"
+_SHOWN = 12  # words that an error lists
+
+Steps = tuple[Any, ...]  # attributes by their names, entries by [key]
+
+
+def described_values(robot: Robot) -> dict[str, Any]:
+    """The values of a description by their paths, in the order of its parts; names of parts are left out."""
+    out: dict[str, Any] = {}
+    for word, steps in _words(robot).items():
+        if word not in _KINDS:
+            out |= dict(_leaves(word, _read(robot, steps)))
+    return out
+
+
+def with_values(robot: Robot, values: Mapping[str, Any]) -> Robot:
+    """A description of its own with some values replaced, one after the other.
+
+    Raises:
+        ModelError: the word that there is none of, and the nearest one.
+    """
+    checks.require(isinstance(values, Mapping), _title(robot), "values must be given by path", values)
+    out = copy(robot)
+    for path, value in values.items():
+        for steps in _found(out, path):
+            _put(out, steps, value)
+    return out
+
+
+def _title(robot: Robot) -> str:
+    return f"robot {robot.name!r}"
+
+
+def _found(robot: Robot, path: Any) -> list[Steps]:
+    """Where a path leads: one place, or one for each part that `*` stands for."""
+    checks.require(isinstance(path, str) and path != "", _title(robot), "a path must be a text", path)
+    if not path.startswith(_EVERY + "."):
+        return [_steps(robot, path)]
+    found = []
+    for name in _words(robot):
+        try:
+            found += [_steps(robot, name + path[1:])] if name not in (*_KINDS, *_OWN) else []
+        except ModelError:
+            continue  # a part that has no such value
+    rest = path[2:]
+    rule = f"a path after {_EVERY} must name what some part has{_nearest(rest, _after_every(robot))}"
+    checks.require(bool(found), _title(robot), rule, rest)
+    return found
+
+
+def _after_every(robot: Robot) -> list[str]:
+    """What may follow `*`."""
+    parts = [word for word in _words(robot) if word not in (*_KINDS, *_OWN)]
+    return [path[len(word) + 1 :] for word in parts for path in described_values(robot) if path.startswith(word + ".")]
+
+
+def _steps(robot: Robot, path: str) -> Steps:
+    """Where a path leads, word by word."""
+    steps: Steps = ()
+    here: Any = robot
+    rest, where = path, _title(robot)
+    while rest:
+        if rest.startswith("["):
+            key, rest = _entry(here, rest, where)
+            steps, here, where = (*steps, [key]), here[key], f"{where}[{key}]"
+        else:
+            words = _words(here)
+            word = _first(rest, words, where, robot)
+            steps, rest = (*steps, *words[word]), rest[len(word) :]
+            here, where = _read(here, words[word]), f"{where} > {word}"
+        if rest.startswith("."):
+            rest = rest[1:]
+            checks.require(rest != "" and not rest.startswith("["), where, "a dot must be followed by a word", path)
+        elif rest and not rest.startswith("["):
+            raise checks.fail(where, "must be followed by a dot or by an entry in brackets", rest)
+    return steps
+
+
+def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> str:
+    """The longest of the words that the rest of a path begins with; names may hold dots."""
+    fitting = [word for word in words if rest == word or rest.startswith((word + ".", word + "["))]
+    if fitting:
+        return max(fitting, key=len)
+    asked = rest.split(".")[0].split("[")[0]
+    kinds = [kind for kind in _KINDS if asked in getattr(robot, kind)] if where == _title(robot) else []
+    if len(kinds) > 1:
+        both = " or ".join(f"{kind}.{asked}" for kind in kinds)
+        raise checks.fail(where, f"parts of several kinds have this name; write {both}", asked)
+    if not words:
+        raise checks.fail(where, "is a value and has no words of its own", asked)
+    shown = list(words)[:_SHOWN]
+    listed = f"must be one of {', '.join(shown)}" + (", ..." if len(words) > len(shown) else "")
+    raise checks.fail(where, listed + _nearest(asked, words), asked)
+
+
+def _nearest(word: str, known: Any) -> str:
+    near = get_close_matches(word, list(known), n=1, cutoff=0.5)
+    return f"; the nearest is {near[0]!r}" if near else ""
+
+
+def _entry(here: Any, rest: str, where: str) -> tuple[Any, str]:
+    """The key in brackets that a path goes on with, and what follows it."""
+    text, closed, rest = rest[1:].partition("]")
+    is_list = isinstance(here, list | tuple) or (isinstance(here, np.ndarray) and here.ndim > 0)
+    checks.require(is_list, where, "has no entries in brackets", f"[{text}]")
+    good = closed == "]" and text.isdecimal() and int(text) < len(here)
+    checks.require(good, where, f"an entry must be one of [0] to [{len(here) - 1}]", f"[{text}{closed}")
+    return int(text), rest
+
+
+def _words(here: Any) -> dict[str, Steps]:
+    """The words that may come next, and where each leads."""
+    if isinstance(here, Robot):
+        kinds = {kind: getattr(here, kind) for kind in _KINDS}
+        names = [name for parts in kinds.values() for name in parts]
+        of_kinds = [(kind, name) for kind, parts in kinds.items() for name in parts]
+        parts = {name if names.count(name) == 1 else f"{kind}.{name}": (kind, [name]) for kind, name in of_kinds}
+        return parts | {word: (word,) for word in (*_OWN, *kinds)}
+    if isinstance(here, Mapping):
+        return {str(key): ([key],) for key in here}
+    if not _has_parts(here):
+        return {}
+    own = {item.name: (item.name,) for item in fields(here) if item.init and item.name != "name"}
+    steps = _through(here)
+    inner = {} if steps is None else {word: (*steps, *more) for word, more in _words(_read(here, steps)).items()}
+    return inner | own
+
+
+def _through(here: Any) -> Steps | None:
+    """The part whose words serve as those of what holds it."""
+    if isinstance(here, Link):
+        return ("body",)
+    if isinstance(here, Chamber):
+        return ("path",)
+    return ("path", [0]) if isinstance(here, Tendon) and len(here.path) == 1 else None
+
+
+def _has_parts(value: Any) -> bool:
+    """Whether a value is made of described ones; a function is one value, whatever it holds."""
+    return is_dataclass(value) and not isinstance(value, type) and not callable(value)
+
+
+def _leaves(path: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """The values below a path."""
+    if isinstance(value, list | tuple) and any(map(_has_parts, value)):
+        for k, item in enumerate(value):
+            yield from _leaves(f"{path}[{k}]", item)
+    elif (isinstance(value, Mapping) and value) or _has_parts(value):
+        steps = None if isinstance(value, Mapping) else _through(value)
+        for word, more in _words(value).items():
+            if steps is None or word != steps[0] or _read(value, steps) is None:
+                yield from _leaves(f"{path}.{word}", _read(value, more))
+    else:
+        yield path, value
+
+
+def _read(here: Any, steps: Steps) -> Any:
+    for step in steps:
+        here = here[step[0]] if isinstance(step, list) else getattr(here, step)
+    return here
+
+
+def _put(robot: Robot, steps: Steps, value: Any) -> None:
+    """Replace what is at a place of a description that nobody else has."""
+    name, *rest = steps
+    setattr(robot, name, _replaced(getattr(robot, name), tuple(rest), value))
+
+
+def _replaced(here: Any, steps: Steps, value: Any) -> Any:
+    """`here` with the value at a place in it replaced."""
+    if not steps:
+        return value
+    step, rest = steps[0], steps[1:]
+    if not isinstance(step, list):
+        return replace(here, **{step: _replaced(getattr(here, step), rest, value)})
+    key = step[0]
+    new = _replaced(here[key], rest, value)
+    if isinstance(here, Mapping):
+        return {**here, key: new}
+    if isinstance(here, np.ndarray):
+        out = here.astype(np.result_type(here, np.asarray(new)))
+        out[key] = new
+        return out
+    return type(here)([*here[:key], new, *here[key + 1 :]])
