@@ -97,9 +97,11 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
 def warn_of_pushing(model: Model, u: np.ndarray) -> None:
     """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked. An elastic tendon
     never pushes."""
+    if "warned of pushing" in model.cache:
+        return
     given = model.channels.is_tendon.copy()
     given[model.spools.channel] = False
-    if "warned of pushing" in model.cache or not given.any():
+    if not given.any():
         return
     tension = u @ model.channels.gain[given].T
     if (tension < 0.0).any():

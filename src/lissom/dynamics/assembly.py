@@ -9,7 +9,7 @@ Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.loop_buffers import chosen_rows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import Workspace, parts
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.systems.allowed_motions import solve_with_mass
@@ -33,6 +33,7 @@ _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
 _STATES = 512  # of many motions that are moved together
+_FEW = 8  # of so many states one is few
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
@@ -242,31 +243,38 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
 
 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The same for a few states of a few motions, of each by itself."""
+    """The same for a few states of a few motions, of each by itself; most of them need no step."""
     weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
     w, _ = run_constraints(model, q[:, 0], choosing=True)
     kept = [chosen_rows(w, k) for k in range(m)]
-    q, v = q.copy(), v.copy()
+    q, v = q.reshape(m * n, -1).copy(), v.reshape(m * n, -1).copy()
 
-    def least(k: int, rows: np.ndarray, missing: np.ndarray) -> np.ndarray:
-        rows = rows[:, kept[k]] * weights
+    def least(w: Workspace, name: str, at: np.ndarray, k: int, missing: np.ndarray) -> np.ndarray:
+        rows = w.host[name].reshape(w.batch, model.n_rows, -1)[at][:, kept[k], : model.nv] * weights
         across = np.swapaxes(rows, -1, -2)
-        return -weights * (across @ np.linalg.solve(rows @ across, missing[:, kept[k], None]))[..., 0]
+        return -weights * (across @ np.linalg.solve(rows @ across, missing[at][:, kept[k], None]))[..., 0]
 
-    for _ in range(_OUTPUT_STEPS):
-        w, lead = run_constraints(model, q)
-        gap = w.host["gap"].reshape(m, n, -1).copy()
-        is_open = np.flatnonzero(np.abs(gap).max(axis=(1, 2), initial=0.0) > _OUTPUT_CLOSED)
-        if not len(is_open):
-            break
-        A = row_results(model, w, "A_q", lead)
-        for k in is_open.tolist():
-            q[k] = integrate(model, q[k], least(k, A[k], gap[k]))
-    w, lead = run_constraints(model, q, v)
-    rate = w.host["rate"].reshape(m, n, -1).copy()
-    moves = np.flatnonzero(np.abs(rate).max(axis=(1, 2), initial=0.0) > _OUTPUT_STILL)
-    if len(moves):
-        A = row_results(model, w, "A", lead)
-        for k in moves.tolist():
-            v[k] += least(k, A[k], rate[k])
-    return q, v
+    left = np.arange(m * n)
+    for steps in reversed(range(_OUTPUT_STEPS + 1)):
+        looked_at, left = left, left[:0]
+        for which, w in _rows_at(model, q, v, looked_at):
+            gap, rate = (w.host[name][: len(which)].copy() for name in ("gap", "rate"))
+            is_open = (np.abs(gap).max(axis=1) > _OUTPUT_CLOSED) & (steps > 0)
+            moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_STILL)
+            for k in np.unique(which[is_open | moves] // n).tolist():
+                shut, still = (np.flatnonzero(rows & (which // n == k)) for rows in (is_open, moves))
+                v[which[still]] += least(w, "A", still, k, rate)
+                q[which[shut]] = integrate(model, q[which[shut]], least(w, "A_q", shut, k, gap))
+            left = np.append(left, which[is_open])
+    return q.reshape(m, n, -1), v.reshape(m, n, -1)
+
+
+def _rows_at(model: Model, q: np.ndarray, v: np.ndarray, which: np.ndarray) -> Iterator[tuple[np.ndarray, Workspace]]:
+    """Some of the states (n, nq), (n, nv), and a workspace that begins with the rows of loops there. Few are taken one
+    by one, so that workspaces are of few sizes."""
+    if _FEW * len(which) > len(q):
+        filled_up = np.resize(which, len(q))
+        yield which, run_constraints(model, q[filled_up], v[filled_up])[0]
+    else:
+        for k in which:
+            yield np.array([k]), run_constraints(model, q[k], v[k])[0]

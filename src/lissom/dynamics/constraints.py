@@ -228,30 +228,31 @@ def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
 
 
 def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """The forces λ of least norm that act as the given ones do, at configurations (n, nq) that follow each other, or of
-    many such motions (m, n, nq)."""
+    """The forces λ (n, n_rows) of least norm that act as the given ones do, at configurations (n, nq), or of many
+    motions (m, n, ...)."""
     if not force.size:
         return force
     if q.ndim == 2:
         return minimum_norm(model, q[None], force[None])[0]
     least = force.copy()
-    for part in parts(len(q)):
-        w, _ = run_constraints(model, q[part, 0], choosing=True)
-        for k in (part.start + np.flatnonzero(w.host["kept"] < model.n_rows)).tolist():
-            least[k] = _least_norm(model, q[k], force[k])
+    for part in parts(q.shape[1]):
+        w, lead = run_constraints(model, q[:, part], choosing=True)
+        rows = force[:, part].reshape(-1, model.n_rows)
+        least[:, part] = least_norm(model, w, rows).reshape(*lead, model.n_rows)
     return least
 
 
-def _least_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
-    """The same of one motion whose rows depend on each other."""
-    least = np.zeros_like(force)
-    for part in parts(len(q)):
-        w, lead = run_constraints(model, q[part])
-        A = row_results(model, w, "A", lead) * model.dofs.scale
-        A[..., model.prescribed.dof] = 0.0
-        size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
-        Q = Q * (size > _NOTHING * size[:, -1:])[:, None, :]
-        least[part] = np.einsum("nij,nkj,nk->ni", Q, Q, force[part])
+def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
+    """The same (n, n_rows) where a workspace holds the rows `A` and, as `kept`, how many of them are independent."""
+    dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
+    if not len(dependent):
+        return force.copy()
+    A = row_results(model, w, "A", (w.batch,))[dependent] * model.dofs.scale
+    A[..., model.prescribed.dof] = 0.0
+    size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
+    Q *= (size > _NOTHING * size[:, -1:])[:, None, :]
+    least = force.copy()
+    least[dependent] = (Q @ (np.swapaxes(Q, -1, -2) @ force[dependent, :, None]))[..., 0]
     return least
 
 

@@ -238,6 +238,8 @@ def put_anchors(model: Model, anchors: np.ndarray) -> None:
 
 def present_anchors(model: Model) -> np.ndarray:
     """The anchors in the tables of a model, shape (n_pairs, 6)."""
+    if not len(model.surroundings.pair):
+        return np.zeros((0, 6))
     return device_tables(model).surroundings.anchor.numpy().reshape(-1, 6).copy()
 
 

@@ -17,13 +17,25 @@ _DIFFERENCE_STEP = 6e-6
 def load_rows(model: Model, t: float, factor: float = 1.0) -> np.ndarray:
     """What kernels read for time t, with forces times a factor, shape (n_load_rows, 6) [N·m, N]; zeros where a Python
     force stands."""
-    rows = np.zeros((model.n_load_rows, 6))
+    return load_table(model, [t], factor)[0]
+
+
+def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndarray:
+    """The same for many times, shape (n_times, n_load_rows, 6)."""
+    rows = np.zeros((len(times), model.n_load_rows, 6))
     for k, wrench in enumerate(model.loads.wrench):
-        rows[k] = wrench(t)
+        rows[:, k] = [wrench(t) for t in times]
     rows *= factor
     if model.meets_anything:
-        rows[-2:] = model.surroundings.rows(t)
+        rows[:, -2:] = [model.surroundings.rows(t) for t in times]
     return rows
+
+
+def rows_of_times(model: Model, times: list[float], factor: float = 1.0) -> np.ndarray:
+    """What `load_table` gives, functions being asked once about each time."""
+    some = {t: k for k, t in enumerate(dict.fromkeys(times))}
+    table = load_table(model, list(some), factor)
+    return table if len(some) == len(times) else table[[some[t] for t in times]]
 
 
 def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None:
@@ -32,8 +44,7 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     if not model.n_load_rows:
         return
     times = np.atleast_1d(t).tolist() if model.loads.varies else [0.0]
-    rows = {x: load_rows(model, x, factor) for x in dict.fromkeys(times)}
-    w.host["load"][:] = [rows[x] for x in times]
+    w.host["load"][:] = rows_of_times(model, times, factor)
     if model.surroundings.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
         first, wrenches = len(model.loads.wrench), called_wrenches(model, w.host["q"], v, t)

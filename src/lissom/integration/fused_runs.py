@@ -15,7 +15,7 @@ from typing import final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.loads import load_rows
+from lissom.dynamics.loads import rows_of_times
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.paced_steps import PACE
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
@@ -91,12 +91,10 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
     """Fill in what loads and prescribed motions are at the ends of stages, in the first rows or in given ones."""
     host, rows = w.host, np.arange(len(times)) if rows is None else rows
-    some = dict.fromkeys(times)  # motions that are cut meet the same times
     if model.n_load_rows:
-        known = {t: load_rows(model, t) for t in (some if model.loads.varies else (0.0,))}
-        host["load"][rows] = [known[t] for t in times] if model.loads.varies else known[0.0]
+        host["load"][rows] = rows_of_times(model, times if model.loads.varies else [0.0])
     if model.n_motions:
-        held = {t: model.motion_numbers(t) for t in some}
+        held = {t: model.motion_numbers(t) for t in dict.fromkeys(times)}  # motions that are cut meet the same times
         host["held"][rows] = [held[t] for t in times]
 
 

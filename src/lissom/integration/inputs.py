@@ -16,6 +16,8 @@ from lissom.errors import ShapeError
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 
+_FEW = 12  # inputs that plain numbers serve faster than arrays
+
 
 @final
 @dataclass(frozen=True)
@@ -64,7 +66,16 @@ class Samples:
         if t <= times[0] or t >= times[-1]:
             return self.u[..., 0 if t <= times[0] else -1, :].copy()
         k = bisect_right(times, t) - 1
-        return _polynomial(pieces[k], t - times[k])
+        x = t - times[k]
+        if self._numbers is None:
+            return _polynomial(pieces[k], x)
+        return np.array([_horner(c, x) for c in self._numbers[k]])
+
+    @cached_property
+    def _numbers(self) -> list[list[list[float]]] | None:
+        """The same coefficients for each stretch and input as plain numbers, which are faster; None where there are
+        many."""
+        return np.swapaxes(self.pieces[1], 1, 2).tolist() if self.u.ndim == 2 and self.u.shape[1] <= _FEW else None
 
     def over(self, times: np.ndarray) -> np.ndarray:
         """The inputs at many times (n,), shape (..., n, nu), the same numbers as one by one."""
@@ -89,6 +100,14 @@ def _polynomial(coefficients: np.ndarray, x: Any) -> np.ndarray:
         value *= x
     value += coefficients[-1]
     return value
+
+
+def _horner(coefficients: list[float], x: float) -> float:
+    """The same for one component, bit by bit."""
+    value = coefficients[0] * x
+    for c in coefficients[1:-1]:
+        value = (value + c) * x
+    return value + coefficients[-1]
 
 
 @final

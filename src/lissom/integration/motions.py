@@ -12,7 +12,7 @@ import numpy as np
 
 from lissom.dynamics.assembly import on_motion, onto_loops
 from lissom.dynamics.configuration import unit_quaternions
-from lissom.dynamics.constraints import minimum_norm
+from lissom.dynamics.constraints import least_norm, minimum_norm
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
@@ -29,6 +29,8 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
         q, v = _on_motion(model, t, q, v)
         q, v = onto_loops(model, q, v)
         a, force = accelerations(model, t, q, v, u)
+    else:
+        force = minimum_norm(model, q, force)
     multipliers = _multipliers(model, t, q, v, a, u, force)
     return {"q": q, "v": v, "a": a, "u": u, "multipliers": multipliers, "z": z}
 
@@ -56,13 +58,13 @@ def _by_motion(rows: np.ndarray, n: int) -> np.ndarray:
 def accelerations(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Accelerations and forces of loops of motions (n, n_times, ...)."""
+    """Accelerations of motions (n, n_times, ...), and the forces of loops of least norm."""
     n = len(q)
     q, v, u, t = _by_time(t, q, v, u)
     a, force = np.zeros((len(t), model.nv)), np.zeros((len(t), model.n_rows))
     for part in _parts(n, len(t)):
         w = run_forward_dynamics(model, q[part], v[part], u[part], t[part])
-        a[part], force[part] = w.host["a"], w.host["force"]
+        a[part], force[part] = w.host["a"], least_norm(model, w, w.host["force"]) if model.n_rows else 0.0
     return _by_motion(a, n), _by_motion(force, n)
 
 
@@ -74,9 +76,9 @@ def _multipliers(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray
 ) -> np.ndarray:
     """Forces of prescribed motions, which are what is left of the equation of motion in their rows, and of loops."""
-    loops, n = minimum_norm(model, q, force), len(q)
     if not model.n_motions:
-        return loops
+        return force
+    loops, n = force, len(q)
     q, v, a, u, force, t = _by_time(t, q, v, a, u, force)
     left = np.zeros((len(t), model.nv))
     for part in _parts(n, len(t)):

@@ -70,8 +70,9 @@ class Expression:
         _ = self._program
 
     @cached_property
-    def _fast(self) -> Callable[[float], float] | None:
-        """One expression on floats; None for a list."""
+    def on_floats(self) -> Callable[[float], Any] | None:
+        """One expression as a function of a float that may raise, or leave the reals, where NumPy gives what is not
+        finite; None for a list."""
         if isinstance(self.source, list | tuple):
             return None
         return _compile(self.source, self.variable, fast=True)
@@ -87,9 +88,9 @@ class Expression:
 
     def __call__(self, value: Any) -> Any:
         """The value at `value`: a float for one expression, an array for a list."""
-        if self._fast is not None:
+        if self.on_floats is not None:
             try:
-                number = self._fast(float(value))
+                number = self.on_floats(float(value))
                 if type(number) is float:
                     return number
             except (ArithmeticError, ValueError):
@@ -201,8 +202,10 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
         operation = _BINARY[type(node.op)]
         operation = _FAST[operation] if fast else operation
         left, right = _closure(node.left, variable, text, fast), _closure(node.right, variable, text, fast)
-        if isinstance(node.left, ast.Constant):  # what does not vary is not called for
+        if isinstance(node.left, ast.Constant):  # neither what does not vary is called for nor what is the variable
             first = left(0.0)
+            if isinstance(node.right, ast.Name) and node.right.id == variable:
+                return lambda value: operation(first, value)
             return lambda value: operation(first, right(value))
         if isinstance(node.right, ast.Constant):
             second = right(0.0)

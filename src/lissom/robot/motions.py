@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfT
-from lissom.robot.functions import Tabulated
+from lissom.robot.functions import Expression, Tabulated
 
 _STEP = 2e-3  # of the differences [s]
 _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
@@ -79,11 +79,13 @@ def _values(value: Any, size: int, where: str) -> Values:
     def of_time(t: float) -> list[float]:
         return np.atleast_1d(checks.call(lambda time: _scalar(value(time)), t, shape, where)).tolist()
 
+    quick = (value.on_floats if isinstance(value, Expression) else None) or value
+
     def quickly(t: float) -> list[float]:
         try:
-            number = value(t)
+            number = quick(t)
         except Exception:
-            return of_time(t)  # says what failed
+            return of_time(t)  # says what failed, where it fails for NumPy too
         return [float(number)] if isinstance(number, float) and isfinite(number) else of_time(t)
 
     return quickly if size == 1 else of_time

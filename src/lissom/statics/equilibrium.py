@@ -26,7 +26,7 @@ from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
-from lissom.launch.workspace import batch_of, leading
+from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
@@ -150,7 +150,7 @@ def solve_statics(
         raise ShapeError("u: must be finite, got NaN or infinity")
     warn_of_pushing(model, u)
     lead = leading(u=u, q0=start)
-    rows = [np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (start, u)]
+    rows = [flat(x, lead) for x in (start, u)]
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
@@ -177,7 +177,7 @@ def solve_statics(
     warn_of_shapes(model, q)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     warn_of_dropped_friction(model, q)
-    rate = np.tile(steady_velocity(model), (len(q), 1))
+    rate = np.repeat(steady_velocity(model)[None], len(q), axis=0)
     left = np.zeros_like(rate)
     if len(q):
         left[:] = run_residual(model, q, rate, left, rows[1], t, 1.0, force).host["tau"]
@@ -187,9 +187,10 @@ def solve_statics(
     counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, rows[1])], dtype=int)
     if stable and counts.any():
         warn_of_instability(model, q, rows[1], t, force, counts)
+    anchors = present_anchors(model)
     return Equilibrium(
         q.reshape(*lead, model.nq),
-        np.broadcast_to(u, (*lead, model.nu)).copy(),
+        rows[1].reshape(*lead, model.nu).copy(),
         multipliers.reshape(*lead, model.n_multipliers - model.prescribed.n_held),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
@@ -198,7 +199,7 @@ def solve_statics(
         counts.reshape(lead),
         model,
         t,
-        np.broadcast_to(present_anchors(model), (*lead, *model.surroundings.anchors.shape)),
+        np.broadcast_to(anchors, (*lead, *anchors.shape)) if lead else anchors,
     )
 
 
