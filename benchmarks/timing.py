@@ -25,7 +25,7 @@ from run import in_kernel, smallest, state
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.integration.controllers import control_law
-from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
+from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps, steps_workspace
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.state import StateDerivative
 from lissom.launch import workspace
@@ -74,7 +74,7 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
     ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)
     fused.run(here, ends)
-    w = workspace.workspace(model, "implicit_steps", 1, _never)
+    w = steps_workspace(model, 1)  # that of the run
     kept = {name: getattr(here, name).copy() for name in ("q", "v", "a", "ahead")}
     size = w.host["h"].copy()
 
@@ -97,10 +97,6 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     # fresh = e₁ r + m₁ k and old = e₂ r + m₂ k, r the residual with its solve and k the matrix with its factors
     residual, matrix = np.linalg.solve([count_fresh, count_old], [fresh, old])
     return fresh, old, float(residual + matrix)
-
-
-def _never(model: ls.Model, batch: int) -> workspace.Workspace:
-    raise RuntimeError(f"{model.name}: the workspace of {batch} instance must exist by now")
 
 
 def best_of(call: Callable[[], Any], times: int = 5) -> tuple[float, Any]:

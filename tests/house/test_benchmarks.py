@@ -1,0 +1,37 @@
+"""Benchmarks run by hand: they must still find what they call."""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+PLACE = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture
+def found(monkeypatch):
+    """A benchmark by its name."""
+    monkeypatch.syspath_prepend(str(PLACE))
+    monkeypatch.syspath_prepend(str(PLACE.parent / "examples"))
+    yield import_module
+    for path in PLACE.glob("*.py"):
+        sys.modules.pop(path.stem, None)
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in PLACE.glob("*.py")))
+def test_a_benchmark_can_be_imported(found, name):
+    """Without its peers too: these are asked for where they are measured."""
+    assert found(name).__doc__
+
+
+def test_parts_of_a_step_can_be_timed(found):
+    """A new matrix costs something, and a whole iteration more than none."""
+    timing = found("timing")
+    model = timing.load("cdm")
+    fresh, old, iteration = timing.newton_iteration(model, np.full(model.nu, 5.0))
+    assert 0.0 < old < fresh
+    assert iteration > 0.0
