@@ -32,12 +32,16 @@ from lissom.passes.scratch import SPRINGS, Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
 
-_ROOM = MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2
+_WIDE = 8  # rows of 𝒦 are filled up by zeros to a multiple of so many numbers
+
+_ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE
 _HEAD = f"""
-    const int count = n + n * (n + 1) / 2;
-    const double* K = row(number, 0) + first + 1;
-    const double eta = K[-1];
+    const int count = n + n * (n + 1) / 2, wide = (count + {_WIDE - 1}) / {_WIDE} * {_WIDE};
+    const double* K = row(number, 0) + first + {_WIDE};
+    const double eta = K[-{_WIDE}];
     double strain[{_ROOM}], stress[{_ROOM}];
+    for (int r = count; r < wide; ++r)
+        strain[r] = 0.0;
 """
 _STRAIN = """
     for (int j = 0, at = n; j < n; ++j) {
@@ -47,12 +51,42 @@ _STRAIN = """
             strain[at++] = x[j] * x[k] + eta * (x[j] * y[k] + y[j] * x[k]);
     }
 """
+# Of each eight rows of 𝒦 the square on the diagonal, and what is right of it twice: as rows and as columns.
 _STRESS = """
-    for (int r = 0; r < count; ++r)
+    for (int r = 0; r < wide; ++r)
         stress[r] = 0.0;
-    for (int c = 0; c < count; ++c)
-        for (int r = 0; r < count; ++r)
-            stress[r] += K[c * count + r] * strain[c];
+    for (int p = 0; p < wide; p += 8) {
+        block square = load(stress + p);
+        for (int c = p; c < p + 8; ++c)
+            square += load(K + size_t(c) * wide + p) * strain[c];
+        store(stress + p, square);
+        for (int c = p; c < p + 8; c += 4) {
+            const double* from = K + size_t(c) * wide;
+            const double x0 = strain[c], x1 = strain[c + 1], x2 = strain[c + 2], x3 = strain[c + 3];
+            block y0 = {}, y1 = {}, y2 = {}, y3 = {};
+            for (int r = p + 8; r < wide; r += 8) {
+                const block k0 = load(from + r), k1 = load(from + wide + r);
+                const block k2 = load(from + 2 * wide + r), k3 = load(from + 3 * wide + r);
+                const block x = load(strain + r);
+                block sum = load(stress + r);
+                sum += k0 * x0;
+                sum += k1 * x1;
+                sum += k2 * x2;
+                sum += k3 * x3;
+                store(stress + r, sum);
+                y0 += k0 * x;
+                y1 += k1 * x;
+                y2 += k2 * x;
+                y3 += k3 * x;
+            }
+            for (int e = 0; e < 8; ++e) {
+                stress[c] += y0[e];
+                stress[c + 1] += y1[e];
+                stress[c + 2] += y2[e];
+                stress[c + 3] += y3[e];
+            }
+        }
+    }
 """
 _PROJECT = """
     for (int j = 0, at = n; j < n; ++j) {
@@ -79,7 +113,7 @@ def add_strain_force(number: Rows, first: int, n: int, q_start: int, v_start: in
 
 ENERGY = f"""
     const double *x = row(q, i) + q_start, *y = x;
-    {_HEAD.replace("K[-1]", "0.0")} {_STRAIN} {_STRESS}
+    {_HEAD.replace("K[-8]", "0.0")} {_STRAIN} {_STRESS}
     double total = 0.0;
     for (int r = 0; r < count; ++r)
         total += 0.5 * strain[r] * stress[r];
@@ -93,31 +127,61 @@ def strain_energy(number: Rows, first: int, n: int, q_start: int, i: int, q: Row
     ...
 
 
+# Zᵀ𝒦 of sixteen columns at a time, whose part of 𝒦 stays in the nearest cache; the last ones may be of no use.
+_ANSWER = """
+    auto answer_of = [&](int j, int start, double* to) {
+        const double* from = K + size_t(j) * wide + start;
+        block y0 = load(from), y1 = load(from + 8);
+        from = K + size_t(n + j) * wide + start;
+        for (int l = 0; l < n; ++l) {
+            y0 += load(from) * x[l];
+            y1 += load(from + 8) * x[l];
+            from += size_t(l < j ? n - 1 - l : 1) * wide;  // from the pair (l, j) or (j, l) to the next
+        }
+        store(to, y0);
+        store(to + 8, y1);
+    };
+"""
 STIFFEN = f"""
     const double *x = row(q, i) + q_start, *y = row(v, i) + v_start;
-    {_HEAD} {_STRAIN} {_STRESS}
+    {_HEAD}
+    if (by_q == 0.0 && eta == 0.0)
+        return;
     const double linear = by_q + eta * by_v;
-    double z[{MOST_IN_KERNELS}];
+    double z[{MOST_IN_KERNELS}], answer[16];
     for (int j = 0; j < n; ++j)
         z[j] = linear * x[j] + by_q * eta * y[j];
-    double* answer = strain;  // Zᵀ𝒦, one row after the other
-    for (int j = 0, pair = n; j < n; pair += n - j, ++j) {{
-        double* to = row(out, i) + size_t(v_start + j) * width + v_start;
-        for (int r = 0; r < count; ++r)
-            answer[r] = K[j * count + r];
-        for (int l = 0; l < n; ++l) {{
-            const int low = l < j ? l : j, high = l < j ? j : l;
-            const double* from = K + size_t(n + low * n - low * (low - 1) / 2 + high - low) * count;
-            for (int r = 0; r < count; ++r)
-                answer[r] += x[l] * from[r];
-        }}
-        for (int k = 0, at = n; k < n; ++k) {{
-            to[k] += linear * answer[k] + answer[at++] * z[k];
-            for (int m = k + 1; m < n; ++m, ++at) {{
-                to[k] += answer[at] * z[m];
-                to[m] += answer[at] * z[k];
+    {_ANSWER}
+    for (int start = 0, k = 0, m = 0; start < wide; start += 16) {{
+        const int stop = start + 16 < count ? start + 16 : count, first_k = k, first_m = m;
+        for (int j = 0; j < n; ++j) {{
+            double* to = row(out, i) + size_t(v_start + j) * width + v_start;
+            answer_of(j, start, answer);
+            int c = start;
+            for (; c < n && c < stop; ++c)
+                to[c] += linear * answer[c - start];
+            for (k = first_k, m = first_m; c < stop;) {{  // pairs (k, m) up to the last m, or the last column
+                const int here = stop - c < n - m ? stop - c : n - m;
+                const double* from = answer + c - start;
+                const bool twin = m == k;
+                double sum = twin ? from[0] * z[k] : 0.0;
+                for (int e = twin; e < here; ++e) {{
+                    sum += from[e] * z[m + e];
+                    to[m + e] += from[e] * z[k];
+                }}
+                to[k] += sum;
+                c += here;
+                m += here;
+                if (m == n)
+                    m = ++k;
             }}
         }}
+    }}
+    if (by_q == 0.0)
+        return;
+    {_STRAIN} {_STRESS}
+    for (int j = 0, pair = n; j < n; pair += n - j, ++j) {{
+        double* to = row(out, i) + size_t(v_start + j) * width + v_start;
         to[j] += by_q * stress[pair];
         for (int k = j + 1; k < n; ++k) {{
             to[k] += by_q * stress[pair + k - j];
@@ -213,17 +277,29 @@ def _is_in(model: Model) -> bool:
     return any(part is not None for part in model.deforming.stretched)
 
 
+def packed_rows(bodies: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, list[int]]:
+    """The numbers of bodies, of each η and 𝒦, as one row, and where those of each start: η and zeros, 𝒦 row by row with
+    rows and columns of zeros up to a multiple of eight, and some more."""
+    parts, starts = [np.zeros(0)], [0]
+    for eta, stiffness in bodies:
+        count = len(stiffness)
+        wide = -(-count // _WIDE) * _WIDE
+        rows = np.zeros((2 + wide * wide // _WIDE, _WIDE))
+        rows[0, 0] = eta
+        rows[1:-1].reshape(wide, wide)[:count, :count] = stiffness
+        parts.append(rows.ravel())
+        starts.append(starts[-1] + rows.size)
+    return np.concatenate(parts)[None], starts[:-1]
+
+
 def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """By body where its numbers start, n, and the first of its coordinates in q and v; the numbers, one body after the
-    other: η, and 𝒦 row by row."""
-    bodies, index, numbers, first = model.deforming, [], [np.zeros(0)], 0
-    for b, part in enumerate(bodies.stretched):
-        if part is not None:
-            n = int(bodies.column_start[b + 1] - bodies.column_start[b])
-            index.append((first, n, bodies.q_start[b], model.nodes.v_start[bodies.node[b]]))
-            numbers += [np.array([part.damping_time]), part.stiffness.ravel()]
-            first += 1 + part.stiffness.size
-    return np.array(index, dtype=np.int32).reshape(-1, 4), np.concatenate(numbers)[None]
+    """By body where its numbers start, n, and the first of its coordinates in q and v; the numbers."""
+    bodies = model.deforming
+    found = [(b, part) for b, part in enumerate(bodies.stretched) if part is not None]
+    number, starts = packed_rows([(part.damping_time, part.stiffness) for _, part in found])
+    index = [(first, bodies.column_start[b + 1] - bodies.column_start[b], bodies.q_start[b],
+              model.nodes.v_start[bodies.node[b]]) for first, (b, _) in zip(starts, found)]  # fmt: skip
+    return np.array(index, dtype=np.int32).reshape(-1, 4), number
 
 
 TERM = Term("bodies of Green strains", int(SPRINGS), is_in=_is_in, bind=_bound, tables=_tables)

@@ -15,6 +15,12 @@ from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingSt
 from lissom.robot.poses import PoseDerivatives
 
 
+def fills_tables(model: Model, everywhere: bool, weighs: bool) -> bool:
+    """Whether `prepare` has anything to do before some launch."""
+    maps = any(everywhere or model.maps.node[m] < model.n_dynamic for m in model.maps.called())
+    return maps or (weighs and model.deforming.calls_python) or len(model.pulls) > 0
+
+
 def prepare(
     model: Model,
     scratch: Scratch,

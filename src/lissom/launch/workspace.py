@@ -24,7 +24,7 @@ import warp as wp
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
-from lissom.launch.prepare import prepare
+from lissom.launch.prepare import fills_tables, prepare
 from lissom.launch.warp_private import bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
@@ -113,6 +113,7 @@ class Workspace:
         self.curved = False  # whether of these tables second derivatives of columns are
         self.everywhere = False  # whether nodes that carry nothing are computed as well
         self.weighs = True  # whether inertia and elasticity of deformable bodies count
+        self._is_prepared: bool | None = None  # whether Python fills tables before it, once that is known
         self.alone: Callable[[], None] | None = None
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
@@ -197,7 +198,9 @@ class Workspace:
 
     def run(self) -> None:
         """Run the recorded launch."""
-        if self.calls_python:
+        if self._is_prepared is None:
+            self._is_prepared = self.calls_python and fills_tables(self.model, self.everywhere, self.weighs)
+        if self._is_prepared:
             prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere, self.curved, self.weighs)
         if self.alone is not None:
             self.alone()

@@ -31,6 +31,12 @@ struct block {
             y.x[n] = a * x[n];
         return y;
     }
+    __device__ block operator*(const block& a) const {
+        block y;
+        for (int n = 0; n < 8; ++n)
+            y.x[n] = a.x[n] * x[n];
+        return y;
+    }
     __device__ block& operator+=(const block& y) {
         for (int n = 0; n < 8; ++n)
             x[n] += y.x[n];
@@ -77,6 +83,41 @@ LISSOM_INLINE void for_blocks(const wp::array_t<int>& start, const wp::array_t<i
     for (int e = start.data[k]; e < start.data[k + 1]; e += 2)
         for (int j = range.data[e]; j < range.data[e + 1]; j += 8)
             body(j);
+}
+
+// Add Σ_e x[e] table[e] to `width` numbers, the n rows of the table standing one after the other.
+LISSOM_INLINE void add_weighted_rows(int n, int width, const double* x, const double* table, double* out) {
+    if (width < 8) {
+        for (int e = 0; e < n; ++e)
+            for (int r = 0; r < width; ++r)
+                out[r] += x[e] * table[e * width + r];
+        return;
+    }
+    block last = load(out + width - 8);  // which may overlap the one before, with the same sums
+    for (int e = 0; e < n; ++e)
+        last += load(table + size_t(e + 1) * width - 8) * x[e];
+    int r = 0;
+    for (; r + 32 <= width; r += 32) {
+        block y0 = load(out + r), y1 = load(out + r + 8), y2 = load(out + r + 16), y3 = load(out + r + 24);
+        for (int e = 0; e < n; ++e) {
+            const double* from = table + size_t(e) * width + r;
+            y0 += load(from) * x[e];
+            y1 += load(from + 8) * x[e];
+            y2 += load(from + 16) * x[e];
+            y3 += load(from + 24) * x[e];
+        }
+        store(out + r, y0);
+        store(out + r + 8, y1);
+        store(out + r + 16, y2);
+        store(out + r + 24, y3);
+    }
+    for (; r + 8 < width; r += 8) {
+        block y = load(out + r);
+        for (int e = 0; e < n; ++e)
+            y += load(table + size_t(e) * width + r) * x[e];
+        store(out + r, y);
+    }
+    store(out + width - 8, last);
 }
 
 }  // namespace lissom

@@ -44,6 +44,8 @@ class Deforming:
     c_j: Vectors3  # ∫ρ φ_j
     P0_j: Matrices3  # ∫ρ x φ_jᵀ
     Q: Matrices3  # ∫ρ φ_j φ_kᵀ by pair
+    Q_cross: Vectors3  # ∫ρ φ_j×φ_k by pair
+    Q_dot: Floats  # ∫ρ φ_j·φ_k by pair
 
     def __len__(self) -> int:
         return len(self.node)
@@ -59,6 +61,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
     found = [(k, node, node.flesh) for k, node in enumerate(nodes) if node.flesh is not None]
     sizes = np.array([node.Phi1.shape[1] for _, node, _ in found], dtype=int)
     constants = [_constants(flesh.coefficients, flesh.integrals, n) for (_, _, flesh), n in zip(found, sizes.tolist())]
+    Q = np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)])
     return Deforming(
         node=np.array([k for k, _, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
@@ -73,7 +76,9 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         P_0=np.array([c.P_0 for c in constants]).reshape(-1, 3, 3),
         c_j=np.concatenate([np.zeros((0, 3)), *(c.c_j for c in constants)]),
         P0_j=np.concatenate([np.zeros((0, 3, 3)), *(c.P0_j for c in constants)]),
-        Q=np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)]),
+        Q=Q,
+        Q_cross=np.stack([Q[:, 1, 2] - Q[:, 2, 1], Q[:, 2, 0] - Q[:, 0, 2], Q[:, 0, 1] - Q[:, 1, 0]], axis=-1),
+        Q_dot=np.trace(Q, axis1=1, axis2=2),
     )
 
 

@@ -26,6 +26,7 @@ from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.linear_bodies import integrate_positions, integrate_rates
 from lissom.passes.parents import joint_side
 from lissom.passes.scratch import Scratch
 
@@ -47,7 +48,7 @@ def gram(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, c: int) -> wp.fl
     """M_jc of body b."""
     at = t.deforming.pair_start[b] + n * j + c
     if t.deforming.is_linear[b] != 0:
-        return wp.trace(t.deforming.Q[at])
+        return t.deforming.Q_dot[at]
     return s.deforming.M[i, at]
 
 
@@ -60,36 +61,15 @@ def slope_of_P(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, c: int) ->
 
 
 @wp.func(inline=False)
-def integrate_linear(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """c, P, c_j and P_j of a body whose p is linear in θ."""
-    b = t.node[k].map
-    at = t.deforming.column_start[b]
-    first = t.node[k].v_start
-    n = t.node[k].v_stop - first
-    first += t.node[k].q_shift
-    c = t.deforming.c_0[b]
-    P = t.deforming.P_0[b]
-    for j in range(n):
-        P_j = t.deforming.P0_j[at + j]
-        for e in range(n):
-            P_j += q[i, first + e] * t.deforming.Q[t.deforming.pair_start[b] + n * e + j]
-        s.deforming.P_j[i, at + j] = P_j
-        c_j = t.deforming.c_j[at + j]
-        s.deforming.c_j[i, at + j] = c_j
-        c += q[i, first + j] * c_j
-        P += q[i, first + j] * (P_j + wp.transpose(t.deforming.P0_j[at + j]))
-    s.deforming.c[i, b] = c
-    s.deforming.P[i, b] = P
-
-
-@wp.func(inline=False)
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the frame, and the integrals that depend on θ alone."""
     R, p = joint_side(t, s, i, k)
     s.node[i, k].R = R
     s.node[i, k].p = p
-    if t.deforming.is_linear[t.node[k].map] != 0:
-        integrate_linear(t, s, i, k, q)
+    b = t.node[k].map
+    if t.deforming.is_linear[b] != 0:
+        first = t.node[k].v_start
+        integrate_positions(t, s, b, first + t.node[k].q_shift, t.node[k].v_stop - first, i, q)
 
 
 @wp.func(inline=False)
@@ -103,27 +83,26 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     c_dot = vec3()
     Pi = mat3()
     c_ddot = s.deforming.c_v[i, b]
-    moment = s.deforming.b_v[i, b]
+    turned = mat3()
     for j in range(n):
         P_j = s.deforming.P_j[i, at + j]
         c_j = s.deforming.c_j[i, at + j]
         c_dot += v[i, first + j] * c_j
         Pi += v[i, first + j] * P_j
         c_ddot += a[i, first + j] * c_j
-        moment += a[i, first + j] * crossed(P_j)
-        e_j = s.deforming.e_v[i, at + j]
-        w_j = vec3()
-        for c in range(n):
-            e_j += gram(t, s, i, b, j, n, c) * a[i, first + c]
-            if t.deforming.is_linear[b] != 0:
-                w_j += v[i, first + c] * crossed(t.deforming.Q[t.deforming.pair_start[b] + n * c + j])
-        s.deforming.e[i, at + j] = e_j
-        if t.deforming.is_linear[b] != 0:
-            s.deforming.w_j[i, at + j] = w_j
+        turned += a[i, first + j] * P_j
     s.deforming.c_dot[i, b] = c_dot
     s.deforming.Pi[i, b] = Pi
     s.deforming.c_ddot[i, b] = c_ddot
-    s.deforming.b[i, b] = moment
+    s.deforming.b[i, b] = s.deforming.b_v[i, b] + crossed(turned)
+    if t.deforming.is_linear[b] != 0:
+        integrate_rates(t, s, b, first, n, i, v, a)
+    else:
+        for j in range(n):
+            e_j = s.deforming.e_v[i, at + j]
+            for c in range(n):
+                e_j += gram(t, s, i, b, j, n, c) * a[i, first + c]
+            s.deforming.e[i, at + j] = e_j
     return vec6(), vec6()
 
 
@@ -139,6 +118,12 @@ def own_motion(s: Scratch, i: int, k: int):
     return w, u, se3.angular(acc), se3.linear(acc) + wp.cross(w, u)
 
 
+@wp.func
+def turning(w: vec3, w_dot: vec3) -> mat3:
+    """A with A : X = ω̇·∫a×b + ωᵀXω − ω² tr X of X = ∫ abᵀ: what (3) makes of P_j."""
+    return wp.outer(w, w) - so3.hat(w_dot) - so3.diagonal_plus(wp.dot(w, w), vec3())
+
+
 @wp.func(inline=False)
 def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     """Wrench (1), (2) on the frame, seen from the base frame; the own forces (3) are left in s."""
@@ -151,9 +136,9 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     force = t.deforming.mass[b] * acc + wp.cross(w_dot, c) + s.deforming.c_ddot[i, b]
     force += wp.cross(w, wp.cross(w, c) + so3.TWO * s.deforming.c_dot[i, b])
     moment = wp.cross(c, acc) + spread * w_dot + wp.cross(w, spread * w) + so3.TWO * (L * w) + s.deforming.b[i, b]
+    A = turning(w, w_dot)
     for j in range(t.node[k].v_stop - t.node[k].v_start):
-        P_j = s.deforming.P_j[i, at + j]
-        y = wp.dot(s.deforming.c_j[i, at + j], acc) + wp.dot(crossed(P_j), w_dot) - wp.dot(w, around(P_j) * w)
+        y = wp.dot(s.deforming.c_j[i, at + j], acc) + wp.ddot(A, s.deforming.P_j[i, at + j])
         y += so3.TWO * wp.dot(w, s.deforming.w_j[i, at + j]) + s.deforming.e[i, at + j] + s.deforming.force[i, at + j]
         s.deforming.own[i, at + j] = y
     return se3.Ad_dual(s.node[i, k].R, s.node[i, k].p, se3.join(moment, force))

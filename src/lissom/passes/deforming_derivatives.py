@@ -28,7 +28,8 @@ from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.column_products import add_to_row
 from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.deforming import acceleration_row, around, crossed, gram, own_motion, slope_of_P
+from lissom.passes.deforming import acceleration_row, around, gram, own_motion, slope_of_P, turning
+from lissom.passes.linear_bodies import add_own_block, integrate_slopes
 from lissom.passes.scratch import Direction, Scratch
 
 
@@ -51,35 +52,40 @@ def twist_row(s: Scratch, i: int, at: int, w: vec3, u: vec3) -> vec6:
 
 
 @wp.func(inline=False)
-def wrench_by_q(
-    t: Tables, s: Scratch, i: int, k: int, e: int, v: Matrix, a: Matrix, w: vec3, w_dot: vec3, acc: vec3
-) -> vec6:
-    """Change (5), (6) of the frame's wrench with θ_e, and of what presses on the body."""
+def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) -> vec6:
+    """Change (5), (6) of the frame's wrench with the θ of column `at`, and of what presses on the body, once
+    slopes_of_rates is done."""
+    c_e = s.deforming.c_j[i, at]
+    P_e = s.deforming.P_j[i, at]
+    I_e = around(P_e) + wp.transpose(around(P_e))
+    force = s.deforming.c_q[i, at] + wp.cross(w_dot, c_e)
+    force += wp.cross(w, wp.cross(w, c_e) + so3.TWO * s.deforming.c_dot_q[i, at])
+    moment = s.deforming.b_q[i, at] + wp.cross(c_e, acc) + I_e * w_dot + wp.cross(w, I_e * w)
+    y = se3.join(moment + so3.TWO * (wp.transpose(around(s.deforming.Pi_q[i, at])) * w), force)
+    if s.pulls.answer.shape[1] > 0:
+        y += s.pulls.answer[i, at]
+    return y
+
+
+@wp.func(inline=False)
+def slopes_of_rates(t: Tables, s: Scratch, i: int, k: int, v: Matrix, a: Matrix):
+    """∂ċ/∂θ_e and ∂Π/∂θ_e, and ∂b/∂θ_e where kernels make it."""
     b = t.node[k].map
     at = t.deforming.column_start[b]
     pair = t.deforming.pair_start[b]
     first = t.node[k].v_start
     n = t.node[k].v_stop - first
-    c_e = s.deforming.c_j[i, at + e]
-    P_e = s.deforming.P_j[i, at + e]
-    I_e = around(P_e) + wp.transpose(around(P_e))
-    force = s.deforming.c_q[i, at + e]
-    moment = s.deforming.b_q[i, at + e]
-    c_dot = vec3()
-    Pi = mat3()
-    for c in range(n):
-        slope = slope_of_P(t, s, i, b, c, n, e)
-        Pi += v[i, first + c] * slope
-        if t.deforming.is_linear[b] != 0:
-            moment += a[i, first + c] * crossed(slope)
-        else:
-            c_dot += v[i, first + c] * s.deforming.c_jl[i, pair + n * c + e]
-    force += wp.cross(w_dot, c_e) + wp.cross(w, wp.cross(w, c_e) + so3.TWO * c_dot)
-    moment += wp.cross(c_e, acc) + I_e * w_dot + wp.cross(w, I_e * w)
-    y = se3.join(moment + so3.TWO * (wp.transpose(around(Pi)) * w), force)
-    if s.pulls.answer.shape[1] > 0:
-        y += s.pulls.answer[i, at + e]
-    return y
+    if t.deforming.is_linear[b] != 0:
+        integrate_slopes(t, s, b, first, n, i, v, a)
+    else:
+        for e in range(n):
+            c_dot = vec3()
+            Pi = mat3()
+            for c in range(n):
+                c_dot += v[i, first + c] * s.deforming.c_jl[i, pair + n * c + e]
+                Pi += v[i, first + c] * s.deforming.P_jl[i, pair + n * c + e]
+            s.deforming.c_dot_q[i, at + e] = c_dot
+            s.deforming.Pi_q[i, at + e] = Pi
 
 
 @wp.func
@@ -90,12 +96,9 @@ def wrench_by_v(s: Scratch, i: int, at: int, w: vec3) -> vec6:
 
 
 @wp.func(inline=False)
-def own_by_q(
-    t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: vec3, w_dot: vec3, acc: vec3
-) -> wp.float64:
-    """∂τ_j/∂θ_e at a fixed motion of the frame."""
-    slope = slope_of_P(t, s, i, b, j, n, e)
-    y = wp.dot(crossed(slope), w_dot) - wp.dot(w, around(slope) * w)
+def own_by_q(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, A: mat3, w: vec3, acc: vec3) -> wp.float64:
+    """∂τ_j/∂θ_e at a fixed motion of the frame, A of `turning`."""
+    y = wp.ddot(A, slope_of_P(t, s, i, b, j, n, e))
     if t.deforming.is_linear[b] == 0:
         at = t.deforming.pair_start[b] + n * j + e
         y += wp.dot(s.deforming.c_jl[i, at], acc) + so3.TWO * wp.dot(w, s.deforming.w_q[i, at])
@@ -108,7 +111,7 @@ def own_by_v(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int, w: v
     """∂τ_j/∂θ̇_e."""
     at = t.deforming.pair_start[b] + n * j + e
     if t.deforming.is_linear[b] != 0:
-        return so3.TWO * wp.dot(w, crossed(t.deforming.Q[t.deforming.pair_start[b] + n * e + j]))
+        return so3.TWO * wp.dot(w, t.deforming.Q_cross[t.deforming.pair_start[b] + n * e + j])
     return so3.TWO * wp.dot(w, s.deforming.w_qdot[i, at]) + s.deforming.e_qdot[i, at] + s.deforming.D[i, at]
 
 
@@ -128,11 +131,16 @@ def couple(
     R = s.node[i, k].R
     p = s.node[i, k].p
     w, u, w_dot, acc = own_motion(s, i, k)
+    A = turning(w, w_dot)
+    if by_q != so3.ZERO:
+        slopes_of_rates(t, s, i, k, v, a)
+    if t.deforming.is_linear[b] != 0:
+        add_own_block(t, b, first, n, x.width, i, A, w, by_q, by_v, by_a, out)
     for j in range(n):
         row = acceleration_row(s, i, at + j)
         y = by_a * row
         if by_q != so3.ZERO:
-            y += by_q * wrench_by_q(t, s, i, k, j, v, a, w, w_dot, acc)
+            y += by_q * wrench_by_q(s, i, at + j, w, w_dot, acc)
         if by_v != so3.ZERO:
             y += by_v * wrench_by_v(s, i, at + j, w)
         columns.add_column(x, i, x.slot[k], first + j, se3.Ad_dual(R, p, y), W)
@@ -141,14 +149,15 @@ def couple(
         if turns != 0:  # z − ad_η w is what the acceleration in the frame's own axes changes by
             turned = se3.Ad_dual(R, p, twist_row(s, i, at + j, w, u)) + se3.coad(s.node[i, k].eta, answer)
         add_to_row(x, i, k, first + j, answer, turned, J_acc, J_twist, out)
-        for e in range(n):
-            at_e = (first + j) * x.width + first + e
-            y_e = out[i, at_e] + by_a * gram(t, s, i, b, j, n, e)
-            if by_q != so3.ZERO:
-                y_e += by_q * own_by_q(t, s, i, b, j, n, e, w, w_dot, acc)
-            if by_v != so3.ZERO:
-                y_e += by_v * own_by_v(t, s, i, b, j, n, e, w)
-            out[i, at_e] = y_e
+        if t.deforming.is_linear[b] == 0:
+            for e in range(n):
+                at_e = (first + j) * x.width + first + e
+                y_e = out[i, at_e] + by_a * gram(t, s, i, b, j, n, e)
+                if by_q != so3.ZERO:
+                    y_e += by_q * own_by_q(t, s, i, b, j, n, e, A, w, acc)
+                if by_v != so3.ZERO:
+                    y_e += by_v * own_by_v(t, s, i, b, j, n, e, w)
+                out[i, at_e] = y_e
 
 
 @wp.func(inline=False)
@@ -177,13 +186,15 @@ def newton_euler_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, v: 
         wp.cross(c, d_acc) + spread * dw_dot + wp.cross(dw, spread * w) + wp.cross(w, spread * dw) + so3.TWO * (L * dw)
     )
     y = se3.join(moment, force)
+    A = turning(w, w_dot)
+    slopes_of_rates(t, s, i, k, v, a)
     for j in range(n):
         row = acceleration_row(s, i, at + j)
         own = wp.dot(row, eta_dot) + wp.dot(twist_row(s, i, at + j, w, u), eta)
-        y += d.dq[i, first + j] * wrench_by_q(t, s, i, k, j, v, a, w, w_dot, acc)
+        y += d.dq[i, first + j] * wrench_by_q(s, i, at + j, w, w_dot, acc)
         y += d.dv[i, first + j] * wrench_by_v(s, i, at + j, w) + d.da[i, first + j] * row
         for e in range(n):
-            own += d.dq[i, first + e] * own_by_q(t, s, i, b, j, n, e, w, w_dot, acc)
+            own += d.dq[i, first + e] * own_by_q(t, s, i, b, j, n, e, A, w, acc)
             own += d.dv[i, first + e] * own_by_v(t, s, i, b, j, n, e, w)
             own += d.da[i, first + e] * gram(t, s, i, b, j, n, e)
         s.deforming.own_change[i, at + j] = own
@@ -234,5 +245,5 @@ def coriolis_pair(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, e: int,
     """∫ρ J_j·(ω×J_e + J̇_e)."""
     at = t.deforming.pair_start[b] + n * j + e
     if t.deforming.is_linear[b] != 0:
-        return wp.dot(w, crossed(t.deforming.Q[t.deforming.pair_start[b] + n * e + j]))
+        return wp.dot(w, t.deforming.Q_cross[t.deforming.pair_start[b] + n * e + j])
     return wp.dot(w, s.deforming.w_qdot[i, at]) + so3.HALF * s.deforming.e_qdot[i, at]

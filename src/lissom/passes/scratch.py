@@ -88,8 +88,8 @@ class DeformingState:
     """Integrals over deformable bodies, by (instance, body), (instance, column) and (instance, pair) of Deforming.
 
     The equations of deforming are made of them. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are
-    derivatives by θ and θ̇; `force`, K and D are of the material, `energy` its; `own` and `own_change` what the own
-    forces are and change by.
+    derivatives by θ and θ̇, of ċ and Π those at fixed θ̇; `force`, K and D are of the material, `energy` its; `own` and
+    `own_change` what the own forces are and change by.
     """
 
     c: wp.array2d(dtype=vec3)
@@ -111,6 +111,8 @@ class DeformingState:
     own_change: wp.array2d(dtype=wp.float64)
     c_q: wp.array2d(dtype=vec3)
     b_q: wp.array2d(dtype=vec3)
+    c_dot_q: wp.array2d(dtype=vec3)
+    Pi_q: wp.array2d(dtype=mat3)
     c_qdot: wp.array2d(dtype=vec3)
     b_qdot: wp.array2d(dtype=vec3)
     M: wp.array2d(dtype=wp.float64)

@@ -1,0 +1,173 @@
+"""Native functions on bodies that move linearly, and on their Green strains, against NumPy."""
+
+import numpy as np
+import pytest
+import warp as wp
+from native.native_calls import COUNT, HERE, changed, device, random
+
+from lissom.forces.green_strains import (
+    add_strain_change,
+    add_strain_force,
+    add_strain_stiffness,
+    packed_rows,
+    strain_energy,
+)
+from lissom.lie.types import kernel_options, mat3, vec3
+from lissom.model.tables import TablesStruct
+from lissom.passes import linear_bodies
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import ScratchStruct
+
+wp.set_module_options(kernel_options())
+
+ETA = 0.3
+BEFORE = 2  # coordinates of another body before the one that is looked at
+
+
+@wp.kernel
+def positions(t: TablesStruct, s: ScratchStruct, q: Matrix, n: int, i: int):
+    linear_bodies.integrate_positions(t, s, 1, BEFORE, n, i, q)
+
+
+@wp.kernel
+def rates(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: int):
+    linear_bodies.integrate_rates(t, s, 1, BEFORE, n, i, v, a)
+    linear_bodies.integrate_slopes(t, s, 1, BEFORE, n, i, v, a)
+
+
+@wp.kernel
+def own_block(out: Matrix, t: TablesStruct, n: int, A: mat3, w: vec3, weights: vec3, i: int):
+    linear_bodies.add_own_block(t, 1, BEFORE, n, BEFORE + n, i, A, w, weights[0], weights[1], weights[2], out)
+
+
+class Body:
+    """Random constants of a body of n coordinates behind another one, as tables and as arrays."""
+
+    def __init__(self, n):
+        phi, x = random(50, n, 3), random(50, 3)
+        self.n, self.c_j, self.c_0 = n, phi.sum(axis=0), x.sum(axis=0)
+        self.P_0, self.P0_j = np.einsum("ka,kb->ab", x, x), np.einsum("ka,kjb->jab", x, phi)
+        self.Q = np.einsum("kja,keb->jeab", phi, phi)
+        self.cross, self.dot = np.cross(phi[:, :, None], phi[:, None]).sum(axis=0), np.trace(self.Q, axis1=2, axis2=3)
+        self.t, self.s = TablesStruct(), ScratchStruct()
+        t, first, pairs = self.t.deforming, BEFORE, BEFORE**2
+        t.column_start, t.pair_start = (device([0, a, a + b], wp.int32) for a, b in ((first, n), (pairs, n * n)))
+        t.c_0, t.P_0 = device([np.zeros(3), self.c_0], vec3), device([np.zeros((3, 3)), self.P_0], mat3)
+        for name, dtype, value, shift in (("c_j", vec3, self.c_j, first), ("P0_j", mat3, self.P0_j, first),
+                                          ("Q", mat3, self.Q, pairs), ("Q_cross", vec3, self.cross, pairs),
+                                          ("Q_dot", wp.float64, self.dot, pairs)):  # fmt: skip
+            shape = np.shape(dtype()) if dtype is not wp.float64 else ()
+            rows = value.reshape(-1, *shape)
+            setattr(t, name, device(np.concatenate([random(shift, *shape), rows]), dtype))
+        for name, dtype in (("c_j", vec3), ("P_j", mat3), ("w_j", vec3), ("e", wp.float64), ("Pi_q", mat3),
+                            ("b_q", vec3)):  # fmt: skip
+            setattr(self.s.deforming, name, wp.zeros((COUNT, first + n), dtype=dtype, device="cpu"))
+        for name, dtype in (("c", vec3), ("P", mat3)):
+            setattr(self.s.deforming, name, wp.zeros((COUNT, 2), dtype=dtype, device="cpu"))
+
+    def found(self, name):
+        """What a kernel has left, of this body and the instance that was asked for, and of nothing else."""
+        rows = getattr(self.s.deforming, name).numpy()
+        first = 1 if name in ("c", "P") else BEFORE
+        kept = rows[HERE, first:].copy()
+        rows[HERE, first:] = 0.0
+        assert not rows.any(), f"{name}: more has changed than was asked for"
+        return kept[0] if first == 1 else kept
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])  # rows shorter and longer than blocks of eight and of thirty-two
+def test_sums_over_pairs(n):
+    """Purpose: all integrals of linear motions are the sums that (1) and (2) say, whatever the number of shapes."""
+    body, (q, v, a) = Body(n), random(3, COUNT, BEFORE + n)
+    x, x_dot, x_ddot = q[HERE, BEFORE:], v[HERE, BEFORE:], a[HERE, BEFORE:]
+    wp.launch(positions, dim=1, inputs=[body.t, body.s, device(q), n, HERE], device="cpu")
+    P_j = body.P0_j + np.einsum("e,ejab->jab", x, body.Q)
+    across = np.einsum("j,jab->ab", x, body.P0_j)
+    P = body.P_0 + across + across.T + np.einsum("j,e,jeab->ab", x, x, body.Q)
+    for name, expected in (("P_j", P_j), ("c_j", body.c_j), ("c", body.c_0 + x @ body.c_j), ("P", P)):
+        np.testing.assert_allclose(body.found(name), expected, rtol=0, atol=1e-12)
+    wp.launch(rates, dim=1, inputs=[body.t, body.s, device(v), device(a), n, HERE], device="cpu")
+    Pi_q = np.einsum("e,ejab->jba", x_dot, body.Q)
+    expected = {"w_j": np.einsum("e,eja->ja", x_dot, body.cross), "e": body.dot @ x_ddot, "Pi_q": Pi_q,
+                "b_q": np.einsum("e,jea->ja", x_ddot, body.cross)}  # fmt: skip
+    for name, values in expected.items():
+        np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
+
+
+def test_own_block():
+    """Purpose: each weight alone adds what it says, to the block of the body and nowhere else."""
+    n = 7
+    body, out, A, w = Body(n), random(COUNT, (BEFORE + n) ** 2), random(3, 3), random(3)
+    parts = (np.einsum("ab,ejab->je", A, body.Q), 2.0 * np.einsum("a,eja->je", w, body.cross), body.dot)
+    for k, part in enumerate(parts):
+        weights = vec3(*(2.5 * (np.arange(3) == k)))
+        (found,) = changed(own_block, [out], body.t, n, mat3(A), vec3(*w), weights)
+        expected = out[HERE].reshape(BEFORE + n, -1).copy()
+        expected[BEFORE:, BEFORE:] += 2.5 * part
+        np.testing.assert_allclose(found.reshape(BEFORE + n, -1), expected, rtol=0, atol=1e-12)
+
+
+@wp.kernel
+def force(tau: Matrix, number: Matrix, first: int, n: int, q: Matrix, v: Matrix, i: int):
+    add_strain_force(number, first, n, 1, 2, i, q, v, tau)
+
+
+@wp.kernel
+def energy(out: Matrix, number: Matrix, first: int, n: int, q: Matrix, i: int):
+    out[i, 0] = strain_energy(number, first, n, 1, i, q)
+
+
+@wp.kernel
+def stiffness(
+    out: Matrix, number: Matrix, first: int, n: int, q: Matrix, v: Matrix, by_q: wp.float64, by_v: wp.float64, i: int
+):
+    add_strain_stiffness(number, first, n, 1, 2, n + 2, i, q, v, by_q, by_v, out)
+
+
+@wp.kernel
+def change(tau: Matrix, number: Matrix, first: int, n: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, i: int):
+    add_strain_change(number, first, n, 1, 2, i, q, v, dq, dv, tau)
+
+
+def strains(x):
+    """ε of green_strains (1), and ∂ε/∂θ."""
+    j, k = np.triu_indices(len(x))
+    half, one = np.where(j == k, 0.5, 1.0), np.eye(len(x))
+    Z = half[:, None] * (one[j] * x[k][:, None] + x[j][:, None] * one[k])
+    return np.concatenate([x, half * x[j] * x[k]]), np.concatenate([one, Z])
+
+
+@pytest.mark.parametrize("n", [1, 4, 5, 13])
+def test_green_strains(n):
+    """Purpose: force, energy and derivatives are those of U = ½ εᵀ𝒦ε and its damping, for sizes that fill blocks and
+    that do not."""
+    size = n + n * (n + 1) // 2
+    K = random(size, size)
+    K, q, v, dq, dv = K @ K.T, *random(4, COUNT, n + 2)
+    number, first = packed_rows([(0.0, np.ones((2, 2))), (ETA, K)])
+    x, y = q[HERE, 1 : 1 + n], v[HERE, 2:]
+
+    def exact(x, y):
+        strain, Z = strains(x)
+        return Z.T @ K @ (strain + ETA * Z @ y)
+
+    common = device(number), first[1], n, device(q)
+    (found,) = changed(energy, [random(COUNT, 1)], *common)
+    np.testing.assert_allclose(found, 0.5 * strains(x)[0] @ K @ strains(x)[0], rtol=1e-12)
+    tau = random(COUNT, n + 2)
+    (found,) = changed(force, [tau], *common, device(v))
+    scale = np.abs(exact(x, y)).max()
+    np.testing.assert_allclose(found - tau[HERE], np.r_[0.0, 0.0, exact(x, y)], rtol=0, atol=1e-13 * scale)
+    h, one = 1e-2, np.eye(n)  # differences of order 4 are exact for cubic forces
+    by_q = np.array([8 * (exact(x + h * e, y) - exact(x - h * e, y)) - exact(x + 2 * h * e, y) +
+                     exact(x - 2 * h * e, y) for e in one]).T / (12 * h)  # fmt: skip
+    by_v = ETA * strains(x)[1].T @ K @ strains(x)[1]
+    for weights in ((2.0, 0.0), (0.0, 3.0), (2.0, 3.0)):
+        out = random(COUNT, (n + 2) ** 2)
+        (found,) = changed(stiffness, [out], *common, device(v), *weights)
+        added = np.zeros((n + 2, n + 2))
+        added[2:, 2:] = weights[0] * by_q + weights[1] * by_v
+        np.testing.assert_allclose(found - out[HERE], added.ravel(), rtol=0, atol=1e-11 * scale)
+    (found,) = changed(change, [tau], *common, *(device(part) for part in (v, dq, dv)))
+    along = by_q @ dq[HERE, 2:] + by_v @ dv[HERE, 2:]
+    np.testing.assert_allclose(found - tau[HERE], np.r_[0.0, 0.0, along], rtol=0, atol=1e-11 * scale)
