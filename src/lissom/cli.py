@@ -21,6 +21,7 @@ USAGE_ERROR = 2
 NOT_CONVERGED = 3
 INTERRUPTED = 130
 _SHAPES = 16  # shown of a motion
+_FAILURES = 10  # shown of a sweep
 _PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
 
 
@@ -79,6 +80,14 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--quiet", action="store_true", help="no progress and no summary")
     simulate.set_defaults(command=_simulate)
 
+    sweep = commands.add_parser("sweep", help="compute many samples of a robot's values, inputs and starts")
+    sweep.add_argument("study", type=Path, help="study file (YAML)")
+    sweep.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results; goes on there")
+    sweep.add_argument("--workers", type=int, metavar="N", help="processes (one for each core)")
+    sweep.add_argument("--cluster", metavar="ADDRESS", help="of the scheduler of a Dask cluster, instead of --workers")
+    sweep.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    sweep.set_defaults(command=_sweep)
+
     statics = commands.add_parser("statics", help="find a static equilibrium")
     statics.add_argument("robot", type=Path, help="robot file (YAML)")
     values = statics.add_mutually_exclusive_group()
@@ -121,6 +130,8 @@ def _info(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
+    from lissom.view.words import deformable_bodies, driven_by, place, surroundings
+
     robot, model = _load(arguments.robot)
     links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
     for heading in ("dof", "mass [kg]"):
@@ -129,73 +140,27 @@ def _info(arguments: argparse.Namespace) -> int:
     for k, link in enumerate(robot.links.values()):
         parent = link.parent or "world"
         carrier = robot.links[link.parent].body if link.parent else None
-        at = f" at s={_written(link.at)}" if carrier is not None and carrier.is_slender else ""
+        at = f" at s={place(link.at)}" if carrier is not None and carrier.is_slender else ""
         dof = int(ends[k] - model.links.v_start[k])
         joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
         links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.links.mass[k]:.4g}")
     inputs = Table("u", "input", "actuator")
     for k, name in enumerate(model.inputs.names):
-        inputs.add_row(str(k), name, _drives(robot, name))
+        inputs.add_row(str(k), name, driven_by(robot, name))
     console = Console(markup=False, emoji=False)
     console.print(links)
     console.print(inputs if model.nu else "no inputs")
     for name, frame in robot.frames.items():
-        console.print(f"frame {name!r} on {frame.link!r} at s={_written(frame.s)}", highlight=False)
+        console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
     for name, load in robot.loads.items():
-        console.print(f"load {name!r} on {load.link!r} at s={_written(load.s)}", highlight=False)
-    for line in [*_deformable(robot), *_surroundings(robot)]:
+        console.print(f"load {name!r} on {load.link!r} at s={place(load.s)}", highlight=False)
+    for line in [*deformable_bodies(robot), *surroundings(robot)]:
         console.print(line, highlight=False, soft_wrap=True)
     console.print(
         f"nq {model.nq}, nv {model.nv}, nu {model.nu}, nodes {model.n_nodes}, mass {sum(model.links.mass):.6g} kg",
         highlight=False,
     )
     return 0
-
-
-def _written(s: Any) -> str:
-    """A place on a link."""
-    return f"{s:g}" if isinstance(s, int | float) else str(s)
-
-
-def _deformable(robot: Robot) -> list[str]:
-    """Deformable bodies in words."""
-    from lissom.deformable.body import DeformableBody
-
-    found = [(name, link.body) for name, link in robot.links.items() if isinstance(link.body, DeformableBody)]
-    return [
-        f"deformable body {name!r}: {type(body.motion).__name__}, n {body.motion.n}, {type(body.domain).__name__} "
-        f"of {body.domain.volume:.6g} m³, {body.integrals.masses.sum():.6g} kg"
-        for name, body in found
-    ]
-
-
-def _surroundings(robot: Robot) -> list[str]:
-    """Contacts, one by one, and the fluid, in words."""
-    lines = []
-    for name, contact in robot.contacts.items():
-        if contact.shape is None:
-            touched = f"links {_listed(contact.touched())}"
-        else:
-            touched = f"{type(contact.shape).__name__} on {'the world' if contact.on is None else repr(contact.on)}"
-        law = f"stiffness {contact.stiffness:g}, exponent {contact.exponent:g}, friction {contact.friction:g}"
-        lines.append(f"contact {name!r} of {_listed(contact.carriers())} with {touched}: {law}")
-    if robot.fluid is not None:
-        felt = [name for name in robot.links if robot.fluid.felt_by(name) is not None]
-        flow = "still" if robot.fluid.current is None else "with a current"
-        lines.append(f"fluid of {robot.fluid.density:g} kg/m³, {flow}, felt by {_listed(felt) or 'no link'}")
-    return lines
-
-
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(map(repr, names))
-
-
-def _drives(robot: Robot, name: str) -> str:
-    """What an input drives, in words."""
-    if name in robot.couplings:
-        return "drives " + ", ".join(f"{gain:g} x {actuator}" for actuator, gain in robot.couplings[name].gains.items())
-    actuator = robot.actuators.get(name) or robot.actuators.get(name.rpartition("[")[0])
-    return type(actuator).__name__
 
 
 # -- simulate ---------------------------------------------------------------------------------------------------------
@@ -362,6 +327,25 @@ def _input_values(arguments: argparse.Namespace, names: Sequence[str]) -> np.nda
         if not np.isfinite(u[names.index(name)]):
             raise ModelError(f"input {name!r}: must be finite (got {cell!r})")
     return u
+
+
+# -- sweep ------------------------------------------------------------------------------------------------------------
+
+
+def _sweep(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+    from lissom.studies.study_file import load_study
+
+    given = load_study(arguments.study)
+    where = {"workers": arguments.workers, "cluster": arguments.cluster}
+    found = ls.sweep(given.pop("task"), given.pop("parameters"), **given, **where, out=arguments.out,
+                     progress=not arguments.quiet)  # fmt: skip
+    if not arguments.quiet:
+        print(f"{len(found.numbers)} of {found.count} samples, {len(found.failures)} failed")
+        for number, why in list(found.failures.items())[:_FAILURES]:
+            print(f"sample {number}: {why}")
+        print(f"wrote {arguments.out / 'sweep.json'}")
+    return 0
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@ from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "passes", "forces", "systems", "launch",
-          "dynamics", "statics", "integration", "control", "io", "view", "cli")  # fmt: skip
+          "dynamics", "statics", "integration", "control", "io", "studies", "view", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
     "errors": (),
@@ -27,7 +27,7 @@ UPWARDS = {
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio",
-            "shapely", "skfem", "meshio"}  # fmt: skip
+            "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},

@@ -3,6 +3,9 @@
 import copy
 import pickle
 import sys
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,3 +140,35 @@ def test_inputs_controllers_and_motions():
         other = ls.simulate(model, 0.05, controller=again(controller), **options)
         np.testing.assert_array_equal(again(motion).q, other.q)
         assert copy.deepcopy(motion).statistics.steps == other.statistics.steps
+
+
+def test_controllers_made_from_models():
+    """Laws of the library act the same to the last bit after they have travelled, model included."""
+    pytest.importorskip("cloudpickle", reason="functions without a name travel by cloudpickle")
+    robot = one_rod()
+    robot.add_tendon("t1", "arm", [0.0, 0.01])
+    model = robot.build()
+    q, v, z = np.full(model.nq, 0.1), np.full(model.nv, 0.2), np.zeros(0)
+    held = ls.solve_statics(model, [1.0]).q
+    for law in (ls.pd_compensation(model, held, proportional=3.0, derivative=0.1),
+                ls.partial_feedback_linearization(model, [0.4], proportional=3.0, derivative=1.0)):  # fmt: skip
+        np.testing.assert_array_equal(again(law).output(0.1, q, v, z), law.output(0.1, q, v, z))
+
+
+@pytest.mark.parametrize("start", ["spawn", "fork"])
+@pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+def test_other_processes(start):
+    """A process that begins afresh, or as a copy, computes the same bits, and what it returns is what is here."""
+    model = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml").build()
+    q, still, u = np.linspace(-0.5, 0.5, model.nq), np.zeros(model.nv), np.arange(model.nu) * 2.0
+    fed = ls.Samples([0.0, 0.02], [0.0 * u, u], smooth=True)
+    options = {"method": "generalized_alpha", "dt": 0.01}
+    with ProcessPoolExecutor(1, get_context(start)) as pool:
+        there = pool.submit(ls.forward_dynamics, model, q, still, u).result()
+        motion = pool.submit(ls.simulate, model, 0.02, u=fed, **options).result()
+        rest = pool.submit(ls.solve_statics, model, u).result()
+    np.testing.assert_array_equal(there, ls.forward_dynamics(model, q, still, u))
+    np.testing.assert_array_equal(motion.q, ls.simulate(model, 0.02, u=fed, **options).q)
+    here = ls.solve_statics(model, u)
+    np.testing.assert_array_equal(rest.q, here.q)
+    assert rest.least_stiffness == here.least_stiffness and rest.model.nq == model.nq

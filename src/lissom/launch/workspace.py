@@ -66,7 +66,12 @@ def _pool() -> ThreadPoolExecutor:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
+    """Cores that this process may use: those that the environment variable LISSOM_CORES says, or all."""
+    asked = os.environ.get("LISSOM_CORES", "")
+    if asked:
+        if not (asked.isdecimal() and int(asked) > 0):
+            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {asked!r})")
+        return int(asked)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

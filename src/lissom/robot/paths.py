@@ -9,6 +9,7 @@ goes first: `loops.arm.s_a`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from copy import copy
 from dataclasses import fields, is_dataclass, replace
@@ -208,3 +209,16 @@ def _replaced(here: Any, steps: Steps, value: Any) -> Any:
         out[key] = new
         return out
     return type(here)([*here[:key], new, *here[key + 1 :]])
+
+
+def unit_of(robot: Robot, path: str) -> str:
+    """The unit of the value at a path, as the docstring of what holds it says; empty where it says none."""
+    steps = _found(robot, path)[0]
+    last = max(k for k, step in enumerate(steps) if isinstance(step, str))
+    holder, name = _read(robot, steps[:last]), str(steps[last])
+    for kind in type(holder).__mro__:
+        entry = re.search(rf"\b{name}\b[^:\[\]\n]*:(.*?)(?=\n *\w+(?:, \w+)*:|\Z)", kind.__doc__ or "", re.DOTALL)
+        found = re.search(r"\[([^\]\[]+)\]", entry[1]) if entry else None
+        if found:
+            return found[1]
+    return ""

@@ -1,0 +1,180 @@
+"""Who computes the chunks of a sweep: this process, processes beside it, or the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from multiprocessing import get_context
+from typing import Any, final
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.studies.work import Work, begin_worker, run_chunk, run_packed
+
+_ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_AHEAD = 2  # chunks that wait, so that no worker does
+_PATIENCE = "10s"  # for the scheduler of a cluster
+
+
+class Crew(ABC):
+    """Computes chunks, in any order.
+
+    Law: the future of a chunk holds what `run_chunk` returns, or raises one of `was_lost` where its process is gone.
+    """
+
+    ends_together = False  # whether all chunks are lost when one is
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many chunks it takes at once."""
+
+    @abstractmethod
+    def prepared(self, work: Work) -> Any:
+        """What `submit` wants of what all chunks have in common."""
+
+    @abstractmethod
+    def submit(self, *arguments: Any) -> Future[Any]:
+        """Begin to compute a chunk, given what was prepared, and its numbers and values as of `run_chunk`."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Replace processes that are gone."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the processes; what they have not finished is dropped."""
+
+
+def was_lost(error: BaseException) -> bool:
+    """Whether a chunk failed because its process is gone, rather than by what it computed."""
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker"
+
+
+@contextmanager
+def crew_of(workers: int | None, cluster: Any) -> Iterator[Crew]:
+    """The crew that the arguments of `sweep` ask for."""
+    checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
+    if cluster is not None:
+        crew: Crew = Cluster(cluster)
+    else:
+        count = cores() if workers is None else checks.integer(workers, "workers", least=1)
+        crew = Alone() if count == 1 else Processes(count)
+    try:
+        with _single_threaded():
+            yield crew
+    finally:
+        crew.close()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let processes that begin meanwhile use one thread each for linear algebra, unless the user says otherwise."""
+    new = [name for name in _ALONE if name not in os.environ]
+    os.environ.update(dict.fromkeys(new, "1"))
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+@final
+class Alone(Crew):
+    """This process, which computes a chunk while it is submitted."""
+
+    @property
+    def room(self) -> int:
+        return 1
+
+    def prepared(self, work: Work) -> Any:
+        return work
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(run_chunk(*arguments))
+        return future
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@final
+class Processes(Crew):
+    """Processes of this machine, begun afresh (spawn), one core each."""
+
+    ends_together = True
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pool = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
+        return ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
+
+    @property
+    def room(self) -> int:
+        return self.count + _AHEAD
+
+    def prepared(self, work: Work) -> Any:
+        return work.packed()
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        return self.pool.submit(run_packed, *arguments)
+
+    def renew(self) -> None:
+        self.close()
+        self.pool = self._made()
+
+    def close(self) -> None:
+        for process in list((getattr(self.pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+@final
+class Cluster(Crew):
+    """The workers of a Dask cluster, given the address of its scheduler or a client; its scheduler gives a chunk whose
+    worker is gone to another one."""
+
+    def __init__(self, cluster: Any) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            rule = "a cluster needs Dask: pip install 'lissom[cluster]'"
+            raise ModelError(f"cluster: {rule} (got {cluster!r})") from None
+        self.is_ours = not isinstance(cluster, Client)
+        try:
+            self.client: Any = Client(cluster, timeout=_PATIENCE) if self.is_ours else cluster
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelError(f"cluster: no scheduler answers ({error}) (got {cluster!r})") from error
+        self.executor: Executor = self.client.get_executor(pure=False)
+
+    def prepared(self, work: Work) -> Any:
+        return work.packed()
+
+    @property
+    def room(self) -> int:
+        return sum(self.client.nthreads().values()) + _AHEAD
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        return self.executor.submit(run_packed, *arguments)
+
+    def renew(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self.executor.shutdown(wait=False)
+        if self.is_ours:
+            self.client.close()

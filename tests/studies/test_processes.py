@@ -1,0 +1,107 @@
+"""Sweeps over processes of this machine and of a Dask cluster, some of which are killed."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from studies.sweep_functions import GRID, killed, killed_once, slow_square, small, tip
+
+import lissom as ls
+
+pytest.importorskip("pyarrow", reason="results are Parquet files")
+NUMBERS = {"x": list(range(24))}
+
+
+def squares(found):
+    """Whether a sweep has computed all that NUMBERS asks for."""
+    return found.is_complete and not found.failures and found["y"].tolist() == [x * x for x in NUMBERS["x"]]
+
+
+def test_workers_compute_what_one_process_does(tmp_path):
+    """The same bits, failures and remarks, from two processes that begin afresh; the order does not matter."""
+    one, two = (ls.sweep(tip, GRID, robot=small(), out=tmp_path / str(n), workers=n, chunk=2) for n in (1, 2))
+    np.testing.assert_array_equal(one["tip"], two["tip"])
+    assert one.failures == two.failures
+
+
+def test_workers_that_are_killed(tmp_path, monkeypatch):
+    """A worker that ends in the middle of a sample costs nothing but time; a sample that ends whatever computes it is
+    found, and none of those beside it has failed."""
+    monkeypatch.setenv("LISSOM_TEST_MARKER", str(tmp_path / "marker"))
+    found = ls.sweep(killed, {"x": list(range(8))}, out=tmp_path / "out", workers=2, chunk=2)
+    assert (tmp_path / "marker").exists()
+    assert found.is_complete and found.failures == {3: "the process that computed it ended each time"}
+
+
+CLIENT = """
+import lissom as ls
+from studies.sweep_functions import slow_square
+if __name__ == "__main__":
+    ls.sweep(slow_square, {{"x": list(range(24))}}, out={out!r}, workers=2, chunk=2)
+"""
+
+
+def children(pid):
+    """Processes that a process has begun, and those that these have."""
+    own = []
+    for entry in os.listdir("/proc"):
+        if entry.isdecimal():
+            try:
+                with open(f"/proc/{entry}/stat", encoding="utf-8") as file:
+                    parent = int(file.read().rpartition(")")[2].split()[1])
+            except OSError:
+                continue
+            if parent == pid:
+                own += [int(entry), *children(int(entry))]
+    return own
+
+
+def wait_for(condition, seconds=30.0):
+    """Wait until something is so."""
+    until = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < until
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs to see processes")
+def test_a_client_that_is_killed_leaves_what_is_finished(tmp_path):
+    """Its chunks stay as they are, its workers end with it, and the same sweep computes the rest alone."""
+    script, out = tmp_path / "client.py", tmp_path / "out"
+    script.write_text(CLIENT.format(out=str(out)), encoding="utf-8")
+    client = subprocess.Popen([sys.executable, str(script)], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    wait_for(lambda: len(list(out.glob("chunks/*.parquet"))) >= 3)
+    workers = children(client.pid)
+    client.send_signal(signal.SIGKILL)
+    client.wait()
+    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+    before = {file: file.stat().st_mtime_ns for file in out.glob("chunks/*.parquet")}
+    assert 3 <= len(before) < 12
+    assert squares(ls.sweep(slow_square, NUMBERS, out=out, workers=1, chunk=2))
+    assert {file: file.stat().st_mtime_ns for file in before} == before
+
+
+@pytest.mark.filterwarnings("ignore")  # of what Dask itself uses
+def test_a_cluster_computes_what_this_machine_does(tmp_path, monkeypatch):
+    """Given the address of a scheduler; one of its worker processes is killed, and its chunk is computed again."""
+    distributed = pytest.importorskip("distributed", reason="clusters are those of Dask")
+    monkeypatch.setenv("LISSOM_TEST_MARKER", str(tmp_path / "marker"))
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster:
+        address = cluster.scheduler_address
+        assert squares(ls.sweep(killed_once, NUMBERS, out=tmp_path / "squares", cluster=address, chunk=4))
+        assert (tmp_path / "marker").exists()
+        there = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "there", cluster=address, chunk=2)
+    here = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "here", workers=1)
+    np.testing.assert_array_equal(there["tip"], here["tip"])
+    assert there.failures == here.failures
+
+
+def test_a_cluster_that_is_not_there(monkeypatch, tmp_path):
+    """Without Dask the error says what to install."""
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(ls.ModelError, match=r"a cluster needs Dask: pip install 'lissom\[cluster\]'"):
+        ls.sweep(tip, GRID, robot=small(), out=tmp_path / "out", cluster="tcp://127.0.0.1:1")
