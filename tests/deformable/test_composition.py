@@ -41,6 +41,42 @@ def test_parts_give_the_derivatives_of_the_whole():
             assert difference < 1e-13 * np.abs(exact).max(), name
 
 
+def test_frames_follow_the_slopes():
+    """Columns of frames that turn with the area, and of one that does not, are derivatives of their poses; theirs are
+    derivatives of columns, and so on along a rate, for which two derivatives suffice."""
+    kinematics, size = composed(["stretch", "twist", "shear_z"])
+    body = DeformableBody(kinematics, DomainCylinder(L, RADIUS, 2), HyperelasticNeoHookean(1e5), 1e3)
+    frames = [
+        body.frames.at(x, turns=t) for x, t in (((L, 0, 0), True), ((0.7 * L, 0.01, 0), True), ((L, 0, 0.01), False))
+    ]
+    q, v = size * np.random.default_rng(1).uniform(-0.5, 0.5, (2, kinematics.n))
+
+    def at(q):
+        return [part[0] for part in body.frames.derivatives(frames, q[None])]
+
+    def slope(k):
+        """Of the k-th part of `at`, by central differences of fourth order."""
+        rows = []
+        for e in 2e-3 * np.diag(size):
+            one, two = ((at(q + n * e)[k] - at(q - n * e)[k]) / (2 * n * e.sum()) for n in (1, 2))
+            rows.append((4 * one - two) / 3)
+        return np.array(rows)
+
+    g, S, S_q, S_qq = at(q)
+    change = np.linalg.inv(g) @ slope(0)
+    rate = [change[..., 2, 1], change[..., 0, 2], change[..., 1, 0], *np.moveaxis(change[..., :3, 3], -1, 0)]
+    along = body.frames.derivatives(frames, q[None], v[None]).S_qq[0]
+    second = [np.einsum("kjcer,c,e->kjr", part, v, v) for part in (along, S_qq)]
+    pairs = (
+        (S, np.moveaxis(rate, (0, 1), (2, 1))),
+        (S_q, np.moveaxis(slope(1), 0, 2)),
+        (S_qq, np.moveaxis(slope(2), 0, 3)),
+    )
+    for found, expected in (*pairs, second):
+        assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max()
+    assert np.abs(S[:2, :, :3]).max() > 0.1 and not S[2, :, :3].any()
+
+
 def test_running_integral():
     """∫₀ˣ cos(θs) ds and its derivatives by θ and x up to the third are those of sin(θx)/θ, over three turns."""
     x = np.linspace(-0.4, 1.3, 7)

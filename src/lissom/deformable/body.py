@@ -15,11 +15,12 @@ from lissom.deformable.integrals import ShapeIntegrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
+from lissom.deformable.moved_points import MovedPoints, padded
 from lissom.deformable.sharing import shared
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.bodies import Body
-from lissom.robot.poses import PoseFunction, in_double
+from lissom.robot.poses import PoseFunction, compiled, in_double
 
 _SMALL = 1e-2  # displacements, in lengths of the body, of the shapes that are looked at
 _LOOKS = 4  # how many of them
@@ -85,7 +86,14 @@ class DeformableBody(Body):
     @cached_property
     def frames(self) -> MaterialFrames:
         """The frames at its material points."""
-        return shared(MaterialFrames, self.motion)
+        return shared(MaterialFrames, self.motion) if self.points is None else MaterialFrames(self.motion, self.points)
+
+    @cached_property
+    def points(self) -> MovedPoints | None:
+        """Those of its points that frames and tendons are at, where these are moved together."""
+        if not self.motion.is_composed:
+            return None
+        return MovedPoints(self.integrals.motion, self._size, len(padded(self.domain.points)))
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
@@ -123,14 +131,20 @@ class DeformableBody(Body):
 
     def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
         """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
-        import jax
-
-        looks = in_double(jax.jit(jax.vmap(lambda q: self.motion.positions(x[None], q)[0])))
-        places = list(np.asarray(looks(self._looks)))
+        places = list(self._seen(x))
         if pose is not None:
             at = [pose.motion(q)[0] for q in self._looks]
             places = [g[:3, :3].T @ (p - g[:3, 3]) for g, p in zip(at, places)]
         return float(np.abs(np.array(places) - places[0]).max()) <= _PLACE * self._size
+
+    def _seen(self, x: np.ndarray) -> np.ndarray:
+        """Where a material point (3,) is at some θ, shape (_LOOKS, 3)."""
+        import jax
+
+        if self.points is not None:
+            at = int(self.points.numbers(x[None])[0])
+            return np.array([self.points.slopes(q).p[:, at] for q in self._looks])
+        return np.asarray(compiled(jax.vmap(lambda q: self.motion.positions(x[None], q)[0]))(self._looks))
 
     @property
     def feels_fluid(self) -> bool:
@@ -229,17 +243,27 @@ class DeformableBody(Body):
         import jax
 
         zero = np.zeros(self.motion.n)
-        slope = self.integrals.compiled(lambda x, w, m, q: jax.jacfwd(lambda q: self.motion.positions(x, q))(q))
-        J = np.asarray(slope(zero))
+        if self.motion.is_composed:
+            J = np.asarray(self.integrals.at_points(zero).J).T
+        else:
+            slope = self.integrals.compiled(lambda x, w, m, q: jax.jacfwd(lambda q: self.motion.positions(x, q))(q))
+            J = np.asarray(slope(zero))
         reach = np.sqrt((J * J).sum(axis=1)).max(axis=0)
         q = np.random.default_rng(0).uniform(-1.0, 1.0, (_LOOKS, len(zero)))
         q[0] = 0.0
         return q * _SMALL * self._size / np.where((reach > 0.0) & np.isfinite(reach), reach, np.nan)
 
+    def _look_composed(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Positions (N, 3) and ∂f/∂x (N, 3, 3) of the quadrature."""
+        found = self.integrals.at_points(q)
+        return np.asarray(found.p).T, np.moveaxis(np.asarray(found.F), -1, 0)
+
     def _check_motion(self, where: str) -> None:
         """f(x, 0) = x, every coordinate moves something, and nothing folds near the reference shape."""
         x, motion = self.domain.points, self.motion
-        look = self.integrals.compiled(lambda x, w, m, q: (motion.positions(x, q), motion.deformations(x, q)))
+        look = self._look_composed
+        if not motion.is_composed:
+            look = self.integrals.compiled(lambda x, w, m, q: (motion.positions(x, q), motion.deformations(x, q)))
         p = np.asarray(look(np.zeros(motion.n))[0])
         worst = int(np.argmax(np.abs(p - x).max(axis=1)))
         near = np.abs(p - x).max() <= _PLACE * self._size  # not so for NaN

@@ -23,8 +23,11 @@ from lissom.deformable import moving_points
 from lissom.deformable.domains import Domain
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.materials import Hyperelastic, determinant
+from lissom.deformable.moved_points import ROW, MotionSlopes, Recent, padded
+from lissom.deformable.sharing import shared
+from lissom.deformable.slopes import Bends, Slopes
 from lissom.errors import ModelError
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 _MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (4) has 9 n² numbers
 _MOST_QUARTIC = 50  # coordinates for which K4 of (5) is made
@@ -118,10 +121,30 @@ class ShapeIntegrals:
             return self.domain.weights * np.array([float(self.density(x)) for x in self.domain.points])
         return self.domain.weights * self.density
 
+    @cached_property
+    def _mass(self) -> float:
+        return float(self.masses.sum())
+
+    @cached_property
+    def motion(self) -> MotionSlopes:
+        """What moves the points, shared with whatever else moves so."""
+        return shared(MotionSlopes, self.kinematics)
+
+    @cached_property
+    def _row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The points in a row that others share, their weights and masses, zeros where it is filled up."""
+        points = padded(self.domain.points)
+        rest = (0, len(points) - len(self.masses))
+        return points, np.pad(self.domain.weights, rest), np.pad(self.masses, rest)
+
+    def at_points(self, q: np.ndarray) -> Slopes:
+        """The slopes of the points of the quadrature of a composed motion at θ = q (n,), at rest."""
+        found = self.motion.slopes(self._row[0], q, np.zeros_like(q))
+        return Slopes(*(np.asarray(part)[..., : len(self.masses)] for part in found))
+
     def values(self, q: np.ndarray, v: np.ndarray) -> ShapeValues:
         """The integrals at θ = q and θ̇ = v, shapes (..., n)."""
-        mass = float(self.masses.sum())
-        return ShapeValues(mass, *_batched(self._values, (q, v)))
+        return ShapeValues(self._mass, *_batched(self._values, (q, v)))
 
     def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> ShapeDerivatives:
         """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n)."""
@@ -208,13 +231,12 @@ class ShapeIntegrals:
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function of points, weights, masses and what it is called with."""
-        import jax
 
         if self.kinematics.takes_arrays:
-            inner = in_double(jax.jit(function))
+            inner = compiled(function)
             return lambda *state: inner(*self._given, *state)
         given = self._given
-        return in_double(jax.jit(lambda *state: function(*given, *state)))
+        return compiled(lambda *state: function(*given, *state))
 
     @cached_property
     def _values(self) -> Callable[..., Any]:
@@ -226,11 +248,15 @@ class ShapeIntegrals:
             U, g = jax.value_and_grad(self._energy)(q)
             return (*self._linear_inertia(q, v), U, g, *self._damping(moduli, q, v))
 
-        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
-            slopes = self.kinematics.slopes(x, q, v)
+        def values(w: Any, m: Any, slopes: Slopes, v: Any) -> Any:
             forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
             return (*moving_points.inertia(m, slopes, v), *forces)
 
+        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
+            return values(w, m, self.kinematics.slopes(x, q, v), v)
+
+        if self.kinematics.is_composed:
+            return self._composed(values)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
@@ -244,12 +270,32 @@ class ShapeIntegrals:
             d_q = jax.jacfwd(lambda q: self._damping(moduli, q, v)[0])(q)
             return (*self._linear_derivatives(a), K, d_q)
 
-        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
-            bends = self.kinematics.bends(x, q, v)
+        def derivatives(w: Any, m: Any, bends: Bends, v: Any, a: Any) -> Any:
             forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
             return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
 
+        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
+            return derivatives(w, m, self.kinematics.bends(x, q, v), v, a)
+
+        if self.kinematics.is_composed:
+            return self._composed_derivatives(derivatives)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
+
+    def _composed(self, values: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of θ and θ̇ by one of the slopes of the points, which are compiled apart, and asked for once."""
+        inner, (x, w, m), recent = compiled(values), self._row, Recent()
+        return lambda q, v: recent.get(lambda q, v: inner(w, m, self.motion.slopes(x, q, v), v), q, v)
+
+    def _composed_derivatives(self, derivatives: Callable[..., Any]) -> Callable[..., Any]:
+        """Of θ, θ̇ and θ̈, as a sum over rows of points."""
+        inner = compiled(derivatives)
+        rows = [[part[k : k + ROW] for part in self._row] for k in range(0, len(self._row[0]), ROW)]
+
+        def summed(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
+            found = [inner(w, m, self.motion.bends(x, q, v), v, a) for x, w, m in rows]
+            return [np.sum(parts, axis=0) for parts in zip(*found)]
+
+        return summed
 
     @cached_property
     def _fold(self) -> Callable[..., Any]:
@@ -257,7 +303,11 @@ class ShapeIntegrals:
             J = determinant(self.kinematics.deformations(x, q))
             return J.min(), J.argmin()
 
-        return self.compiled(least)
+        def least_composed(q: np.ndarray) -> Any:
+            J = np.linalg.det(np.moveaxis(self.at_points(q).F, -1, 0))
+            return J.min(), J.argmin()
+
+        return least_composed if self.kinematics.is_composed else self.compiled(least)
 
     def _F(self, q: Any) -> Any:
         return self.kinematics.deformations(self.domain.points, q)

@@ -13,7 +13,7 @@ from lissom.deformable import slopes
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 
 class Kinematics(ABC):
@@ -25,6 +25,7 @@ class Kinematics(ABC):
     n: int  # number of coordinates θ
     is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
+    is_composed: bool = False  # whether `slopes` and `bends` cost little, and are those of ∂f/∂x as it is
     takes_arrays: bool = True  # whether `positions` and `deformations` take points that JAX traces; else NumPy arrays
 
     @abstractmethod
@@ -70,14 +71,14 @@ class Kinematics(ABC):
         """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""
         import jax
 
-        slope = in_double(jax.jit(jax.jacfwd(lambda q: self.positions(points, q))))
+        slope = compiled(jax.jacfwd(lambda q: self.positions(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
 
     def shape_gradients(self, points: np.ndarray) -> np.ndarray:
         """∂φ_j/∂x at points (N, 3) of a linear map, shape (N, 3, 3, n)."""
         import jax
 
-        slope = in_double(jax.jit(jax.jacfwd(lambda q: self.deformations(points, q))))
+        slope = compiled(jax.jacfwd(lambda q: self.deformations(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
 
 
@@ -94,12 +95,12 @@ def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tup
     """Raise ModelError where a user's function is none, does not run under JAX, or gives another shape."""
     checks.integer(n, f"{where}: n", least=1)
     try:
-        import jax
+        import jax  # noqa: F401
     except ImportError:
         raise ModelError(f"{where}: needs JAX: pip install 'lissom[deformable]'") from None
     checks.require(callable(function), f"{where}: function", "must be a function made of jax.numpy", function)
     try:
-        found = np.asarray(in_double(jax.jit(function))(*arguments))
+        found = np.asarray(compiled(function)(*arguments))
     except Exception as error:
         text = str(error).partition("\n")[0]
         rule = f"must be a function of {' and '.join(str(np.shape(a)) for a in arguments)} made of jax.numpy"

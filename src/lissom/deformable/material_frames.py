@@ -1,7 +1,9 @@
 """Frames at material points of a body, as functions of its coordinates.
 
 All those of one body that are asked for together are evaluated together: JAX compiles one function for them, and one
-call fills the tables of all. With R and p the pose of a point in the body's frame, its columns in its own axes are
+call fills the tables of all. Where the motion is composed its own slopes say all but ∂²S, which is had of them by
+central differences of fourth order, within 1e-8: third derivatives would take longer to compile than all the rest. With
+R and p the pose of a point in the body's frame, its columns in its own axes are
 
     S_j = ((Rᵀ ∂R/∂θ_j)^∨; Rᵀ ∂p/∂θ_j)                                                                    (1)
 
@@ -19,12 +21,21 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.deformable.area_frames import Area, area_columns
 from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.moved_points import MovedPoints
+from lissom.deformable.slopes import Bends
 from lissom.robot import checks
-from lissom.robot.poses import PoseDerivatives, in_double
+from lissom.robot.poses import PoseDerivatives, compiled
 
 _RIGID = 1e-9  # how far axes may be from orthonormal
 _SAMPLES = 4  # θ where that is looked at
+# over derivatives in derivatives XLA would repeat what several operations need, were they fused
+_UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
+_STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over the size of the body
+_FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order, at −2, −1, 1 and 2 steps
+_SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
+_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])
 
 
 @final
@@ -33,6 +44,7 @@ class MaterialFrames:
     """The frames at material points of one body, and what evaluates them."""
 
     kinematics: Kinematics
+    points: MovedPoints | None = None  # which know how they are moved, if the kinematics is composed
 
     @cached_property
     def compiled(self) -> dict[tuple[Any, ...], Callable[..., Any]]:
@@ -43,18 +55,101 @@ class MaterialFrames:
         """The frame at a material point (3,)."""
         return MaterialFrame(self, np.array(point, dtype=np.float64), turns)
 
-    def derivatives(self, frames: Sequence[MaterialFrame], q: np.ndarray, *, curved: bool = True) -> PoseDerivatives:
-        """Poses and columns of several frames at θ = q (m, n): each field has the axis of the frames after the first;
-        without `curved`, ∂²S is left empty."""
+    def derivatives(
+        self,
+        frames: Sequence[MaterialFrame],
+        q: np.ndarray,
+        v: np.ndarray | None = None,
+        *,
+        curved: bool = True,
+        sloped: bool = True,
+    ) -> PoseDerivatives:
+        """Poses and columns of several frames at θ = q (m, n): each field has the axis of the frames after the first.
+
+        Where v = θ̇ (m, n) is given, ∂²S need only be right along it, Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without `curved`, ∂²S is
+        left empty; without `sloped`, ∂S may be zero.
+        """
         points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
-        key = (points.tobytes(), turning.tobytes(), curved)
-        if key not in self.compiled:
-            self.compiled[key] = _compiled(self.kinematics, points, turning, curved)
-        found = [[np.asarray(part) for part in self.compiled[key](theta)] for theta in q]
+        if self.points is not None:
+            numbers = self.points.numbers(points)
+            rows = zip(q, [None] * len(q) if v is None else v)
+            found = [self._from_slopes(numbers, turning, *row, curved=curved, sloped=sloped) for row in rows]
+        else:
+            key = (points.tobytes(), turning.tobytes(), curved)
+            if key not in self.compiled:
+                self.compiled[key] = _compiled(self.kinematics, points, turning, curved)
+            found = [[np.asarray(part) for part in self.compiled[key](theta)] for theta in q]
         R, p, S, S_q, S_qq = (np.stack(parts) for parts in zip(*found))
         g = np.zeros((*R.shape[:2], 4, 4))
         g[..., :3, :3], g[..., :3, 3], g[..., 3, 3] = R, p, 1.0
         return PoseDerivatives(g, S, S_q, S_qq)
+
+    def _from_slopes(
+        self,
+        numbers: np.ndarray,
+        turning: np.ndarray,
+        q: np.ndarray,
+        v: np.ndarray | None,
+        *,
+        curved: bool,
+        sloped: bool,
+    ) -> tuple[np.ndarray, ...]:
+        """R, p, S, ∂S and ∂²S at one θ by what the kinematics knows of its points."""
+        R, p, S, S_q = self._columns(numbers, turning, q, sloped or curved)
+        if not curved:
+            return R, p, S, S_q, np.zeros((len(p), 0))
+        if v is None:
+            by_e = np.array([self._changes(numbers, turning, q, S, e) for e in np.eye(len(q))])
+            return R, p, S, S_q, np.moveaxis(by_e, 0, 3)
+        S_qq, square = np.zeros((*S_q.shape[:3], len(q), 6)), v @ v
+        if square > 0.0:
+            turned = self._second_change(numbers, turning, q, S, v)
+            S_qq += turned[:, :, None, None] * np.multiply.outer(v, v)[:, :, None] / square**2
+        return R, p, S, S_q, S_qq
+
+    def _columns(
+        self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, sloped: bool
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """R, p, S and ∂S; zeros for the last where it is not asked for."""
+        assert self.points is not None
+        count, n = len(numbers), len(q)
+        x = self.points.bends(q) if sloped else self.points.slopes(q)
+        J = x.J[..., numbers].transpose(2, 0, 1)
+        R, S, S_q = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, n, 6)), np.zeros((count, n, n, 6))
+        S[..., 3:] = J
+        H = x.H[..., numbers].transpose(3, 0, 1, 2) if isinstance(x, Bends) else None
+        if H is not None:
+            S_q[..., 3:] = H
+        if turning.any():
+            at = numbers[turning]
+            b, d = x.F[:, 1:, at].transpose(1, 2, 0)
+            b_j, d_j = x.F_j[:, :, 1:, at].transpose(2, 3, 0, 1)
+            b_jc, d_jc = x.F_jl[..., 1:, at].transpose(3, 4, 0, 1, 2) if isinstance(x, Bends) else (None, None)
+            own = Area(J[turning], b, d, b_j, d_j, None if H is None else H[turning], b_jc, d_jc)
+            R[turning], S[turning], change = area_columns(own)
+            if change is not None:
+                S_q[turning] = change
+        return R, x.p[:, numbers].T, S, S_q
+
+    def _step(self, S: np.ndarray, v: np.ndarray) -> float:
+        """What times v moves the frames by a step of differences."""
+        assert self.points is not None
+        speed = np.abs(np.einsum("kjr,j->kr", S, v))
+        return _STEP / max(float((speed / np.repeat([1.0, self.points.size], 3)).max()), 1e-300)
+
+    def _changes(self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> Any:
+        """Σ ∂²S_j/∂θ_c∂θ_e v_e by differences of ∂S, shape (K, n, n, 6)."""
+        h = self._step(S, v)
+        around = [self._columns(numbers, turning, q + k * h * v, True)[3] for k in _PLACES]
+        return np.tensordot(_FIRST, around, axes=1) / h
+
+    def _second_change(
+        self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, S: np.ndarray, v: np.ndarray
+    ) -> np.ndarray:
+        """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by differences of S, shape (K, n, 6)."""
+        h = self._step(S, v)
+        around = [self._columns(numbers, turning, q + k * h * v, False)[2] for k in _PLACES]
+        return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) / h**2
 
 
 @final
@@ -96,7 +191,7 @@ class MaterialFrame:
 
     def motion(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """g (4, 4) and S (6, n) at one θ."""
-        found = self.family.derivatives([self], q[None], curved=False)
+        found = self.family.derivatives([self], q[None], curved=False, sloped=False)
         return found.g[0, 0], found.S[0, 0].T
 
     def derivatives(self, q: np.ndarray) -> PoseDerivatives:
@@ -106,21 +201,23 @@ class MaterialFrame:
     def check(self, where: str) -> None:
         """Raise ModelError where it is not finite, or no rigid frame, near the reference shape."""
         for q in np.vstack([np.zeros(self.n), np.random.default_rng(0).uniform(-1e-3, 1e-3, (_SAMPLES, self.n))]):
-            R, p = (np.asarray(part)[0] for part in self._pose(q))
+            R, p = self._pose(q)
             finite = bool(np.isfinite(R).all() and np.isfinite(p).all())
             checks.require(finite, where, f"must be finite at θ = {q.tolist()}", p)
             off = np.abs(R @ R.T - np.eye(3)).max()
             checks.require(bool(off < _RIGID), where, f"must have orthonormal axes at θ = {q.tolist()}", R)
 
-    @cached_property
-    def _pose(self) -> Callable[..., Any]:
-        import jax
-
+    def _pose(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R and p at one θ."""
+        if self.family.points is not None:
+            g = self.family.derivatives([self], q[None], curved=False, sloped=False).g[0, 0]
+            return g[:3, :3], g[:3, 3]
         key = (self.point.tobytes(), self.turns)
         if key not in self.family.compiled:
             poses = _poses(self.family.kinematics, self.point[None], np.array([self.turns]))
-            self.family.compiled[key] = in_double(jax.jit(poses))
-        return self.family.compiled[key]
+            self.family.compiled[key] = compiled(poses)
+        R, p = self.family.compiled[key](q)
+        return np.asarray(R)[0], np.asarray(p)[0]
 
 
 def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> Callable[[Any], tuple[Any, Any]]:
@@ -172,15 +269,4 @@ def _compiled(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, c
         S_qq, (S_q, S) = jax.jacfwd(with_slopes, has_aux=True)(q)
         return R, p, S, S_q, jnp.moveaxis(S_qq, -1, 3)
 
-    return in_double(_unfused(everything) if curved else jax.jit(everything))
-
-
-def _unfused(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled without fusing operations: over derivatives in derivatives XLA would repeat what several of them need,
-    which takes several times as long to compile, and to run."""
-    import jax
-
-    try:
-        return jax.jit(function, compiler_options={"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion"})
-    except TypeError:  # older versions of JAX have no such options
-        return jax.jit(function)
+    return compiled(everything, **(_UNFUSED if curved else {}))

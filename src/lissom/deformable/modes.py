@@ -10,7 +10,7 @@ import numpy as np
 from lissom.deformable.running import integral
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled, in_double
 
 Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
 """One polynomial each, as its coefficients by rising power of s; or a smooth function of s that returns all values,
@@ -80,10 +80,9 @@ def check_modes(modes: Any, where: str) -> None:
             found = checks.array(polynomial, (-1,), f"{where}[{k}]", "must be a list of finite coefficients")
             checks.require(len(found) > 0, f"{where}[{k}]", "must have at least one coefficient", polynomial)
         return
-    import jax
 
     try:
-        found = np.asarray(in_double(jax.jit(modes))(np.float64(0.5)))
+        found = np.asarray(compiled(modes)(np.float64(0.5)))
     except Exception as error:
         text = str(error).partition("\n")[0]
         rule = "must be a function of s made of jax.numpy"

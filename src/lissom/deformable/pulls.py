@@ -33,7 +33,7 @@ from lissom.robot import checks
 from lissom.robot.actuators import PathBody
 from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.functions import derivative
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 
 class Moved(NamedTuple):
@@ -210,13 +210,12 @@ class BodyPulls:
 
     @cached_property
     def _values(self) -> Callable[[Any], Any]:
-        import jax
 
         def everything(q: Any) -> tuple[Any, ...]:
             B, work = self._B(q)
             return work, B, self._wrench(q)
 
-        return in_double(jax.jit(everything))
+        return compiled(everything)
 
     @cached_property
     def _derivatives(self) -> Callable[[Any], Any]:
@@ -226,7 +225,7 @@ class BodyPulls:
             B_q = jax.jacfwd(lambda q: self._B(q)[0])(q)
             return B_q, jax.jacfwd(self._wrench)(q).swapaxes(-1, -2)
 
-        return in_double(jax.jit(everything))
+        return compiled(everything)
 
 
 def _stacked(function: Callable[[Any], Any], q: np.ndarray) -> Any:

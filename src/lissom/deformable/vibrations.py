@@ -19,7 +19,7 @@ import numpy as np
 from lissom.deformable.elements import TetrahedralElements
 from lissom.deformable.materials import Hyperelastic
 from lissom.errors import ModelError
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 _DENSE = 400  # coordinates up to which all modes are found by dense algebra
 _RIGID = 1e-6  # ω² of a rigid mode, in those of the first elastic one
@@ -121,7 +121,7 @@ def modal_derivatives(
     from scipy.sparse.linalg import splu
 
     third = jax.jacfwd(jax.jacfwd(jax.jacfwd(material.energy_density)))
-    T = np.asarray(in_double(jax.jit(third))(np.eye(3))).reshape(9, 9, 9)
+    T = np.asarray(compiled(third)(np.eye(3))).reshape(9, 9, 9)
     located, weights = elements.quadrature(max(1, 3 * (elements.degree - 1)))
     slopes, nodes = elements.gradients(located), elements.cells[located.cell]
     unknown, solve = _unknowns(elements, free), splu(K).solve

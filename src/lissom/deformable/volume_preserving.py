@@ -89,7 +89,8 @@ class PrimitiveBending(Primitive):
             return sign * length * modes.summed(self.modes, q, x / length)
 
         def axis(q: Any, x: Any) -> Any:
-            return jnp.stack([jnp.cos(angle(q, x)), jnp.sin(angle(q, x))])
+            turn = angle(q, x)
+            return jnp.stack([jnp.cos(turn), jnp.sin(turn)])
 
         line, (c, s) = integral(axis, q, x[0]), axis(q, x[0])
         w = 2.0 * across / (1.0 + jnp.sqrt(1.0 - 2.0 * sign * modes.combined(self.modes, q, x[0] / length) * across))
@@ -183,6 +184,10 @@ class KinematicsVolumePreserving(Kinematics):
 
     @property
     def keeps_volume(self) -> bool:
+        return True
+
+    @property
+    def is_composed(self) -> bool:
         return True
 
     def check(self, where: str) -> None:

@@ -61,6 +61,7 @@ def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], cur
     maps = model.maps
     rows = {name: getattr(state, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
     q = host["q"][: len(rows["R"])]
+    v = host["v"][: len(q)] if "v" in host else None
     for m, pose in maps.functions():
         if m in called:
             first = int(maps.q_start[m])
@@ -69,8 +70,11 @@ def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], cur
         asked = [m for m in group if m in called]
         if asked:
             poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
-            first = int(maps.q_start[asked[0]])
-            found = poses[0].family.derivatives(poses, q[:, first : first + poses[0].n], curved=curved)
+            first, start = int(maps.q_start[asked[0]]), int(model.nodes.v_start[maps.node[asked[0]]])
+            theta_dot = None if v is None else v[:, start : start + poses[0].n]
+            sloped = curved or (theta_dot is not None and bool(theta_dot.any()))
+            theta = q[:, first : first + poses[0].n]
+            found = poses[0].family.derivatives(poses, theta, theta_dot, curved=curved, sloped=sloped)
             for k, m in enumerate(asked):
                 _put_frame(model, rows, m, PoseDerivatives(*(part[:, k] for part in found)))
     _hand_over(model, state, rows)

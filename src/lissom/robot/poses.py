@@ -176,7 +176,7 @@ def _compiled(function: Callable[[Any], Any], n: int) -> tuple[Callable[..., Any
         once = jax.jacfwd(columns)
         return pose(q), columns(q), jnp.moveaxis(once(q), 1, -1), jnp.moveaxis(jax.jacfwd(once)(q), 1, -1)
 
-    return in_double(jax.jit(jax.vmap(pose))), in_double(jax.jit(jax.vmap(everything)))
+    return compiled(jax.vmap(pose)), compiled(jax.vmap(everything))
 
 
 def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,3 +193,27 @@ def in_double(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*arguments)
 
     return call
+
+
+def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+    """A function of JAX, compiled on its first use, in float64; `options` are those of XLA's compiler beside ours."""
+    import jax
+
+    known = {name: value for name, value in (_QUICK | options).items() if _is_known(name, value)}
+    return in_double(jax.jit(function, compiler_options=known))
+
+
+# without emitters by MLIR, code that runs as fast is made in half the time
+_QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False}
+
+
+@lru_cache(maxsize=64)
+def _is_known(name: str, value: Any) -> bool:
+    """Whether this version of JAX has an option of its compiler."""
+    import jax
+
+    try:
+        jax.jit(lambda: 0, compiler_options={name: value})()
+    except Exception:  # JAX has several for it: it does not know the argument, or the option
+        return False
+    return True
