@@ -230,3 +230,18 @@ def test_single_precision_is_left_to_the_user():
     before = jax.config.jax_enable_x64
     assert INTEGRALS["linear"].values(np.zeros(N), np.ones(N)).M.dtype == np.float64
     assert jax.config.jax_enable_x64 == before
+
+
+def test_forces_by_known_slopes_are_those_of_the_points(monkeypatch):
+    """Where f is linear and W is not quadratic, forces come from ∂φ_j/∂x that are kept; where there is no room for
+    them, from derivatives of the energy at every point: the same to rounding."""
+    motion, _, _ = KINDS["linear"]
+    law = HyperelasticCompressibleNeoHookean(2e3, 0.3, damping_time=0.02)
+    kept = ShapeIntegrals(motion, BOX, law, 1000.0)
+    q, v, a = state(4)
+    known = kept.values(q, v), kept.derivatives(q, v, a)
+    monkeypatch.setattr("lissom.deformable.integrals._MOST_SLOPES", 0)
+    whole = ShapeIntegrals(motion, BOX, law, 1000.0)
+    for found, expected in zip(known, (whole.values(q, v), whole.derivatives(q, v, a))):
+        for name, value in expected._asdict().items():
+            np.testing.assert_allclose(getattr(found, name), value, atol=1e-11 * np.abs(value).max(), err_msg=name)

@@ -8,5 +8,6 @@ HyperelasticLinear, HyperelasticFunction.
 kinematics: KinematicsFunction, KinematicsRitz; strains: KinematicsStrain; inflations: InflationUniform, InflationBumps.
 volume_preserving: KinematicsVolumePreserving of PrimitiveStretch, PrimitiveBending, PrimitiveTwist, PrimitiveShear and
 PrimitiveSource; finite_elements: KinematicsFiniteElements, KinematicsReduced.
-body: DeformableBody. integrals: ShapeIntegrals, with ShapeValues, ShapeDerivatives and LinearCoefficients.
+body: DeformableBody. integrals: ShapeIntegrals, with ShapeValues and ShapeDerivatives; linear_coefficients:
+LinearCoefficients.
 """

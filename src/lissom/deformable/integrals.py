@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -22,15 +22,13 @@ import numpy as np
 from lissom.deformable import moving_points
 from lissom.deformable.domains import Domain
 from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.deformable.materials import Hyperelastic, determinant
 from lissom.deformable.moved_points import ROW, MotionSlopes, Recent, padded
 from lissom.deformable.sharing import shared
 from lissom.deformable.slopes import Bends, Slopes
-from lissom.errors import ModelError
-from lissom.robot.poses import compiled
+from lissom.robot.poses import compiled, in_double
 
-_MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (4) has 9 n² numbers
-_MOST_QUARTIC = 50  # coordinates for which K4 of (5) is made
 _MOST_SLOPES = 1 << 23  # numbers of ∂φ/∂x that are kept
 _BLOCK = 1 << 20  # numbers that are made of points in one go
 
@@ -69,29 +67,6 @@ class ShapeDerivatives(NamedTuple):
     w_v: np.ndarray  # of w_j, ∫ρ J_l×J_j (n, n, 3)
     K: np.ndarray  # ∂²U/∂θ² (n, n)
     d_q: np.ndarray  # ∂d/∂θ (n, n)
-
-
-class LinearCoefficients(NamedTuple):
-    """Constants that all integrals are polynomials of where f = x + Σ φ_j(x) θ_j: J̇ = 0, J_j = φ_j, and
-
-        c = c_0 + Σ c_j θ_j,   P_j = P0_j + Σ Q_kj θ_k,   M_jk = tr Q_jk,   w_j = Σ ε:Q_kj θ̇_k                (4)
-        U = ½ K2_jk θ_jθ_k + ½ K3_jkl θ_jθ_kθ_l + ⅛ K4_jklm θ_jθ_kθ_lθ_m                                       (5)
-
-    with E = A_j θ_j + ½ B_jk θ_jθ_k, K2 = ∫A_j:ℂ:A_k, K3 = ∫A_j:ℂ:B_kl, K4 = ∫B_jk:ℂ:B_lm. K3 and K4 are None for
-    linear elasticity, and all three are where W is not quadratic in the strain, or where θ has more than 50 coordinates
-    and it is not linear: with n⁴ terms, energies then come cheaper from the points. `damping_time` times
-    K2_jk + (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module of materials.
-    """
-
-    mass: float
-    c_0: np.ndarray  # ∫ρx (3,)
-    P_0: np.ndarray  # ∫ρ x xᵀ (3, 3)
-    c_j: np.ndarray  # ∫ρ φ_j (n, 3)
-    P0_j: np.ndarray  # ∫ρ x φ_jᵀ (n, 3, 3)
-    Q_jk: np.ndarray  # ∫ρ φ_j φ_kᵀ (n, n, 3, 3)
-    K2: np.ndarray | None
-    K3: np.ndarray | None
-    K4: np.ndarray | None
 
 
 @final
@@ -178,6 +153,20 @@ class ShapeIntegrals:
             return None
         return self.kinematics.shape_gradients(self.domain.points).reshape(-1, self.kinematics.n)
 
+    @property
+    def _uses_slopes(self) -> bool:
+        """Whether forces of the material are sums over points with ∂φ_j/∂x that are known."""
+        return self._slopes_known is not None and not self._is_polynomial
+
+    @cached_property
+    def _slopes_of_points(self) -> Any:
+        """∂φ_j/∂x at the points, shape (n, 3, 3, N), as JAX holds it: given as an argument, as the points are."""
+        import jax.numpy as jnp
+
+        assert self._slopes_known is not None
+        rows = self._slopes_known.reshape(-1, 3, 3, self.kinematics.n)
+        return in_double(jnp.asarray)(np.ascontiguousarray(rows.transpose(3, 1, 2, 0)))
+
     @cached_property
     def _constants(self) -> LinearCoefficients:
         import jax
@@ -187,42 +176,7 @@ class ShapeIntegrals:
 
     def linear_coefficients(self) -> LinearCoefficients:
         """What all integrals are polynomials of, where the kinematics is linear."""
-        points, m, n = self.domain.points, self.masses, self.kinematics.n
-        if n > _MOST_LINEAR:
-            raise ModelError(
-                f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})"
-            )
-        phi = self.kinematics.shapes(points)
-        weighted = m[:, None, None] * phi
-        inertia = (m @ points, np.einsum("k,ka,kb->ab", m, points, points), weighted.sum(axis=0).T)
-        first = np.einsum("ka,kbj->jab", points, weighted)
-        second = np.tensordot(phi, weighted, axes=(0, 0)).transpose(1, 3, 0, 2)
-        return LinearCoefficients(float(m.sum()), *inertia, first, second, *self._polynomial())
-
-    def _polynomial(self) -> tuple[np.ndarray | None, ...]:
-        """K2, K3 and K4 of (5)."""
-        n, law = self.kinematics.n, self.material
-        if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):
-            return None, None, None
-        square, axes = np.linalg.eigh(law.moduli())
-        root = (np.sqrt(np.maximum(square, 0.0)) * axes)[:, -6:].T  # ℂ = rootᵀ root, which sees symmetric parts alone
-        pairs = np.triu_indices(n)  # B_jk and B_kj are the same
-        count = n if law.is_linear else n + len(pairs[0])
-        K = np.zeros((count, count))
-        slopes = self.kinematics.shape_gradients(self.domain.points)
-        for k in range(0, len(slopes), step := max(1, _BLOCK // (33 * count))):
-            slope, w = slopes[k : k + step], self.domain.weights[k : k + step]
-            strained = [slope.reshape(-1, 9, n)]
-            if not law.is_linear:
-                B = np.einsum("kcap,kcbp->kabp", slope[..., pairs[0]], slope[..., pairs[1]])
-                strained.append(B.reshape(len(w), 9, -1))
-            AB = (np.sqrt(w)[:, None, None] * (root @ np.concatenate(strained, axis=-1))).reshape(-1, count)
-            K += AB.T @ AB
-        if law.is_linear:
-            return K, None, None
-        place = np.zeros((n, n), dtype=np.int64)
-        place[pairs] = place.T[pairs] = np.arange(n, count)
-        return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]
+        return linear_coefficients(self.kinematics, self.domain, self.material, self.masses)
 
     @cached_property
     def _given(self) -> tuple[np.ndarray, ...]:
@@ -248,6 +202,10 @@ class ShapeIntegrals:
             U, g = jax.value_and_grad(self._energy)(q)
             return (*self._linear_inertia(q, v), U, g, *self._damping(moduli, q, v))
 
+        def known(F_j: Any, q: Any, v: Any) -> Any:
+            forces = moving_points.linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
+            return (*self._linear_inertia(q, v), *forces)
+
         def values(w: Any, m: Any, slopes: Slopes, v: Any) -> Any:
             forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
             return (*moving_points.inertia(m, slopes, v), *forces)
@@ -257,6 +215,8 @@ class ShapeIntegrals:
 
         if self.kinematics.is_composed:
             return self._composed(values)
+        if self._uses_slopes:
+            return partial(compiled(known), self._slopes_of_points)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
@@ -270,6 +230,10 @@ class ShapeIntegrals:
             d_q = jax.jacfwd(lambda q: self._damping(moduli, q, v)[0])(q)
             return (*self._linear_derivatives(a), K, d_q)
 
+        def known(F_j: Any, q: Any, v: Any, a: Any) -> Any:
+            slopes = moving_points.linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
+            return (*self._linear_derivatives(a), *slopes)
+
         def derivatives(w: Any, m: Any, bends: Bends, v: Any, a: Any) -> Any:
             forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
             return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
@@ -279,6 +243,8 @@ class ShapeIntegrals:
 
         if self.kinematics.is_composed:
             return self._composed_derivatives(derivatives)
+        if self._uses_slopes:
+            return partial(compiled(known), self._slopes_of_points)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
 
     def _composed(self, values: Callable[..., Any]) -> Callable[..., Any]:
@@ -313,7 +279,7 @@ class ShapeIntegrals:
         return self.kinematics.deformations(self.domain.points, q)
 
     def _linear_inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
-        """The integrals of ShapeValues from c to e_v by (4)."""
+        """The integrals of ShapeValues from c to e_v by (1) of the module linear_coefficients."""
         import jax.numpy as jnp
 
         n, known = self.kinematics.n, self._constants
@@ -336,11 +302,11 @@ class ShapeIntegrals:
 
     @property
     def _is_polynomial(self) -> bool:
-        """Whether the energy is (5)."""
+        """Whether the energy is (2) of the module linear_coefficients."""
         return self.kinematics.is_linear and self._constants.K2 is not None
 
     def _energy(self, q: Any) -> Any:
-        """U of (1) in the module of materials, by (5) where that holds."""
+        """U of (1) in the module of materials, by (2) of linear_coefficients where it holds."""
         import jax
         import jax.numpy as jnp
 

@@ -82,16 +82,20 @@ def _viscous(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_dot: Any) 
 
 def material_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, x: Slopes, v: Any) -> tuple[Any, ...]:
     """U, g, d and d_v of ShapeValues, `moduli` being ℂ."""
+    return _forces(law, moduli, w, x.F, x.F_j, v)
+
+
+def _forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: Any) -> tuple[Any, ...]:
     import jax
     import jax.numpy as jnp
 
     n = len(v)
-    U = w @ jax.vmap(law.energy_density, -1)(x.F)
-    g = jnp.einsum("abk,jabk->j", _stress(law, w, x.F), x.F_j)
+    U = w @ jax.vmap(law.energy_density, -1)(F)
+    g = jnp.einsum("abk,jabk->j", _stress(law, w, F), F_j)
     if law.damping_time == 0.0:
         return U, g, jnp.zeros(n), jnp.zeros((n, n))
     strained = jax.vmap(lambda F, F_j: jax.jvp(law.strain, (F,), (F_j,))[1], -1, -1)
-    rates = jax.vmap(lambda F_j: strained(x.F, F_j))(x.F_j).reshape(n, 9, -1)  # ∂E/∂θ_j
+    rates = jax.vmap(lambda F_j: strained(F, F_j))(F_j).reshape(n, 9, -1)  # ∂E/∂θ_j
     d_v = jnp.einsum("jak,lak->jl", rates, law.damping_time * w * jnp.einsum("ab,jbk->jak", moduli, rates))
     return U, g, d_v @ v, d_v
 
@@ -112,3 +116,32 @@ def material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: Bends, v: 
         return K, jnp.zeros_like(K)
     F_dot, F_dot_l = jnp.einsum("jabk,j->abk", x.F_j, v), jnp.einsum("ljabk,j->labk", x.F_jl, v)
     return K, pushed(lambda F, F_dot: _viscous(law, moduli, w, F, F_dot), (x.F, F_dot), x.F_j, F_dot_l)
+
+
+def linear_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, ...]:
+    """U, g, d and d_v of ShapeValues where ∂f/∂x = 1 + Σ F_j θ_j, with F_j of shape (n, 3, 3, N)."""
+    return _forces(law, moduli, w, _linear_slope(F_j, q), F_j, v)
+
+
+def linear_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, Any]:
+    """K and d_q of ShapeDerivatives where ∂f/∂x = 1 + Σ F_j θ_j, with F_j of shape (n, 3, 3, N)."""
+    import jax
+    import jax.numpy as jnp
+
+    F = _linear_slope(F_j, q)
+
+    def pushed(function: Callable[[Any], Any]) -> Any:
+        S_l = jax.vmap(lambda rate: jax.jvp(function, (F,), (rate,))[1])(F_j)
+        return jnp.einsum("labk,jabk->jl", S_l, F_j)
+
+    K = pushed(lambda F: _stress(law, w, F))
+    if law.damping_time == 0.0:
+        return K, jnp.zeros_like(K)
+    F_dot = jnp.einsum("jabk,j->abk", F_j, v)
+    return K, pushed(lambda F: _viscous(law, moduli, w, F, F_dot))
+
+
+def _linear_slope(F_j: Any, q: Any) -> Any:
+    import jax.numpy as jnp
+
+    return jnp.eye(3)[..., None] + jnp.einsum("jabk,j->abk", F_j, q)
