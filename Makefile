@@ -41,6 +41,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py
 	$(BENCH)/bin/python benchmarks/single_rods.py
+	$(BENCH)/bin/python benchmarks/deformable_bodies.py
 
 clean:
 	rm -rf $(VENV) $(BENCH) site out build dist

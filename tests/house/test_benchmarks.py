@@ -35,3 +35,10 @@ def test_parts_of_a_step_can_be_timed(found):
     fresh, old, iteration = timing.newton_iteration(model, np.full(model.nu, 5.0))
     assert 0.0 < old < fresh
     assert iteration > 0.0
+
+
+def test_launches_of_bodies_can_be_timed(found):
+    """Inverse dynamics, mass matrix and derivatives, ready to run again."""
+    bodies = found("deformable_bodies")
+    for call in bodies.launches(bodies.Case("rod", bodies.rod(5), 1.0), 2):
+        call()

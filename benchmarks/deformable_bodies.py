@@ -1,0 +1,320 @@
+"""What deformable bodies cost: inverse dynamics, mass matrix and derivatives by kind and size, in one run on one core.
+
+    python benchmarks/deformable_bodies.py
+
+All in units of the calibration, the inverse dynamics of a chain of four rods (48 degrees of freedom) inside a kernel.
+"ID" is inverse dynamics, "M" the mass matrix, "ID'" inverse dynamics with its three derivatives; each of one launch for
+one state ("single"), and per state of a launch for eight ("batch"). Neither counts the few µs of the public function.
+Bodies whose points move linearly run in kernels, beside the rod with as many coordinates; of the others JAX gives the
+integrals before each launch, beside the native rod that moves as they do, where there is one. The first call is of ID,
+JAX's compiling included, with the kernels compiled before.
+
+The peers are timed in the same run: scikit-fem assembles internal forces and tangent of the same finite elements with
+the same law, undamped, soromox does forward dynamics of the same segments of constant strain. lissom's ID' has the
+inertia and its derivatives besides.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("XLA_FLAGS", "--xla_cpu_multi_thread_eigen=false intra_op_parallelism_threads=1")
+
+import time
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+from robots import rod_chain
+from run import in_kernel, smallest
+
+import lissom as ls
+from lissom.dynamics import mass_matrix
+from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
+from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
+from lissom.launch import workspace
+
+LENGTH, RADIUS, DENSITY = 0.2, 0.01, 1070.0  # [m], [kg/m³]
+ELASTIC = {"young": 3e5, "poisson": 0.4, "damping_time": 0.01}
+LINEAR, GREEN = ls.HyperelasticLinear(**ELASTIC), ls.HyperelasticSaintVenantKirchhoff(**ELASTIC)
+KEPT = ls.HyperelasticNeoHookean(5e4, damping_time=0.01)
+TOGETHER = 8  # instances of a batch
+SECONDS = 0.4  # of repetitions for each number
+MODES = (5, 20)
+WIDTH = 52  # of names
+HEAD = f"{'':{WIDTH}s}{'n':>4s}" + "".join(f"{name:>9s}" for name in ("ID", "M", "ID'") * 2)
+
+
+class Case(NamedTuple):
+    """A robot of one body, the size of θ that moves its tip by about a tenth of its length, and what stands beside."""
+
+    name: str
+    model: ls.Model
+    size: float
+    beside: str = ""
+
+
+def robot(body: Any) -> ls.Model:
+    """One body, clamped."""
+    made = ls.Robot("body")
+    made.add_link("body", body)
+    return made.build()
+
+
+def rod(n: int, basis: Any = None) -> ls.Model:
+    """A native rod of n coordinates, shared out among its strains, or of a basis."""
+    counts = [n // 6 + (k < n % 6) for k in (3, 0, 1, 2, 4, 5)]  # bending first, then elongation, torsion, shear
+    basis = basis or ls.BasisLegendre(*(count - 1 if count else None for count in counts))
+    material = ls.Material(density=DENSITY, **ELASTIC)
+    return robot(ls.Rod(LENGTH, ls.SectionCircle(RADIUS), basis, material))
+
+
+def affine(x: Any) -> Any:
+    """φ of all affine motions that keep the base, x = 0."""
+    import jax.numpy as jnp
+
+    return jnp.kron(x / LENGTH, jnp.eye(3))
+
+
+def polynomials(x: Any) -> Any:
+    """φ of displacements along x, y and z that are polynomials of x with a part that turns sections."""
+    import jax.numpy as jnp
+
+    s = x[0] / LENGTH
+    columns = []
+    for k in (2, 3, 4):
+        slope = k * s ** (k - 1) / LENGTH
+        columns += [jnp.array([-x[1] * slope, s**k, 0.0]), jnp.array([-x[2] * slope, 0.0, s**k])]
+    return jnp.stack([*columns, jnp.array([s, 0.0, 0.0]), jnp.array([0.0, -x[2] * s, x[1] * s])], axis=1)
+
+
+def elements(divisions: tuple[int, int], degree: int) -> tuple[ls.KinematicsFiniteElements, ls.DomainTetrahedra]:
+    """Finite elements of a cylinder, and their mesh."""
+    mesh = ls.DomainTetrahedra(*ls.cylinder_mesh(LENGTH, RADIUS, divisions), degree=2 * degree)
+    return ls.KinematicsFiniteElements(mesh, degree), mesh
+
+
+def in_kernels() -> Iterator[Case]:
+    """Bodies whose points move linearly, each after the rod beside which it stands."""
+    cylinder = ls.DomainCylinder(LENGTH, RADIUS)
+    yield Case("rigid body on a hinge", _hinged(), 1.0)
+    yield from _beside_rods("affine motion", affine, 9, cylinder)
+    yield from _beside_rods("Ritz, polynomials of x", polynomials, 8, cylinder)
+    whole, mesh = elements((12, 2), 2)
+    for n in MODES:
+        yield Case(f"rod of {n}", rod(n), 1.0)
+        for law in (LINEAR, GREEN):
+            body = ls.DeformableBody(whole.reduced(law, DENSITY, modes=n), mesh, law, DENSITY)
+            name = "linear" if law is LINEAR else "Saint Venant-Kirchhoff"
+            yield Case(f"finite elements in {n} modes, {name}", robot(body), 1e-3, f"rod of {n}")
+    small, mesh = elements((4, 1), 1)
+    yield Case(f"rod of {small.n}", rod(small.n), 1.0)
+    body = ls.DeformableBody(small, mesh, LINEAR, DENSITY)
+    yield Case("finite elements, whole, linear", robot(body), 1e-3, f"rod of {small.n}")
+
+
+def _hinged() -> ls.Model:
+    made = ls.Robot("rigid")
+    made.add_link("body", ls.RigidBody.cylinder(LENGTH, RADIUS, density=DENSITY), ls.JointRevolute((0, 1, 0)))
+    return made.build()
+
+
+def _beside_rods(name: str, function: Any, n: int, domain: Any) -> Iterator[Case]:
+    yield Case(f"rod of {n}", rod(n), 1.0)
+    body = ls.DeformableBody(ls.KinematicsRitz(function, n), domain, LINEAR, DENSITY)
+    yield Case(f"{name}, linear", robot(body), 1e-2, f"rod of {n}")
+
+
+def by_jax() -> Iterator[Case]:
+    """Bodies whose integrals JAX gives, each after the native rod that moves as they do."""
+    cylinder = ls.DomainCylinder(LENGTH, RADIUS)
+    strains: list[tuple[str, Any, Any]] = [
+        ("constant curvature, planar", ls.KinematicsStrain.constant_curvature(LENGTH, planar=True),
+         ls.BasisMonomial(bending_z=0)),
+        ("constant curvature and elongation", ls.KinematicsStrain.constant_curvature(LENGTH, elongation=True),
+         ls.BasisMonomial(bending_y=0, bending_z=0, elongation=0)),
+        ("polynomial curvature of order 2", ls.KinematicsStrain.polynomial_curvature(LENGTH, 2),
+         ls.BasisMonomial(bending_y=2, bending_z=2)),
+        ("constant strain, 2 pieces", ls.KinematicsStrain.constant_strain(LENGTH, 2),
+         ls.BasisPiecewiseConstant(*[2] * 6)),
+    ]  # fmt: skip
+    for name, motion, basis in strains:
+        native = f"the rod, {name}"
+        yield Case(native, rod(0, basis), 1.0)
+        yield Case(name, robot(ls.DeformableBody(motion, cylinder, GREEN, DENSITY)), 1.0, native)
+    bending = [ls.PrimitiveBending([[1.0]], axis) for axis in "yz"]
+    few = [ls.PrimitiveStretch([[1.0]]), *bending]
+    many = [ls.PrimitiveStretch([[1.0], [0.0, 1.0]]), ls.PrimitiveTwist([[0.0, 1.0], [0.0, 0.0, 1.0]]),
+            *(ls.PrimitiveBending([[1.0], [0.0, 1.0]], axis) for axis in "yz")]  # fmt: skip
+    for primitives in (few, many):
+        motion = ls.KinematicsVolumePreserving(LENGTH, primitives)
+        yield Case(f"volume kept, {motion.n} modes", robot(ls.DeformableBody(motion, cylinder, KEPT, DENSITY)), 0.3)
+    function = ls.KinematicsFunction(lambda x, q: x + affine(x) @ q, 9)
+    yield Case("affine motion as any function", robot(ls.DeformableBody(function, cylinder, GREEN, DENSITY)), 1e-2)
+    whole, mesh = elements((12, 2), 2)
+    law = ls.HyperelasticCompressibleNeoHookean(**ELASTIC)
+    reduced = whole.reduced(law, DENSITY, modes=5)
+    yield Case("finite elements in 5 modes, neo-Hookean", robot(ls.DeformableBody(reduced, mesh, law, DENSITY)), 1e-3)
+
+
+def state(case: Case, count: int) -> list[np.ndarray]:
+    """The same random q, v and a for each of some instances."""
+    rng = np.random.default_rng(0)
+    rows = case.size * rng.uniform(-1.0, 1.0, (3, case.model.nv))
+    return [np.tile(row, (count, 1)) for row in rows]
+
+
+def launches(case: Case, count: int) -> list[Callable[[], object]]:
+    """What computes ID, M and ID' of some instances, with the states in place."""
+    model, (q, v, a) = case.model, state(case, count)
+    forces, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
+    masses, _ = workspace.filled(model, "mass_matrix", mass_matrix._make, q=q)
+    slopes, _ = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros((count, model.nu)))
+    run_residual_derivatives(model, slopes, 0.0)
+    masses.run()
+    return [forces.run, masses.run, slopes.run]
+
+
+def times(case: Case) -> np.ndarray:
+    """ID, M and ID' of one launch for one state, and per state of one for some [µs], shape (2, 3)."""
+    return np.array([[smallest(call, SECONDS, inner=5) / count for call in launches(case, count)]
+                     for count in (1, TOGETHER)])  # fmt: skip
+
+
+def table(cases: Iterator[Case], calibration: float, first: bool) -> dict[str, np.ndarray]:
+    """Print the rows, with ratios to those beside which they stand."""
+    found: dict[str, np.ndarray] = {}
+    for case in cases:
+        began = time.perf_counter()
+        ls.inverse_dynamics(case.model, *(row[0] for row in state(case, 1)))
+        spent = time.perf_counter() - began
+        own = found[case.name] = times(case) / calibration
+        called = f"   first call {spent:.1f} s" if first and case.model.calls_python else ""
+        print(f"{case.name:{WIDTH}s}{case.model.nv:4d}" + "".join(f"{x:9.2f}" for x in own.ravel()) + called)
+        if case.beside:
+            ratio = own / found[case.beside]
+            print(f"{f'    over {case.beside}':{WIDTH + 4}s}" + "".join(f"{x:9.2f}" for x in ratio.ravel()))
+    return found
+
+
+def scikit_fem(calibration: float) -> None:
+    """Internal forces and tangent of the same finite elements, whole and in 20 modes, beside scikit-fem."""
+    try:
+        import skfem
+        from skfem.helpers import ddot, grad
+    except ImportError:
+        print("scikit-fem: not installed")
+        return
+    first, shear = 3e5 * 0.4 / (1.4 * 0.2), 3e5 / 2.8  # Lamé's constants of ELASTIC
+    one = np.eye(3)[:, :, None, None]
+
+    def strain(F: Any, slope: Any) -> Any:
+        return 0.5 * (np.einsum("ca...,cb...->ab...", F, slope) + np.einsum("ca...,cb...->ab...", slope, F))
+
+    def stress(E: Any) -> Any:
+        return first * np.einsum("aa...", E) * one + 2.0 * shear * E
+
+    @skfem.LinearForm
+    def force(v: Any, w: Any) -> Any:
+        F = one + grad(w["u"])
+        return ddot(stress(0.5 * (np.einsum("ca...,cb...->ab...", F, F) - one)), strain(F, grad(v)))
+
+    @skfem.BilinearForm
+    def tangent(du: Any, v: Any, w: Any) -> Any:
+        F = one + grad(w["u"])
+        S = stress(0.5 * (np.einsum("ca...,cb...->ab...", F, F) - one))
+        along = np.einsum("ab...,bc...->ac...", grad(du), S)
+        return ddot(stress(strain(F, grad(du))), strain(F, grad(v))) + ddot(along, grad(v))
+
+    print(f"\n{'finite elements, Saint Venant-Kirchhoff':{WIDTH}s}{'n':>4s}{'forces and tangent [calibrations]':>40s}")
+    for name, divisions, degree in (("small", (4, 1), 1), ("fine", (12, 2), 2)):
+        whole, mesh = elements(divisions, degree)
+        kind = skfem.ElementTetP1() if degree == 1 else skfem.ElementTetP2()
+        corners = skfem.MeshTet(mesh.vertices.T.copy(), np.asarray(mesh.cells).T.copy())
+        basis = skfem.Basis(corners, skfem.ElementVector(kind), intorder=2 * degree)
+        u = np.zeros(basis.N)
+
+        def assemble(basis: Any = basis, u: np.ndarray = u) -> tuple[Any, Any]:
+            here = basis.interpolate(u)
+            return force.assemble(basis, u=here), tangent.assemble(basis, u=here)
+
+        theirs = smallest(assemble, 2.0, inner=1) / calibration
+        print(f"{f'scikit-fem, {name} mesh':{WIDTH}s}{whole.n:4d}{theirs:40.0f}")
+        law = ls.HyperelasticSaintVenantKirchhoff(young=3e5, poisson=0.4)
+        motion = whole if degree == 1 else whole.reduced(law, DENSITY, modes=MODES[-1])
+        model = robot(ls.DeformableBody(motion, mesh, law, DENSITY))
+        own = times(Case("", model, 1e-3))[0, 2] / calibration
+        label = f"lissom, {name} mesh {'whole, by JAX' if degree == 1 else 'reduced, in kernels'}, ID'"
+        line = f"{label:{WIDTH}s}{motion.n:4d}{own:40.1f}"
+        print(f"{line}{theirs / own:13.3g} times less")
+
+
+def soromox(calibration: float) -> None:
+    """Forward dynamics of equal segments of constant strain from Python, beside soromox."""
+    print(f"\n{'segments of constant strain':{WIDTH}s}{'n':>4s}{'forward dynamics [calibrations]':>40s}")
+    for pieces in (1, 2, 4):
+        n, rng = 6 * pieces, np.random.default_rng(0)
+        q, v = 0.1 * rng.normal(size=n), 0.1 * rng.normal(size=n)
+        calls = {"lissom, native rod": _lissom_dynamics(rod(0, ls.BasisPiecewiseConstant(*[pieces] * 6)))}
+        if pieces < 4:
+            motion = ls.KinematicsStrain.constant_strain(LENGTH, pieces)
+            body = ls.DeformableBody(motion, ls.DomainCylinder(LENGTH, RADIUS), GREEN, DENSITY)
+            calls["lissom, deformable body"] = _lissom_dynamics(robot(body))
+        try:
+            calls["soromox"] = _soromox_dynamics(pieces)
+        except ImportError:
+            print("soromox: not installed")
+        for name, call in calls.items():
+            call(q, v)
+            each = smallest(partial(call, q, v), 1.0, inner=1) / calibration
+            print(f"{f'{name}, {pieces} pieces':{WIDTH}s}{n:4d}{each:40.2f}")
+
+
+def _lissom_dynamics(model: ls.Model) -> Callable[[np.ndarray, np.ndarray], object]:
+    return lambda q, v: ls.forward_dynamics(model, q, v, np.zeros(0))
+
+
+def _soromox_dynamics(pieces: int) -> Callable[[np.ndarray, np.ndarray], object]:
+    import jax
+    import jax.numpy as jnp
+    from soromox.systems.components.links import LinkSpec
+    from soromox.systems.pcs.pcs import PCS
+    from soromox.systems.pcs.structures import PCSStructure
+
+    jax.config.update("jax_enable_x64", True)
+    straight = [0.0, 0.0, 0.0, 0.0, 0.0, 1.0]  # soromox runs along z
+    link = LinkSpec.circular(length=LENGTH / pieces, density=DENSITY, reference_strain=straight, radius=RADIUS,
+                             young_modulus=3e5, shear_modulus=3e5 / 2.8, material_damping_coefficient=3e3)  # fmt: skip
+    structure = PCSStructure(num_gauss_points=5, strain_selector=[True] * (6 * pieces))
+    system: Any = PCS.from_links([link] * pieces, structure=structure, gravity=jnp.array([0.0, 0.0, -9.81]))
+    compiled = jax.jit(lambda y: system.forward_dynamics(0.0, y))
+    return lambda q, v: compiled(jnp.concatenate([q, v])).block_until_ready()
+
+
+def main() -> None:
+    """Print the tables."""
+    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    calibration = in_kernel(rod_chain())
+    print(
+        f"calibration: inverse dynamics of the chain of 4 rods, in kernel, {calibration:.2f} µs; all in units of it\n"
+    )
+    ends = f"{'single':>37s}{'batch':>27s}"
+    print(f"{'linear motions, in kernels':40s}{ends}\n{HEAD}")
+    found = table(in_kernels(), calibration, first=False)
+    print("\nfinite elements in 20 modes over a rod of 20 coordinates (asked: at most 2), worst of single and batch:")
+    for name in ("linear", "Saint Venant-Kirchhoff"):
+        ratio = (found[f"finite elements in 20 modes, {name}"] / found["rod of 20"]).max(axis=0)
+        print(f"  {name:24s}ID {ratio[0]:.2f}, M {ratio[1]:.2f}, ID with derivatives {ratio[2]:.2f}")
+    print(f"\n{'other motions, by JAX':{WIDTH}s}{ends}\n{HEAD}")
+    table(by_jax(), calibration, first=True)
+    scikit_fem(calibration)
+    soromox(calibration)
+    again = in_kernel(rod_chain())
+    print(f"\ncalibration once more: {again:.2f} µs, {again / calibration:.2f} of what everything is in units of")
+
+
+if __name__ == "__main__":
+    main()
