@@ -35,7 +35,8 @@ from lissom.studies.trials import Designs, parameter_units
 from lissom.studies.work import Chunk, Row, Work, origin
 
 _LARGEST = 64  # samples of a chunk
-_CHUNKS_EACH = 8  # for each core
+_LEAST = 4
+_CHUNKS_EACH = 3  # of what is left, for each place at which one is computed or waits
 _TRIES = 2  # before a chunk is computed while no other is
 
 
@@ -92,9 +93,8 @@ def sweep(
     finished = store.open(same, more)
     left = [k for k in range(len(asked.table)) if k not in finished]
     with crew_of(workers, cluster) as crew, _progress_bar(progress, len(asked.table), len(finished)) as advance:
-        size = chunk or max(1, min(_LARGEST, -(-len(left) // (_CHUNKS_EACH * crew.room))))
         work = crew.prepared(Work(study, Designs(described), asked.names))
-        _Run(crew, store, study, asked, work, advance).all_of(_chunks(left, size))
+        _Run(crew, store, study, asked, work, advance).all_of(_chunks(left, chunk, crew.room))
     return SweepResults.load(out)
 
 
@@ -122,14 +122,17 @@ def _shown(values: Any) -> Any:
     return list(map(float, values)) if isinstance(values, list | tuple | np.ndarray) else repr(values)
 
 
-def _chunks(left: list[int], size: int) -> list[list[int]]:
-    """Samples that are left, in chunks of neighbours, the first alone."""
+def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
+    """Samples that are left, in chunks of neighbours, the first alone; smaller ones towards the end, so that no process
+    waits long for the last."""
     out: list[list[int]] = []
-    for k in left:
-        if len(out) > 1 and len(out[-1]) < size and out[-1][-1] == k - 1:
+    most = 1
+    for done, k in enumerate(left):
+        if len(out) > 1 and len(out[-1]) < most and out[-1][-1] == k - 1:
             out[-1].append(k)
         else:
             out.append([k])
+            most = size or max(_LEAST, min(_LARGEST, (len(left) - done) // (_CHUNKS_EACH * room)))
     return out
 
 
