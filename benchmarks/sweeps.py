@@ -2,9 +2,9 @@
 
     python benchmarks/sweeps.py [how many]
 
-Each sample is the cable-driven manipulator of another stiffness, let go under other tensions for 0.2 s in steps of 10 ms.
-On a machine that others use, wall times say little. Beside them stands the time that each process has had a processor
-for, from its beginning on, imports included: on two free cores the sweep takes as long as the busiest of them.
+Each sample is the cable-driven manipulator of another stiffness, let go under other tensions for 0.2 s in steps of
+10 ms. On a machine that others use, wall times say little. Beside them stands the time that each process has had a
+processor for, from its beginning on, imports included: on two free cores the sweep takes as long as the busiest.
 """
 
 from __future__ import annotations

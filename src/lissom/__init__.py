@@ -130,7 +130,7 @@ _PUBLIC = {
     "integration.esdirk": ("esdirk",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.bathe": ("bathe",),
-    "integration.simulate": ("simulate",),
+    "integration.simulate": ("resume", "simulate"),
     "integration.controllers": ("Controller",),
     "integration.inputs": ("Samples",),
     "integration.trajectory": ("Statistics", "Trajectory"),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 USAGE_ERROR = 2
 NOT_CONVERGED = 3
 INTERRUPTED = 130
+_STREAM = "motion"  # the folder within DIR to which motions stream
 _SHAPES = 16  # shown of a motion
 _FAILURES = 10  # shown of a sweep
 _PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
@@ -67,11 +68,13 @@ def _parser() -> argparse.ArgumentParser:
     info.set_defaults(command=_info)
 
     simulate = commands.add_parser("simulate", help="follow a robot in time from rest at its neutral configuration")
-    simulate.add_argument("robot", type=Path, help="robot file (YAML)")
+    simulate.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
     simulate.add_argument("--duration", type=_positive, help="[s]; the last time of --inputs where left out")
     simulate.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
     simulate.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
-    simulate.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    simulate.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
+    simulate.add_argument("--stream", action="store_true", help="keep long motions on the disk, in DIR/motion alone")
+    simulate.add_argument("--resume", type=Path, metavar="DIR", help="go on with a motion of --stream; nothing else")
     simulate.add_argument("--method", default="bdf", help="of integration (bdf)")
     simulate.add_argument("--dt", type=_positive, help="time step [s] of the methods that have a fixed one")
     simulate.add_argument("--rtol", type=_positive, default=1e-6, help="relative tolerance (1e-6)")
@@ -173,6 +176,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
     from lissom.integration.simulate import chosen_method
     from lissom.io.inputs_file import read_inputs
 
+    if arguments.resume is not None:
+        return _resume(arguments)
+    if arguments.robot is None or arguments.out is None:
+        raise ls.ModelError("simulate needs a robot file and --out, or --resume")
     chosen_method(arguments.method)  # before anything takes its time
     robot, model = _load(arguments.robot)
     say = (lambda *_: None) if arguments.quiet else print
@@ -196,14 +203,30 @@ def _simulate(arguments: argparse.Namespace) -> int:
     try:
         trajectory = ls.simulate(
             model, duration, u=u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
-            t_eval=t_eval, progress=not arguments.quiet,
+            t_eval=t_eval, progress=not arguments.quiet, out=arguments.out / _STREAM if arguments.stream else None,
         )  # fmt: skip
     except ls.ConvergenceError as error:
-        if error.partial is not None and len(error.partial.t):
+        if error.partial is not None and len(error.partial.t) and not arguments.stream:
             _write_trajectory(robot, model, error.partial, arguments.out, print)
         raise
+    if arguments.stream:
+        return _said(trajectory, arguments.out, say)
     _summarise(model, trajectory, duration, say)
     _write_trajectory(robot, model, trajectory, arguments.out, say)
+    return 0
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    motion = ls.resume(arguments.resume / _STREAM, progress=not arguments.quiet)
+    return _said(motion, arguments.resume, (lambda *_: None) if arguments.quiet else print)
+
+
+def _said(motion: Any, out: Path, say: Any) -> int:
+    """Say what has streamed to a folder."""
+    say(f"{motion.t[-1] if len(motion.t) else 0.0:g} s in {motion.statistics.steps} steps, {len(motion.t)} rows")
+    say(f"wrote {out / _STREAM / 'run.json'}")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Pickling of what holds a user's functions.
+"""What other processes read: files that are whole, and pickles of what holds a user's functions.
 
 Functions that a module names travel by that name, Warp functions too. Others, such as lambdas, travel by cloudpickle
 where it is installed; where it is not, the error names the function and what to do.
@@ -7,13 +7,17 @@ where it is installed; where it is not, the error names the function and what to
 from __future__ import annotations
 
 import io
+import os
 import pickle
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from importlib import import_module
+from pathlib import Path
 from typing import Any, final
 
 from lissom.errors import ModelError
 
+NEW = ".new"  # in the name of a file that is being written
 _FAILURES = (pickle.PicklingError, AttributeError, TypeError)
 
 
@@ -23,7 +27,7 @@ def reduced(make: Any, state: Any, subject: str) -> tuple[Any, ...]:
     Raises:
         ModelError: the function that cannot be pickled, and what to do.
     """
-    return _restored, (make, _packed(state, subject))
+    return _restored, (make, packed(state, subject))
 
 
 def _restored(make: Any, packed: bytes) -> Any:
@@ -53,7 +57,12 @@ def _named(module: str, name: str) -> Any:
     return found
 
 
-def _packed(state: Any, subject: str) -> bytes:
+def packed(state: Any, subject: str) -> bytes:
+    """The pickle of a state.
+
+    Raises:
+        ModelError: the function that cannot be pickled, and what to do.
+    """
     stream = io.BytesIO()
     try:
         _Pickler(stream).dump(state)
@@ -105,3 +114,27 @@ def _culprit(value: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
         except _FAILURES:
             return _culprit(part, (*path, name))
     return path, value
+
+
+def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
+    """Write a file that is there whole or not at all.
+
+    Raises:
+        OSError: it cannot be written; nothing is left of it.
+    """
+    new = path.with_name(f"{path.name}{NEW}{os.getpid()}")
+    try:
+        with new.open("wb") as file:
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(new, path)
+    except BaseException:
+        new.unlink(missing_ok=True)
+        raise
+    if hasattr(os, "O_DIRECTORY"):
+        folder = os.open(path.parent, os.O_DIRECTORY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)

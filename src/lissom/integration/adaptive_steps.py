@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from lissom.integration.dense_output import between, cubic
 from lissom.integration.encounters import Lookout
 from lissom.integration.fused_runs import state_after, states_follow
 from lissom.integration.implicit_steps import ImplicitSteps
+from lissom.integration.memory import handed_out, recalled
 from lissom.integration.paced_runs import PacedSteps
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
@@ -49,20 +50,25 @@ class _Run(NamedTuple):
 
 
 def adaptive_steps(
-    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float
+    stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float
 ) -> Iterator[Point]:
-    """Points at the wanted times, or at every step where times is None."""
-    stepping = _Stepping(stepper, duration)
-    output, steps, sample = _Output(stepper, here, times), 0, 1
+    """Points at the wanted times, or at every step where times is None; from a state, or from what the method
+    remembers."""
+    stepping, f = _Stepping(stepper, duration), stepper.f
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "stepping": stepping, "paced": stepping.paced}
+    loop: Any = (begin, 0, 1) if f.begun is None else recalled(f, parts)
+    here, steps, sample = loop
+    output = _Output(stepper, here, times)
     while here.t < duration and not output.is_complete:
         due = sample * period
         stop = duration if due > duration * (1.0 - SAME_TIME) else due
         run = stepping.steps(here, stop, steps)
         steps += len(run.t)
-        yield from output.of(here, run, steps)
+        points = list(output.of(here, run, steps))
         here = run.last
         if here.t >= stop and stop < duration:
             here, sample = stepper.sampled(here), sample + 1
+        yield from handed_out(f, points, parts, (here, steps, sample))
 
 
 def follows(stepper: ImplicitSteps) -> bool:

@@ -15,6 +15,7 @@ from scipy.linalg import LinAlgError
 
 from lissom.errors import ConvergenceError
 from lissom.integration.encounters import Lookout
+from lissom.integration.memory import LEG, handed_out, recalled
 from lissom.integration.pace import Pace
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_ends import StepEnds
@@ -48,14 +49,19 @@ def integrate_bdf(
     options["min_step"] = min(_LEAST_STEP * duration, largest)
     f.pace = Pace("bdf", duration, _MAX_STEPS, rtol, f.scale[: model.nq])
     run = _Run(model, f, f.pace, x0, times, options)
-    if np.isfinite(period):
-        f.sample(0.0, *f.split(x0)[:2])
-    yield run.point(0.0, x0)
+    sample, parts = 1, {"f": f, "pace": f.pace, "run": run}
+    if f.begun is None:
+        if np.isfinite(period):
+            f.sample(0.0, *f.split(x0)[:2])
+        yield run.point(0.0, x0)
+    else:
+        sample = recalled(f, parts)
+        run.leave_out(times)
     if len(x0) == 0:  # nothing moves, and CVODE takes no empty state
         for t in times[1:] if times is not None else (duration,):
             yield run.point(t, x0)
         return
-    sample, slow = 1, times is not None or np.isfinite(period)
+    slow = times is not None or np.isfinite(period) or f.streams
     while run.t < duration:
         due = min(duration, sample * period)
         points = None if slow else run.at_once(due)
@@ -68,6 +74,7 @@ def integrate_bdf(
         if run.t >= due and np.isfinite(period) and run.t < duration:
             f.sample(run.t, *f.split(run.x)[:2])
             sample += 1
+        yield from handed_out(f, [], parts, sample)
 
 
 @final
@@ -88,6 +95,11 @@ class _Run:
         self.every, self.shown = times is None, 0.0
         self.wanted = iter(() if times is None else times[1:])
         self.target = next(self.wanted, None)
+
+    def leave_out(self, times: np.ndarray | None) -> None:
+        """Go on behind the wanted times that were handed out before, now that the fields are recalled."""
+        if times is not None and self.target is not None:
+            self.wanted = iter(times[times > self.target])
 
     def point(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
         """A point to hand out."""
@@ -122,7 +134,8 @@ class _Run:
         solver = _solver(f, self.pace, self.options)
         _guarded(f, self.t, self.steps, solver.init_step, self.t, self.x)
         self.inside, past = np.inf, deque([(self.t, self.x)], _MOST_PAST)
-        while self.t < stop and self.pace.count <= _MAX_STEPS:
+        leg = self.steps + LEG if f.streams else np.inf
+        while self.t < stop and self.pace.count <= _MAX_STEPS and self.steps < leg:
             result = _guarded(f, self.t, self.steps, solver.step, stop, method="onestep", tstop=stop)
             if not result.success or not np.isfinite(result.y).all():
                 raise _failure(self.t, self.steps, str(result.message))

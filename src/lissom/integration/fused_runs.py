@@ -28,6 +28,7 @@ from lissom.model.model import Model
 from lissom.model.tables import with_anchors
 from lissom.systems.newton_matrix import newton_buffers
 
+STEPS_FAMILY = "implicit_steps"
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
 _LEAST_KNOTS = 64
@@ -37,8 +38,14 @@ _MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
 def steps_workspace(model: Model, batch: int, knots: int = 1) -> Workspace:
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
     much further on in `load` and `held` stands what acts in them; with room for so many knots of inputs."""
-    room = 1 if knots == 1 else max(_LEAST_KNOTS, 4 ** ((knots - 1).bit_length() // 2 + 1))
-    return workspace(model, f"implicit_steps {room}", batch, partial(_make, room=room))
+    return roomy_workspace(
+        model, batch, 1 if knots == 1 else max(_LEAST_KNOTS, 4 ** ((knots - 1).bit_length() // 2 + 1))
+    )
+
+
+def roomy_workspace(model: Model, batch: int, room: int) -> Workspace:
+    """The same, with room for so many knots."""
+    return workspace(model, f"{STEPS_FAMILY} {room}", batch, partial(_make, room=room))
 
 
 def bytes_of_instance(model: Model) -> int:

@@ -13,6 +13,7 @@ from scipy.integrate import DOP853, Radau
 
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.integration.encounters import Lookout
+from lissom.integration.memory import LEG, handed_out, recalled
 from lissom.integration.pace import Pace
 from lissom.integration.state import StateDerivative
 from lissom.model.model import Model
@@ -47,14 +48,19 @@ def integrate_scipy(
     def point(t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
         return t, x[: model.nq + model.nv], f.shown(t, *f.split(x)), steps
 
-    if np.isfinite(period):
-        f.sample(0.0, *f.split(x)[:2])
-    yield point(t, x)
+    parts = {"f": f, "pace": pace}
+    if f.begun is None:
+        if np.isfinite(period):
+            f.sample(0.0, *f.split(x)[:2])
+        yield point(t, x)
+    else:
+        t, x, steps, sample, inside = recalled(f, parts)
+        wanted = [time for time in wanted if time > t]
     while t < duration:
         due = min(duration, sample * period)
         solver = _solver(f, t, x, min(due, inside), rtol, atol, largest_step or np.inf, method)
-        met = None
-        while solver.status == "running":
+        met, leg = None, steps + LEG if f.streams else np.inf
+        while solver.status == "running" and steps < leg:
             _step(f, solver, method, t, steps)
             met = f.first_met(lookout, np.array([t, solver.t]), np.vstack([x, solver.y]))
             if met is not None:
@@ -73,6 +79,7 @@ def integrate_scipy(
         if t >= due and np.isfinite(period) and t < duration:
             f.sample(t, *f.split(x)[:2])
             sample += 1
+        yield from handed_out(f, [], parts, (t, x, steps, sample, inside))
 
 
 def _solver(

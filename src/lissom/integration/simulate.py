@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
+from lissom.integration.streams import Stream
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
@@ -60,6 +62,8 @@ def simulate(
     period: float | None = None,
     project_velocity: bool = True,
     progress: bool = False,
+    out: Any = None,
+    flush: float = 10.0,
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
@@ -86,18 +90,53 @@ def simulate(
         project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
             keeps to the loops only as well as the scheme is accurate.
         progress: show a progress bar.
+        out: new folder to which a single motion streams, so that it needs no more memory the longer it is; where it is
+            interrupted, `resume` goes on. The methods of SUNDIALS and SciPy then begin anew every 2000 steps, since
+            what they remember within cannot be kept.
+        flush: time between two flushes to `out`, behind which nothing is lost [s].
     Returns:
-        Trajectory; leading axes of q0, v0 or u give a batch, for which t_eval is needed. Steps of dt of an implicit
-        scheme run for all of it at once, on all cores, where no controller and no force of Python acts.
+        Trajectory, whose arrays stay on the disk where there is an `out`; leading axes of q0, v0 or u give a batch, for
+        which t_eval is needed. Steps of dt of an implicit scheme run for all of it at once, on all cores, where no
+        controller and no force of Python acts.
     Raises:
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
+    given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
+    given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
+    given["project_velocity"] = project_velocity
+    return _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
+
+
+def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
+    """Go on with a motion that `simulate(out=)` was interrupted in, bit for bit as if it had not been.
+
+    What is read may run code, as all pickles may: go on with folders that you trust.
+
+    Args:
+        path: the folder. progress: show a progress bar of the time reached [s].
+    Returns:
+        Trajectory, whose arrays stay on the disk until they are used; at once where the motion is finished.
+    Raises:
+        ModelError: there is no motion in the folder. ConvergenceError: as of `simulate`.
+    """
+    stream = Stream.open(path)
+    return Trajectory.load(path) if stream.is_finished else _simulated(stream, progress, **stream.arguments)
+
+
+def _simulated(
+    stream: Stream | None, progress: bool, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
+    dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
+    project_velocity: bool,
+) -> Trajectory:  # fmt: skip
+    """What `simulate` returns; a stream that was begun goes on."""
+    if stream is not None:
+        stream.check()
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if not np.isfinite(speed).all():
         raise ShapeError("v0: must be finite, got NaN or infinity")
-    atols = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
+    atols: Any = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method, why = chosen_method(method, model, controller is not None and period is None)
@@ -106,6 +145,8 @@ def simulate(
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     given = InputRows(model, u)
     lead = leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu)))
+    if lead and stream is not None:
+        raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
     if lead and times is None:
         raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
     count, inputs, unasked = batch_of(lead), given.over(lead), 0 if times is wanted else 1
@@ -130,7 +171,10 @@ def simulate(
             own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
             f = StateDerivative(own, law)
             x0 = np.concatenate([*begin, law.carried])
-            points = run(own, f, x0, times, float(duration), law.period, rtol, atols, dt, project_velocity)
+            given = times, float(duration), law.period, rtol, atols, dt, project_velocity
+            if stream is not None:
+                return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
+            points = run(own, f, x0, *given)
             motions.append(_collect(own, f, points, method, advance, unasked))
     for motion in motions:
         warn_of_pushing(model, motion.u)

@@ -7,7 +7,8 @@ Coordinates with a prescribed motion are put on it at every evaluation (index 1;
 
 from __future__ import annotations
 
-from typing import final
+from collections.abc import Callable
+from typing import Any, final
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
@@ -25,6 +26,7 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
 
+Memory = dict[str, Any]
 PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
 _PULL_STEPS = 0.5  # its most times the longest step of late
 _LEAST_PULL = 0.1
@@ -51,6 +53,9 @@ class StateDerivative:
         self.late: list[float] = []
         self.pace: Pace | None = None
         self.error: Exception | None = None
+        self.streams = False  # whether the method must stop now and then, to be remembered
+        self.begun: Memory | None = None  # where it goes on
+        self.memory: Callable[[], Memory] | None = None  # what it remembers between two points, where it can
         self.ready: Workspace | None = None
         self.known: dict[float, np.ndarray] = {}
         scale = model.dofs.scale

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from lissom.integration.adaptive_steps import LEAST_STEP, SAME_TIME, adaptive_st
 from lissom.integration.encounters import Lookout
 from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
+from lissom.integration.memory import handed_out, recalled
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.model.model import Model
@@ -48,11 +49,13 @@ def integrate_implicit(
     """
     share = None if dt is None else ORDER_SHARE
     stepper = ImplicitSteps(model, f, scheme, rtol, atol[0], project, share)
-    q, v, z = f.split(x0)
-    if np.isfinite(period):
-        f.sample(0.0, q, v)
-    here = stepper.start(q, v, z, dt)
-    yield point(stepper, here, 0)
+    here = None
+    if f.begun is None:
+        q, v, z = f.split(x0)
+        if np.isfinite(period):
+            f.sample(0.0, q, v)
+        here = stepper.start(q, v, z, dt)
+        yield point(stepper, here, 0)
     if dt is None:
         yield from adaptive_steps(stepper, here, times, duration, period)
     else:
@@ -60,15 +63,19 @@ def integrate_implicit(
 
 
 def _fixed_steps(
-    stepper: ImplicitSteps, here: StepState, times: np.ndarray | None, duration: float, period: float, dt: float
+    stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
 ) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
-    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails."""
+    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails; from a
+    state, or from what the method remembers."""
     f, model = stepper.f, stepper.model
     ends, wanted, is_sample = schedule(times, duration, period, dt)
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
-    k, steps, length = 0, 0, _FIRST_RUN
     watch = Watch(model)
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "fused": fused, "watch": watch}
+    loop: Any = (begin, 0, 0, _FIRST_RUN) if f.begun is None else recalled(f, parts)
+    here, k, steps, length = loop
     while k < len(ends):
+        points: list[Any] = []
         in_kernel = FusedSteps.can_run(model, f)
         if in_kernel:
             next_sample = np.flatnonzero(is_sample[k:])[:1]
@@ -78,7 +85,7 @@ def _fixed_steps(
             watch.went(before, ends[k : k + len(rows)], rows)
             at = np.flatnonzero(wanted[k : k + len(rows)])
             if len(at) > 0:
-                yield ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1
+                points.append((ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1))
             steps, k = steps + len(rows), k + len(rows)
             failed = len(rows) < run
             length = _FIRST_RUN if failed else min(2 * length, LONGEST_RUN)
@@ -93,10 +100,11 @@ def _fixed_steps(
             watch.went(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
             steps += taken
             if wanted[k]:
-                yield point(stepper, here, steps)
+                points.append(point(stepper, here, steps))
             k += 1
         if is_sample[k - 1]:
             here = stepper.sampled(here)
+        yield from handed_out(f, points, parts, (here, k, steps, length))
 
 
 def schedule(

@@ -12,6 +12,8 @@ import numpy as np
 
 from lissom.errors import ShapeError
 
+STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
+
 
 @final
 @dataclass(frozen=True)
@@ -74,13 +76,15 @@ class Trajectory:
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
-        """Read what `save` wrote.
+        """Read what `save` wrote, or the folder of `simulate(out=)`, whose arrays stay on the disk until they are used.
 
         Raises:
             ShapeError: the file is not a trajectory; the message says why.
         """
         path = Path(path)
         try:
+            if path.is_dir():
+                return cls._load_folder(path)._checked()
             if path.suffix == ".npz":
                 with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
                     arrays = {name: file[name] for name in cls._names()}
@@ -92,6 +96,18 @@ class Trajectory:
         except (KeyError, ValueError, TypeError, EOFError, IndexError, BadZipFile) as error:
             raise ShapeError(f"{path}: is not a trajectory file ({error})") from error
         raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+
+    @classmethod
+    def _load_folder(cls, path: Path) -> Trajectory:
+        try:
+            known = json.loads((path / STREAMED).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise ValueError(str(error)) from error
+        if known["statistics"] is None:
+            raise ValueError("nothing of it has been flushed yet")
+        arrays = {name: _mapped(path / f"{name}.npy", known["rows"]) for name in cls._names()}
+        anchors = {"anchors": np.load(path / "anchors.npy")} if (path / "anchors.npy").exists() else {}
+        return cls(**arrays, statistics=Statistics(**known["statistics"]), **anchors)
 
     @classmethod
     def _load_table(cls, path: Path) -> Trajectory:
@@ -120,6 +136,18 @@ class Trajectory:
 
     def _arrays(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in self._names()}
+
+
+def _mapped(path: Path, rows: int) -> np.ndarray:
+    """The first rows of an array on the disk."""
+    with path.open("rb") as file:
+        np.lib.format.read_magic(file)
+        shape, _, kind = np.lib.format.read_array_header_1_0(file)
+        start = file.tell()
+    shape = (rows, *shape[1:])
+    if 0 in shape:
+        return np.zeros(shape)
+    return np.memmap(path, kind, "r", start, shape)
 
 
 def _stem(name: str) -> str:

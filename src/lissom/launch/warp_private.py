@@ -9,7 +9,7 @@ slower; a test says when the list below is out of date.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import warp as wp
@@ -48,7 +48,13 @@ def packed_launch(command: Any) -> Callable[[], None]:
 
 def bytes_of(value: Any) -> int:
     """Memory of an argument of a kernel: an array, or a struct of arrays; 0 of what Warp does not let see."""
+    return sum(int(array.size) * wp.types.type_size_in_bytes(array.dtype) for array in arrays_of(value))
+
+
+def arrays_of(value: Any) -> Iterator[Any]:
+    """The arrays of an argument of a kernel; none of what Warp does not let see."""
     if isinstance(value, wp.array):
-        return int(value.size) * wp.types.type_size_in_bytes(value.dtype)
-    names = getattr(getattr(value, "_cls", None), "vars", ())
-    return sum(bytes_of(getattr(value, name)) for name in names)
+        yield value
+    else:
+        for name in getattr(getattr(value, "_cls", None), "vars", ()):
+            yield from arrays_of(getattr(value, name))

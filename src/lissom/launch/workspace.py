@@ -25,7 +25,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
 from lissom.launch.prepare import fills_tables, prepare
-from lissom.launch.warp_private import bytes_of, direct
+from lissom.launch.warp_private import arrays_of, bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.passes.scratch import (
@@ -172,6 +172,10 @@ class Workspace:
         self._recorded = [(kernel, inputs)]
         self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
         self._launch_all(kernel, inputs)
+
+    def kept(self, inputs: int) -> list[np.ndarray]:
+        """What its kernel finds again in its scratch and in its next `inputs` - 1 arguments, as views on the CPU."""
+        return [array.numpy() for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value)]
 
     def hold(self, batch: int) -> Workspace:
         """The same buffers for a smaller batch than they were made for, or for all of it again."""

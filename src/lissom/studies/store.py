@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -20,11 +19,12 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
+from lissom.portable import NEW, write_whole
 from lissom.studies.samples import Sampling
 from lissom.studies.work import Chunk, Row, origin
 
 _FORMAT = 1
-_HEADER, _CHUNKS, _NEW = "sweep.json", "chunks", ".new"
+_HEADER, _CHUNKS = "sweep.json", "chunks"
 OWN = {"number": "", "failure": "", "remarks": "", "seconds": "s"}
 
 
@@ -63,7 +63,7 @@ class Store:
             if known.get(name) != value:
                 rule = f"the folder holds another sweep, whose {name} differs; take another folder"
                 raise ModelError(f"out: {rule} (got {str(self.path)!r})")
-        for left in (self.path / _CHUNKS).glob(f"*{_NEW}*"):
+        for left in (self.path / _CHUNKS).glob(f"*{NEW}*"):
             left.unlink(missing_ok=True)
         return self._there()
 
@@ -201,30 +201,6 @@ def read_chunk(file: Path) -> Any:
         return parquet.ParquetFile(file).read()
     except (pa.ArrowInvalid, OSError):
         return None
-
-
-def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write a file that is there whole or not at all.
-
-    Raises:
-        OSError: it cannot be written; nothing is left of it.
-    """
-    new = path.with_name(f"{path.name}{_NEW}{os.getpid()}")
-    try:
-        with new.open("wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
-    except BaseException:
-        new.unlink(missing_ok=True)
-        raise
-    if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_DIRECTORY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
 
 
 def digest(data: bytes) -> str:

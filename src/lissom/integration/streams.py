@@ -1,0 +1,192 @@
+"""Motions that stream to a folder, and go on from there.
+
+Each quantity is one .npy file that grows. What is flushed to the disk is told by `run.json`, which is replaced as a
+whole when the rows are there; so a motion that is killed loses what came behind its last flush, and nothing else. With
+the rows goes what the method remembers (memory), from which it goes on bit for bit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.contacts import present_anchors
+from lissom.errors import ConvergenceError, ModelError
+from lissom.integration.motions import motion_arrays
+from lissom.integration.quiet import quiet_sundials
+from lissom.integration.state import Memory, StateDerivative
+from lissom.integration.trajectory import STREAMED, Statistics, Trajectory
+from lissom.model.model import Model
+from lissom.model.plausibility import warn_of_shapes
+from lissom.portable import packed, write_whole
+from lissom.robot import checks
+
+_MOST_BYTES = 2**24  # of rows that wait for a flush
+_ARGUMENTS = "arguments.pickle"
+_CHANGING = ("u", "controller")  # arguments that may have a state of their own
+
+
+@final
+class Stream:
+    """The folder of one motion.
+
+    Args:
+        arguments: of `simulate`. flush: time between two flushes [s].
+    """
+
+    def __init__(self, path: Path, arguments: dict[str, Any], flush: float) -> None:
+        self.path, self.arguments, self.flush = path, arguments, flush
+        self.rows = self.left_out = self.steps = 0
+        self.spent = 0.0
+        self.memory: Memory | None = None
+        self.state: dict[str, Any] = {}
+        self.waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        self.bytes = 0
+
+    def check(self) -> None:
+        """Raise ModelError where a new motion would stream to a folder that holds one."""
+        checks.number(self.flush, "flush", least=0.0)
+        if not self.state and (self.path / STREAMED).exists():
+            raise ModelError(f"out: the folder holds a motion, with which resume goes on (got {str(self.path)!r})")
+
+    def _begin(self) -> None:
+        """Make the folder.
+
+        Raises:
+            ModelError: an argument cannot be kept.
+        """
+        data = packed(self.arguments | {"flush": self.flush}, "simulate")
+        self.path.mkdir(parents=True, exist_ok=True)
+        write_whole(self.path / _ARGUMENTS, lambda file: file.write(data))
+        self._tell({"rows": 0, "is_finished": False, "memory": None, "statistics": None})
+
+    @classmethod
+    def open(cls, path: Any) -> Stream:
+        """A folder whose motion is to go on.
+
+        Raises:
+            ModelError: there is no motion in it.
+        """
+        folder = Path(path)
+        try:
+            state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
+            arguments = pickle.loads((folder / _ARGUMENTS).read_bytes())
+        except (OSError, ValueError) as error:
+            raise ModelError(f"resume: the folder must hold a motion ({error}) (got {str(path)!r})") from None
+        stream = cls(folder, arguments, arguments.pop("flush"))
+        stream.state = state
+        if state["memory"] is not None:
+            kept = pickle.loads((folder / state["memory"]).read_bytes())
+            stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
+            stream.spent, stream.memory = kept["spent"], kept["memory"]
+            stream.arguments |= kept["changing"]
+        return stream
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether the motion has come to its end."""
+        return self.state["is_finished"]
+
+    def collect(
+        self, model: Model, f: StateDerivative, run: Callable[[], Iterator[Any]], method: str, why: str, advance: Any,
+        unasked: int,
+    ) -> Trajectory:  # fmt: skip
+        """Run the method to its end, or to its failure, as `_collect` of simulate does, and read back what there is."""
+        if not self.state:
+            self._begin()
+        f.streams, f.begun = True, self.memory
+        began = last = time.perf_counter()
+        spent = self.spent
+
+        def cost() -> Statistics:
+            remark = "; ".join(filter(None, (why, f.pace.remark if f.pace is not None else "")))
+            now = spent + time.perf_counter() - began
+            return Statistics(method, self.steps, f.evaluations, f.jacobians, now, remark)
+
+        try:
+            with quiet_sundials():
+                for point in run():
+                    if point is not None:
+                        self._take(point, unasked)
+                        advance(float(np.ravel(point[0])[-1]))
+                    now = time.perf_counter()
+                    if f.memory is not None and (now - last >= self.flush or self.bytes > _MOST_BYTES):
+                        self._flush(model, cost(), f.memory())
+                        last = now
+        except ConvergenceError as error:
+            self._flush(model, cost(), None)
+            raise ConvergenceError(str(error), Trajectory.load(self.path)) from error
+        self._flush(model, cost(), None, is_finished=True)
+        return Trajectory.load(self.path)
+
+    def _take(self, point: Any, unasked: int) -> None:
+        """Let points wait for the next flush, without the first, which may be the start that nobody asked for."""
+        t, x, shown = np.atleast_1d(point[0]), np.atleast_2d(point[1]), np.atleast_2d(point[2])
+        self.steps = point[3]
+        drop = min(unasked - self.left_out, len(t))
+        self.left_out += drop
+        if drop < len(t):
+            self.waiting.append((t[drop:], x[drop:], shown[drop:]))
+            self.bytes += x.nbytes + shown.nbytes
+
+    def _flush(self, model: Model, cost: Statistics, memory: Memory | None, is_finished: bool = False) -> None:
+        """Bring to the disk what waits, and then what the method remembers."""
+        if self.waiting or not self.rows:
+            self._append(model)
+        old = self.state["memory"]
+        told = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
+        told["memory"] = old if memory is None else self._remember(memory, cost)
+        if model.surroundings.sticks:
+            np.save(self.path / "anchors.npy", present_anchors(model))
+        self._tell(told)
+        if old is not None and old != told["memory"]:
+            (self.path / old).unlink(missing_ok=True)
+
+    def _append(self, model: Model) -> None:
+        """Add rows to the files."""
+        sizes = [1, model.nq + model.nv, model.nu + len(getattr(self.arguments["controller"], "start", ()))]
+        parts = zip(*self.waiting) if self.waiting else (np.zeros((0, n)) for n in sizes)
+        t, x, shown = (np.concatenate(rows) if isinstance(rows, tuple) else rows for rows in parts)
+        arrays = {name: rows[0] for name, rows in motion_arrays(model, np.ravel(t), x[None], shown[None]).items()}
+        if len(t):
+            warn_of_pushing(model, arrays["u"])
+            warn_of_shapes(model, arrays["q"], t)
+        for name, rows in ({"t": np.ravel(t)} | arrays).items():
+            _grow(self.path / f"{name}.npy", self.rows, np.ascontiguousarray(rows, dtype=np.float64))
+        self.rows += len(t)
+        self.waiting, self.bytes = [], 0
+
+    def _remember(self, memory: Memory, cost: Statistics) -> str:
+        """Write what the method remembers, under a name of its own."""
+        changing = {name: self.arguments[name] for name in _CHANGING if callable(self.arguments[name])}
+        kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time}
+        name = f"memory-{self.rows:012d}-{cost.steps:012d}.pickle"
+        data = packed(kept | {"memory": memory, "changing": changing}, "simulate")
+        write_whole(self.path / name, lambda file: file.write(data))
+        return name
+
+    def _tell(self, state: dict[str, Any]) -> None:
+        """Replace what the folder says of itself."""
+        self.state = state
+        write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(state, indent=1).encode()))
+
+
+def _grow(path: Path, at: int, rows: np.ndarray) -> None:
+    """Write rows of an .npy file from row `at` on, which becomes their end, and bring them to the disk."""
+    with path.open("r+b" if path.exists() else "w+b") as file:
+        head = {"descr": "<f8", "fortran_order": False, "shape": (at + len(rows), *rows.shape[1:])}
+        np.lib.format.write_array_header_1_0(file, head)  # which leaves room for more rows
+        file.seek(at * rows[:1].size * 8 if len(rows) else 0, os.SEEK_CUR)
+        if len(rows):
+            file.write(rows.tobytes())
+        file.flush()
+        os.fsync(file.fileno())
