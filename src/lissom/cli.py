@@ -81,7 +81,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--atol", type=_positive, default=1e-8, help="absolute tolerance (1e-8)")
     simulate.add_argument("--samples", type=_count, metavar="N", help="results at N equidistant times (at every step)")
     simulate.add_argument("--quiet", action="store_true", help="no progress and no summary")
-    simulate.set_defaults(command=_simulate)
+    simulate.set_defaults(command=_simulate, refuse=simulate.error)
 
     sweep = commands.add_parser("sweep", help="compute many samples of a robot's values, inputs and starts")
     sweep.add_argument("study", type=Path, help="study file (YAML)")
@@ -179,7 +179,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.resume is not None:
         return _resume(arguments)
     if arguments.robot is None or arguments.out is None:
-        raise ls.ModelError("simulate needs a robot file and --out, or --resume")
+        return arguments.refuse("needs a robot file and --out, or --resume")
     chosen_method(arguments.method)  # before anything takes its time
     robot, model = _load(arguments.robot)
     say = (lambda *_: None) if arguments.quiet else print

@@ -92,6 +92,8 @@ def _fixed_steps(
         else:
             failed = True
         if failed:
+            yield from points  # before the error that may come
+            points = []
             one = fused.step_to if in_kernel else stepper.step_to
             before = here
             fused.forget()
