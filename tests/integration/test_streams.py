@@ -2,6 +2,7 @@
 
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -213,6 +214,22 @@ def test_a_failure_leaves_what_there_is(tmp_path):
         ls.resume(tmp_path / "out")
     assert str(second.value) == str(first.value)
     assert_same_motion(second.value.partial, first.value.partial)
+
+
+@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="the system limits no files")
+def test_a_full_disk(tmp_path):
+    """Where the system takes no larger files, what was flushed stays, and the motion goes on when there is room."""
+    limits, options = resource.getrlimit(resource.RLIMIT_FSIZE), {"method": "generalized_alpha", "dt": 1e-3, "u": [0.5]}
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))
+        with pytest.raises(OSError, match="File too large"):
+            ls.simulate(arm(), 3.0, out=tmp_path / "out", flush=0, **options)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    there, plain = ls.Trajectory.load(tmp_path / "out"), ls.simulate(arm(), 3.0, **options)
+    assert 0 < len(there.t) < 3001
+    np.testing.assert_array_equal(there.q, plain.q[: len(there.t)])
+    assert_same_motion(ls.resume(tmp_path / "out"), plain)
 
 
 def test_what_is_wrong_with_a_stream(tmp_path):

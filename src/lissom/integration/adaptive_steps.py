@@ -22,11 +22,11 @@ from lissom.integration.memory import handed_out, recalled
 from lissom.integration.paced_runs import PacedSteps
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
+from lissom.integration.step_schedule import SAME_TIME
 from lissom.integration.step_sizes import change_of_size, cut_of_size, size_towards
 from lissom.model.model import Model
 
 LEAST_STEP = 1e-10  # of the duration
-SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
 _FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
 _CAREFUL = 4  # steps taken one by one after a run that went through something
 

@@ -28,8 +28,9 @@ from lissom.integration.fused_runs import (
 from lissom.integration.inputs import InputRows
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.starts import starting_accelerations
-from lissom.integration.step_control import Watch, schedule
+from lissom.integration.step_control import Watch
 from lissom.integration.step_rows import MOST_STAGES, scheme_numbers
+from lissom.integration.step_schedule import StepSchedule
 from lissom.model.model import Model
 
 _MOST_BYTES = 2**27  # of buffers of motions that run together
@@ -81,7 +82,8 @@ class ManyMotions:
         project: bool,
     ) -> None:
         self.model, self.scheme, self.inputs, self.duration, self.n = model, scheme, inputs, duration, len(q)
-        self.times, (self.ends, self.wanted, _) = times, schedule(times, duration, np.inf, dt)
+        plan = StepSchedule(times, duration, np.inf, dt)
+        self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
         self.w = steps_workspace(model, self.n)
         self.w.user = self
         project = project and model.n_rows > 0

@@ -13,13 +13,14 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import StepWarning
-from lissom.integration.adaptive_steps import LEAST_STEP, SAME_TIME, adaptive_steps, failure, point
+from lissom.integration.adaptive_steps import LEAST_STEP, adaptive_steps, failure, point
 from lissom.integration.encounters import Lookout
 from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.memory import handed_out, recalled
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
+from lissom.integration.step_schedule import StepSchedule
 from lissom.model.model import Model
 
 _STRIDE = 8  # fixed steps that are looked at together first
@@ -68,24 +69,23 @@ def _fixed_steps(
     """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails; from a
     state, or from what the method remembers."""
     f, model = stepper.f, stepper.model
-    ends, wanted, is_sample = schedule(times, duration, period, dt)
+    plan = StepSchedule(times, duration, period, dt)
     fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
     watch = Watch(model)
     parts = {"f": f, "stepper": stepper, "control": stepper.control, "fused": fused, "watch": watch}
     loop: Any = (begin, 0, 0, _FIRST_RUN) if f.begun is None else recalled(f, parts)
     here, k, steps, length = loop
-    while k < len(ends):
+    while k < len(plan):
         points: list[Any] = []
         in_kernel = FusedSteps.can_run(model, f)
         if in_kernel:
-            next_sample = np.flatnonzero(is_sample[k:])[:1]
-            run = min(length, len(ends) - k, *(next_sample + 1).tolist())
-            before = here
-            rows, inputs, here = fused.run(here, ends[k : k + run])
-            watch.went(before, ends[k : k + len(rows)], rows)
-            at = np.flatnonzero(wanted[k : k + len(rows)])
+            run = min(length, plan.to_sample(k))
+            before, ends = here, plan.ends(k, k + run)
+            rows, inputs, here = fused.run(here, ends)
+            watch.went(before, ends[: len(rows)], rows)
+            at = np.flatnonzero(plan.wanted(k, k + len(rows)))
             if len(at) > 0:
-                points.append((ends[k + at], rows[at], inputs[at], steps + int(at[-1]) + 1))
+                points.append((ends[at], rows[at], inputs[at], steps + int(at[-1]) + 1))
             steps, k = steps + len(rows), k + len(rows)
             failed = len(rows) < run
             length = _FIRST_RUN if failed else min(2 * length, LONGEST_RUN)
@@ -95,30 +95,18 @@ def _fixed_steps(
             yield from points  # before the error that may come
             points = []
             one = fused.step_to if in_kernel else stepper.step_to
-            before = here
+            before, ends = here, plan.ends(k, k + 1)
             fused.forget()
-            here, taken = _cut_step(stepper.scheme, one, here, float(ends[k]), duration, steps, in_kernel)
+            here, taken = _cut_step(stepper.scheme, one, here, float(ends[0]), duration, steps, in_kernel)
             fused.forget()
-            watch.went(before, ends[k : k + 1], np.concatenate([here.q, here.v])[None])
+            watch.went(before, ends, np.concatenate([here.q, here.v])[None])
             steps += taken
-            if wanted[k]:
+            if plan.wanted(k, k + 1)[0]:
                 points.append(point(stepper, here, steps))
             k += 1
-        if is_sample[k - 1]:
+        if plan.is_sample(k - 1):
             here = stepper.sampled(here)
         yield from handed_out(f, points, parts, (here, k, steps, length))
-
-
-def schedule(
-    times: np.ndarray | None, duration: float, period: float, dt: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where fixed steps end, which of the ends are wanted, and which are samples of a controller."""
-    samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
-    ends = times[1:] if times is not None else np.array([duration])
-    samples = _snapped(samples, ends, SAME_TIME * duration)
-    ends = _step_ends(np.union1d(samples, ends), dt)
-    wanted = np.isin(ends, times) if times is not None else np.ones(len(ends), dtype=bool)
-    return ends, wanted, np.isin(ends, samples)
 
 
 @final
@@ -145,25 +133,6 @@ class Watch:
             self.told = True
             warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={met[1]:.6g} s without "
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip
-
-
-def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
-    """The samples, on the nearest of the ends where that is no further than the tolerance."""
-    if len(samples) == 0 or len(ends) == 0:
-        return samples
-    after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
-    near = [ends[after], ends[np.maximum(after - 1, 0)]]
-    return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
-
-
-def _step_ends(stops: np.ndarray, dt: float) -> np.ndarray:
-    """Where steps of dt end that meet every stop, the last before a stop being shorter."""
-    ends, start = [], 0.0
-    for stop in stops.tolist():
-        whole = int(np.ceil((stop - start) / dt * (1.0 - 1e-9)))
-        ends += [start + dt * np.arange(1, whole), [stop]]
-        start = stop
-    return np.concatenate([np.zeros(0), *ends])
 
 
 def _cut_step(

@@ -27,7 +27,7 @@ from lissom.integration.state import Memory, StateDerivative
 from lissom.integration.trajectory import STREAMED, Statistics, Trajectory
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_shapes
-from lissom.portable import packed, write_whole
+from lissom.portable import NEW, packed, write_whole
 from lissom.robot import checks
 
 _MOST_BYTES = 2**24  # of rows that wait for a flush
@@ -84,6 +84,9 @@ class Stream:
             raise ModelError(f"resume: the folder must hold a motion ({error}) (got {str(path)!r})") from None
         stream = cls(folder, arguments, arguments.pop("flush"))
         stream.state = state
+        for left in [*folder.glob(f"*{NEW}*"), *folder.glob("memory-*.pickle")]:
+            if left.name != state["memory"]:
+                left.unlink(missing_ok=True)  # what a killed process was writing
         if state["memory"] is not None:
             kept = pickle.loads((folder / state["memory"]).read_bytes())
             stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
