@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -18,18 +17,15 @@ from lissom.studies.store import OWN, chunk_files, read_chunk, read_header, shap
 @final
 @dataclass(frozen=True, eq=False)
 class SweepResults:
-    """The results of a sweep, as far as it has come.
+    """The results of a sweep, as far as it has come; what is not asked for stays on the disk.
 
     Fields:
         path: of its folder. count: samples asked for. header: what was asked, the robot file, versions, the seed.
-        units: by parameter and result.
     """
 
     path: Path
     count: int
     header: dict[str, Any] = field(repr=False)
-    units: dict[str, str] = field(repr=False)
-    table: Any = field(repr=False)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> SweepResults:
@@ -38,31 +34,49 @@ class SweepResults:
         Raises:
             ModelError: the folder holds no sweep, or nothing of it yet.
         """
-        import pyarrow as pa
-
         folder = Path(path)
         header = read_header(folder)
-        tables = [table for table in map(read_chunk, chunk_files(folder)) if table is not None]
-        if not tables:
+        found = cls(folder, header["count"], header)
+        if not len(found.numbers):
             raise ModelError(f"sweep: no sample of it has been finished yet (got {str(path)!r})")
-        whole = pa.concat_tables(tables, promote_options="permissive").combine_chunks()
+        return found
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        """What is said of each column."""
+        tables = [read_chunk(file, []) for file in chunk_files(self.path)]
+        return {item.name: item for table in tables if table is not None for item in table.schema}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of parameters, results, and of what the sweep notes of each sample."""
+        return list(self._fields)
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Units by parameter and result."""
+        return {name: unit_of(item) for name, item in self._fields.items() if name not in OWN}
+
+    def _column(self, name: str) -> Any:
+        """A column over all finished samples, in the order of their numbers."""
+        import pyarrow as pa
+
+        tables = [read_chunk(file, ["number", name]) for file in chunk_files(self.path)]
+        whole = pa.concat_tables([table for table in tables if table is not None], promote_options="permissive")
         _, first = np.unique(whole.column("number").to_numpy(), return_index=True)
-        whole = whole.take(first)
-        units = {item.name: unit_of(item) for table in tables for item in table.schema}
-        shapes = {item.name: shape_of(item) for table in tables for item in table.schema}
-        fields = [item.with_metadata({b"shape": json.dumps(shapes[item.name]).encode()}) for item in whole.schema]
-        whole = whole.cast(pa.schema(fields))
-        return cls(folder, header["count"], header, {n: unit for n, unit in units.items() if n not in OWN}, whole)
+        return whole.take(first).column(name).combine_chunks()
 
     @cached_property
     def numbers(self) -> np.ndarray:
         """Numbers of the samples that are finished, shape (n,), rising."""
-        return self.table.column("number").to_numpy()
+        files = [read_chunk(file, ["number"]) for file in chunk_files(self.path)]
+        rows = [table.column("number").to_numpy() for table in files if table is not None]
+        return np.unique(np.concatenate([np.zeros(0, dtype=int), *rows]))
 
     @cached_property
     def failures(self) -> dict[int, str]:
         """Why samples have no results, by their numbers."""
-        rows = zip(self.numbers.tolist(), self.table.column("failure").to_pylist())
+        rows = zip(self.numbers.tolist(), self._column("failure").to_pylist())
         return {number: why for number, why in rows if why}
 
     @property
@@ -72,18 +86,14 @@ class SweepResults:
 
     def __getitem__(self, name: str) -> np.ndarray:
         """A parameter or a result of all finished samples, shape (n, ...); NaN, or an empty text, where one failed."""
-        if name not in self.table.column_names:
-            raise KeyError(f"{name!r} is none of {self.table.column_names}")
-        column = self.table.column(name)
-        shape = shape_of(self.table.schema.field(name))
-        there = np.asarray(column.is_valid())
+        if name not in self._fields:
+            raise KeyError(f"{name!r} is none of {self.names}")
+        column, shape = self._column(name), shape_of(self._fields[name])
         if not shape:
-            text = str(column.type) == "string"
-            out = np.array([x or "" for x in column.to_pylist()]) if text else column.to_numpy()
-            return out
-        inner = column.combine_chunks()
-        flat = np.asarray(inner.flatten())
-        rows = flat.reshape(int(there.sum()), *shape)
+            is_text = str(column.type) == "string"
+            return np.array([x or "" for x in column.to_pylist()]) if is_text else column.to_numpy(zero_copy_only=False)
+        there = np.asarray(column.is_valid())
+        rows = np.asarray(column.flatten()).reshape(int(there.sum()), *shape)
         if there.all():
             return rows
         out = np.full((len(there), *shape), np.nan)
@@ -95,7 +105,7 @@ class SweepResults:
         import pandas as pd
 
         columns = {}
-        for name in self.table.column_names:
+        for name in self.names:
             values = self[name]
             if values.ndim == 1:
                 columns[name] = values
@@ -112,7 +122,7 @@ class SweepResults:
 
         variables: dict[str, Any] = {}
         coordinates: dict[str, Any] = {"number": self.numbers}
-        for name in self.table.column_names:
+        for name in self.names:
             if name == "number":
                 continue
             values = self[name]

@@ -192,13 +192,17 @@ def chunk_files(path: Path) -> list[Path]:
     return sorted((path / _CHUNKS).glob("*.parquet"))
 
 
-def read_chunk(file: Path) -> Any:
-    """The table of a chunk; None where the file is damaged."""
+def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
+    """The table of a chunk, or those of some columns that it has; None where the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as parquet
 
     try:
-        return parquet.ParquetFile(file).read()
+        with parquet.ParquetFile(file) as opened:
+            if columns == []:
+                return opened.schema_arrow.empty_table()
+            there = opened.schema_arrow.names
+            return opened.read(None if columns is None else [name for name in columns if name in there])
     except (pa.ArrowInvalid, OSError):
         return None
 
