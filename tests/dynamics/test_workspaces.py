@@ -83,3 +83,22 @@ def test_children_answer(way):
     finally:
         child.join(10)
         child.kill()
+
+
+def test_the_environment_says_how_many_cores(monkeypatch):
+    """Batches are split over so many cores, and come out the same; what is no number of cores is refused."""
+    model = build(random_tree(3))
+    q, v, a = states(model, 64)
+    monkeypatch.setenv("LISSOM_CORES", "1")
+    alone = ls.inverse_dynamics(model, q, v, a)
+    (w,) = (w for key, w in model.cache.items() if isinstance(key, tuple) and key[:2] == ("inverse_dynamics", "batch"))
+    assert len(w.launches) == 1
+    model.cache.clear()
+    monkeypatch.setenv("LISSOM_CORES", "3")
+    np.testing.assert_array_equal(ls.inverse_dynamics(model, q, v, a), alone)
+    (w,) = (w for key, w in model.cache.items() if isinstance(key, tuple) and key[:2] == ("inverse_dynamics", "batch"))
+    assert len(w.launches) == 3
+    model.cache.clear()
+    monkeypatch.setenv("LISSOM_CORES", "two")
+    with pytest.raises(ls.ModelError, match=r"LISSOM_CORES: must be an integer >= 1 \(got 'two'\)"):
+        ls.inverse_dynamics(model, q, v, a)

@@ -241,6 +241,10 @@ def test_what_is_wrong_with_a_stream(tmp_path):
         ls.simulate(model, 0.02, out=tmp_path / "out", **options)
     with pytest.raises(ls.ModelError, match=r"resume: the folder must hold a motion .*\(got"):
         ls.resume(tmp_path)
+    state = (tmp_path / "out" / "run.json").read_text()
+    (tmp_path / "out" / "run.json").write_text(state.replace(ls.__version__, "0.0.1"))
+    with pytest.raises(ls.ModelError, match=r"version of lissom that began it, 0\.0\.1 \(got "):
+        ls.resume(tmp_path / "out")
     with pytest.raises(ls.ShapeError, match=r"out: takes one motion, got a batch of shape \(3,\)"):
         ls.simulate(model, 0.02, np.zeros((3, model.nq)), t_eval=[0.02], out=tmp_path / "b", **options)
     with pytest.raises(ls.ModelError, match=r"flush: must be >= 0 \(got -1\)"):

@@ -94,7 +94,9 @@ def test_a_cluster_computes_what_this_machine_does(tmp_path, monkeypatch):
         address = cluster.scheduler_address
         assert squares(ls.sweep(killed_once, NUMBERS, out=tmp_path / "squares", cluster=address, chunk=4))
         assert (tmp_path / "marker").exists()
-        there = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "there", cluster=address, chunk=2)
+        with distributed.Client(address) as client:
+            there = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "there", cluster=client, chunk=2)
+            assert client.status == "running"
     here = ls.sweep(tip, GRID, robot=small(), out=tmp_path / "here", workers=1)
     np.testing.assert_array_equal(there["tip"], here["tip"])
     assert there.failures == here.failures

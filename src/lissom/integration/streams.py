@@ -18,6 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom import __version__
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import present_anchors
 from lissom.errors import ConvergenceError, ModelError
@@ -79,9 +80,12 @@ class Stream:
         folder = Path(path)
         try:
             state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
-            arguments = pickle.loads((folder / _ARGUMENTS).read_bytes())
         except (OSError, ValueError) as error:
             raise ModelError(f"resume: the folder must hold a motion ({error}) (got {str(path)!r})") from None
+        if state["lissom"] != __version__:
+            rule = f"the motion goes on only by the version of lissom that began it, {state['lissom']}"
+            raise ModelError(f"resume: {rule} (got {__version__})")
+        arguments = pickle.loads((folder / _ARGUMENTS).read_bytes())
         stream = cls(folder, arguments, arguments.pop("flush"))
         stream.state = state
         for left in [*folder.glob(f"*{NEW}*"), *folder.glob("memory-*.pickle")]:
@@ -179,8 +183,8 @@ class Stream:
 
     def _tell(self, state: dict[str, Any]) -> None:
         """Replace what the folder says of itself."""
-        self.state = state
-        write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(state, indent=1).encode()))
+        self.state = {"lissom": __version__, **state}
+        write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(self.state, indent=1).encode()))
 
 
 def _grow(path: Path, at: int, rows: np.ndarray) -> None:
