@@ -170,3 +170,22 @@ def test_elastic_tendons_are_refused():
     robot.add_tendon("rubber", "rod 0", (0, 0.01), stiffness=50.0)
     with pytest.raises(ls.ModelError, match=r"'rubber': must be inelastic.*got stiffness 50"):
         ls.partial_feedback_linearization(robot.build(), np.zeros(4), **GAINS)
+
+
+def test_answers_of_the_law():
+    """∂u/∂q and ∂u/∂v against differences: exact for motors, whose B does not turn; for tendons close enough that
+    Newton's method with them and with differences ends at the same motion."""
+    model, law = tipped(), cosine()
+    q, v = some_state(model, 3)
+    assert law.derivatives is not None
+    for found, which in zip(law.derivatives(0.3, q, v, ()), (0, 1)):
+        rows = []
+        for e in 1e-5 * np.eye(model.nv):
+            ahead, behind = (law.output(0.3, *((q + k * e, v) if which == 0 else (q, v + k * e)), ()) for k in (1, -1))
+            rows.append((ahead - behind) / 2e-5)
+        np.testing.assert_allclose(found, np.array(rows).T, rtol=0, atol=1e-7 * np.abs(rows).max())
+    pulled = ls.partial_feedback_linearization(routed(), [0.01, 0.0, -0.01], **GAINS)
+    laws = pulled, ls.Controller(pulled.output)
+    steps = {"method": "generalized_alpha", "dt": 5e-3, "rtol": 1e-9, "atol": 1e-12}
+    known, differenced = (ls.simulate(routed(), 0.1, controller=law, **steps) for law in laws)
+    np.testing.assert_allclose(known.q, differenced.q, rtol=0, atol=1e-9 * np.abs(differenced.q).max())

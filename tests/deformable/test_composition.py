@@ -8,8 +8,10 @@ from lissom.deformable import slopes
 from lissom.deformable.body import DeformableBody
 from lissom.deformable.domains import DomainCylinder
 from lissom.deformable.materials import HyperelasticNeoHookean
+from lissom.deformable.pulls import BodyPulls, pulls_on
 from lissom.deformable.running import integral
 from lissom.deformable.volume_preserving import KinematicsVolumePreserving, PrimitiveTwist
+from lissom.robot.actuators import PathBody
 from lissom.robot.poses import in_double
 
 jax = pytest.importorskip("jax")
@@ -75,6 +77,26 @@ def test_frames_follow_the_slopes():
     for found, expected in (*pairs, second):
         assert np.abs(found - expected).max() < 1e-8 * np.abs(expected).max()
     assert np.abs(S[:2, :, :3]).max() > 0.1 and not S[2, :, :3].any()
+    summed = body.frames.derivatives(frames, q[None], v[None], curved=False, sloped=False)
+    assert np.array_equal(summed.S[0], S)
+    sums = [np.einsum("kjcr,j,c->kr", part, v, v) for part in (summed.S_q[0], S_q)]
+    assert np.abs(sums[0] - sums[1]).max() < 1e-13 * np.abs(sums[1]).max()
+
+
+def test_tendons_follow_the_slopes():
+    """Tendons along material lines and through eyelets, their forces and the derivatives of these, are those that JAX
+    takes of lengths, and so is what they come to along a rate."""
+    kinematics, size = composed(["stretch", "twist", "shear_z"])
+    body = DeformableBody(kinematics, DomainCylinder(L, RADIUS, 2), HyperelasticNeoHookean(1e5), 1e3)
+    line = np.array([(0.1 * L, 0.01, 0.0), (0.5 * L, 0.01, 0.005), (L, 0.0, 0.01)])
+    found = pulls_on(body, (PathBody("", line, gauss_points=3), PathBody("", line, gauss_points=None)))
+    whole = BodyPulls(kinematics, found.pulls)
+    q, v = size * np.random.default_rng(2).uniform(-0.5, 0.5, (2, kinematics.n))
+    one, other = ([*part.values(q[None]), *part.derivatives(q[None]), part.bends(q, v)] for part in (found, whole))
+    for here, there in zip(one, other):
+        np.testing.assert_allclose(here, there, rtol=0, atol=1e-13 * np.abs(there).max(initial=1e-3))
+    bent = np.einsum("pjl,j,l->p", one[3][0], v, v)
+    assert np.abs(one[5] - bent).max() < 1e-13 * np.abs(bent).max()
 
 
 def test_running_integral():

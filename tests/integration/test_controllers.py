@@ -261,6 +261,14 @@ WRONG_CONTROLLERS = {
     "start text": ((output, rate, "zero"), "controller: start: expected shape (nz,), got 'zero'"),
     "start matrix": ((output, rate, np.eye(2)), "controller: start: expected shape (nz,), got (2, 2)"),
     "start nan": ((output, rate, [np.nan]), "controller: start: must be finite, got NaN or infinity"),
+    "derivatives none": (
+        (output, None, None, 2.0),
+        "controller: derivatives: must be a function of (t, q, v, z) (got 2.0)",
+    ),
+    "derivatives and rate": (
+        (output, rate, [0.0], output),
+        f"controller: derivatives: need a law without a state (got the rate {rate!r})",
+    ),
 }
 WRONG_VALUES = {
     "output of two": ((lambda t, q, v, z: [1.0, 2.0], rate, [0.0]), "controller: output at t=0: expected shape (1,)"),

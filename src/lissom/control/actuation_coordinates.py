@@ -15,6 +15,7 @@ import numpy as np
 
 from lissom.dynamics.actuation import actuation_matrix, run_actuation
 from lissom.dynamics.configuration import groups, integrate
+from lissom.dynamics.path_rates import has_path_bends, path_bends
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -41,17 +42,20 @@ def actuation_coordinates(model: Model, q: Any) -> np.ndarray:
     """
     _require_coordinates(model)
     lengths = _channel_lengths(model, q)
-    here = _channel_lengths(model, model.neutral())
+    here = model.cached(("lengths of channels", "neutral"), lambda: _channel_lengths(model, model.neutral()))
     plain = np.flatnonzero(model.dofs.q >= 0)
     moved = (np.asarray(q, dtype=np.float64) - model.neutral())[..., model.dofs.q[plain]]
     return (here - lengths) @ model.channels.gain + moved @ model.inputs.joint_gain[plain]  # (1)
 
 
 def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,), by a central difference along v: 1e-9 relative."""
+    """B(q), shape (nv, nu), and Ḃᵀv of (2), shape (nu,): of wrenches, what presses on deformable bodies and actuators
+    of a user's own by a central difference along v, 1e-9 relative."""
     pace = float(np.abs(v / model.dofs.scale).max(initial=0.0))
     if pace == 0.0 or not (model.channels.names or model.inputs.custom):
         return actuation_matrix(model, q), np.zeros(model.nu)
+    if has_path_bends(model):
+        return actuation_matrix(model, q), -path_bends(model, q, v) @ model.channels.gain
     h = _STEP / pace
     B = actuation_matrix(model, integrate(model, q, np.array([[0.0], [h], [-h]]) * v))
     return B[0], (B[1] - B[2]).T @ v / (2 * h)

@@ -9,6 +9,10 @@ In coordinates θ = (y, z), with any z that completes y, (Bᵀ M⁻¹ B)⁻¹ is
 of a block of the inverse of M in θ, and (4) is the law of Pustina 2025 §7.1 without a choice of z. Loops and prescribed
 motions replace M⁻¹ by the accelerations that they leave.
 
+Implicit methods ask how u answers to q and v. With r = ID(q, v, a) − B u, and without how B turns, which is small,
+
+    ∂u/∂q = D⁻¹ (BᵀM⁻¹ ∂r/∂q − K_P Bᵀ),   ∂u/∂v = D⁻¹ (BᵀM⁻¹ ∂r/∂v − K_D Bᵀ),   D = Bᵀ M⁻¹ B           (6)
+
 The incomplete law takes the rows of (1) that inputs act on, and drops in them what passive coordinates do:
 
     u = B_a⁻¹ (M_aa B_a⁻ᵀ (w − Ḃ_aᵀ v_a) + h_a)   and so   ë + K_D ė + K_P e = B_aᵀ M_aa⁻¹ M_au a_u       (5)
@@ -27,6 +31,7 @@ import numpy as np
 from lissom.control.actuated_rows import actuated_rows, solve_rows
 from lissom.control.actuation_coordinates import actuation_rates, coordinate_function, require_inputs
 from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.errors import ModelError
 from lissom.integration.controllers import Controller
@@ -83,7 +88,7 @@ def partial_feedback_linearization(
     reference = motion.kinematics("reference", model.nu)
     rows = None if complete else actuated_rows(model)
     law = _Linearization(model, coordinate_function(model, coordinates), reference, K[0], K[1], rows)
-    return Controller(law)
+    return Controller(law, derivatives=law.derivatives if rows is None and not model.n_multipliers else None)
 
 
 def gain(value: Any, size: int, name: str) -> np.ndarray:
@@ -107,25 +112,42 @@ class _Linearization:
     rows: np.ndarray | None
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
-        B, curving = actuation_rates(self.model, q, v)
-        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
-        w = wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - self.coordinates(q))  # (3)
         if self.rows is None:
-            a_0, response = _response(self.model, q, v, t, B)
-            return decoupled(self.model, B.T @ response, w - B.T @ a_0 - curving, t)  # (4)
-        a, own = self.rows, mass_inverse_dynamics(self.model, q, v, t=t)
+            return self._complete(t, q, v)[0]
+        own = mass_inverse_dynamics(self.model, q, v, t=t)
+        B, curving, w = self._wanted(t, q, v)
+        a = self.rows
         acceleration = solve_rows(self.model, B[a].T, w - curving, t)
         return solve_rows(self.model, B[a], own.mass[np.ix_(a, a)] @ acceleration + own.bias[a], t)  # (5)
 
+    def _wanted(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """B, Ḃᵀv and w of (3)."""
+        B, curving = actuation_rates(self.model, q, v)
+        y_d, rate_d, wanted = (np.array(function(t)) for function in self.reference)
+        w = wanted + self.derivative @ (rate_d - B.T @ v) + self.proportional @ (y_d - self.coordinates(q))
+        return B, curving, w
 
-def _response(model: Model, q: np.ndarray, v: np.ndarray, t: float, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """a₀ of (2), shape (nv,), and the acceleration for each unit of input, M⁻¹B without loops, shape (nv, nu)."""
-    if model.n_multipliers:
-        a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
-        return a[0], (a[1:] - a[0]).T
-    own = mass_inverse_dynamics(model, q, v, t=t)
-    a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
-    return a[:, 0], a[:, 1:]
+    def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
+        """u of (4), B, a₀ and M⁻¹B."""
+        model = self.model
+        if model.n_multipliers:
+            B, curving, w = self._wanted(t, q, v)
+            a = forward_dynamics(model, q, v, np.vstack([np.zeros(model.nu), np.eye(model.nu)]), t)
+            a_0, response = a[0], (a[1:] - a[0]).T
+        else:
+            own = mass_inverse_dynamics(model, q, v, t=t)  # first, as it asks most of bodies, which is kept
+            B, curving, w = self._wanted(t, q, v)
+            a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
+            a_0, response = a[:, 0], a[:, 1:]
+        return decoupled(model, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response
+
+    def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂u/∂q and ∂u/∂v of (6)."""
+        u, B, a_0, response = self._complete(t, q, v)
+        dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t)
+        D = B.T @ response
+        by_q = np.linalg.solve(D, response.T @ dq - self.proportional @ B.T)
+        return by_q, np.linalg.solve(D, response.T @ dv - self.derivative @ B.T)
 
 
 def decoupled(model: Model, D: np.ndarray, wanted: np.ndarray, t: float) -> np.ndarray:

@@ -171,7 +171,7 @@ def _along(
 def _step(
     model: Model, q: np.ndarray, u: np.ndarray, B: np.ndarray, J: np.ndarray, r: np.ndarray, missing: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """δq and δu of (2)."""
+    """δq and δu of (2); not finite where the robot is folded, so that something of (2) is not."""
     scale, n = model.dofs.scale, model.nv
     K, B = scale[:, None] * tangent_stiffness(model, q, u) * scale, scale[:, None] * B
     stiff, reach = np.abs(K).max() or 1.0, np.abs(J * scale).max() or 1.0
@@ -179,8 +179,10 @@ def _step(
     unit = 1.0 / np.where(unit > 0.0, unit, 1.0)
     upper = np.hstack([K, -B * unit]) / stiff
     lower = np.hstack([J * scale / reach, np.zeros((len(J), model.nu))])
-    wanted = np.concatenate([-scale * r / stiff, missing / reach])
-    found = np.linalg.lstsq(np.vstack([upper, lower]), wanted, rcond=1e-12)[0]
+    matrix, wanted = np.vstack([upper, lower]), np.concatenate([-scale * r / stiff, missing / reach])
+    if not (np.isfinite(matrix).all() and np.isfinite(wanted).all()):
+        return np.full(n, np.nan), np.full(model.nu, np.nan)
+    found = np.linalg.lstsq(matrix, wanted, rcond=1e-12)[0]
     return scale * found[:n], unit * found[n:]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, final
 
 import numpy as np
@@ -15,7 +15,7 @@ from lissom.deformable.integrals import ShapeIntegrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
-from lissom.deformable.moved_points import MovedPoints, padded
+from lissom.deformable.moved_points import MovedPoints
 from lissom.deformable.sharing import shared
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -86,14 +86,7 @@ class DeformableBody(Body):
     @cached_property
     def frames(self) -> MaterialFrames:
         """The frames at its material points."""
-        return shared(MaterialFrames, self.motion) if self.points is None else MaterialFrames(self.motion, self.points)
-
-    @cached_property
-    def points(self) -> MovedPoints | None:
-        """Those of its points that frames and tendons are at, where these are moved together."""
-        if not self.motion.is_composed:
-            return None
-        return MovedPoints(self.integrals.motion, self._size, len(padded(self.domain.points)))
+        return shared(MaterialFrames, self.motion, self.integrals.points)
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
@@ -141,9 +134,10 @@ class DeformableBody(Body):
         """Where a material point (3,) is at some θ, shape (_LOOKS, 3)."""
         import jax
 
-        if self.points is not None:
-            at = int(self.points.numbers(x[None])[0])
-            return np.array([self.points.slopes(q).p[:, at] for q in self._looks])
+        points = self.integrals.points
+        if points is not None:
+            at = points.numbers(x[None])
+            return np.array([points.slopes(at, q).p[:, 0] for q in self._looks])
         return np.asarray(compiled(jax.vmap(lambda q: self.motion.positions(x[None], q)[0]))(self._looks))
 
     @property
@@ -243,8 +237,9 @@ class DeformableBody(Body):
         import jax
 
         zero = np.zeros(self.motion.n)
-        if self.motion.is_composed:
-            J = np.asarray(self.integrals.at_points(zero).J).T
+        points = self.integrals.points
+        if points is not None:
+            J = points.slopes(np.arange(points.count), zero).J.T
         else:
             slope = self.integrals.compiled(lambda x, w, m, q: jax.jacfwd(lambda q: self.motion.positions(x, q))(q))
             J = np.asarray(slope(zero))
@@ -253,17 +248,14 @@ class DeformableBody(Body):
         q[0] = 0.0
         return q * _SMALL * self._size / np.where((reach > 0.0) & np.isfinite(reach), reach, np.nan)
 
-    def _look_composed(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Positions (N, 3) and ∂f/∂x (N, 3, 3) of the quadrature."""
-        found = self.integrals.at_points(q)
-        return np.asarray(found.p).T, np.moveaxis(np.asarray(found.F), -1, 0)
-
     def _check_motion(self, where: str) -> None:
         """f(x, 0) = x, every coordinate moves something, and nothing folds near the reference shape."""
         x, motion = self.domain.points, self.motion
-        look = self._look_composed
-        if not motion.is_composed:
+        points = self.integrals.points
+        if points is None:
             look = self.integrals.compiled(lambda x, w, m, q: (motion.positions(x, q), motion.deformations(x, q)))
+        else:
+            look = partial(_positions_and_slopes, points)
         p = np.asarray(look(np.zeros(motion.n))[0])
         worst = int(np.argmax(np.abs(p - x).max(axis=1)))
         near = np.abs(p - x).max() <= _PLACE * self._size  # not so for NaN
@@ -318,6 +310,12 @@ class DeformableBody(Body):
             rule = f"its points must move as a rigid area; lengths and angles change at θ = {q.tolist()}, in metres by"
             if not off <= _PLACE * self._size:
                 raise ModelError(f"{where}: {rule} {off:.3g} (one point as tip follows an area that deforms)")
+
+
+def _positions_and_slopes(points: MovedPoints, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """f (N, 3) and ∂f/∂x (N, 3, 3) of the points of the quadrature."""
+    found = points.slopes(np.arange(points.count), q)
+    return found.p.T, np.moveaxis(found.F, -1, 0)
 
 
 @final

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from lissom.deformable.slopes import Bends, Slopes, along_all
+from lissom.deformable.slopes import Bends, Slopes, along_all, curved
 
 Step = Callable[[Any, Any], Any]  # (x, y, z) of all points (3, N) and own coordinates to where they are then
 
@@ -82,22 +82,35 @@ def _padded(part: Any, axes: tuple[int, ...], k: int) -> Any:
     return jnp.pad(part, [(0, k if axis in axes else 0) for axis in range(part.ndim)])
 
 
+def _seconds(step: Step, p: Any, s: Any, rate: Any, X: Any) -> tuple[Any, Any]:
+    """g_zz[ż, ż], shape (3, N), and g_zzz[x_i, ż, ż], shape (3, 3, N), of the directions x_i."""
+    import jax
+
+    def second(p: Any) -> Any:
+        return curved(step, (p, s), (rate[:3], rate[3:, 0]))
+
+    return jax.vmap(lambda x: jax.jvp(second, (p,), (x,)), out_axes=(None, 0))(X)
+
+
 def slopes(steps: list[tuple[Step, int]], points: Any, q: Any, v: Any) -> Slopes:
     """Of the motions, each with the number of its coordinates, at θ = q and θ̇ = v."""
     import jax
 
     p, X, J, XJ, h = _start(points)
-    first = 0
+    Xh, first = 0.0 * X, 0
     for step, k in steps:
         own, rate = q[first : first + k], _rate(J, v[:first], v[first : first + k])
         Z = _own(J, k)
+        turned, bent = _seconds(step, p, own, rate, X)
         p, G, GG = _jets(step, p, own, 2)
         A = _dot(GG, X)
+        X_dot = (XJ * v[:first, None, None]).sum(axis=1)
+        Xh = _dot(G, Xh) + 2.0 * _dot(_dot(GG, rate), X_dot) + _dot(A, h) + bent
         XJ = _dot(G, _padded(XJ, (1,), k)) + _dot(A, Z)
-        h = _dot(G, h) + _dot(_dot(GG, rate), rate)
-        p, X, J, XJ, h = jax.lax.optimization_barrier((p, _dot(G, X), _dot(G, Z), XJ, h))
+        parts = p, _dot(G, X), _dot(G, Z), XJ, _dot(G, h) + turned, Xh
+        p, X, J, XJ, h, Xh = jax.lax.optimization_barrier(parts)
         first += k
-    return Slopes(p, X.swapaxes(0, 1), J, XJ.transpose(1, 2, 0, 3), h)
+    return Slopes(p, X.swapaxes(0, 1), J, XJ.transpose(1, 2, 0, 3), h, Xh.swapaxes(0, 1))
 
 
 def bends(steps: list[tuple[Step, int]], points: Any, q: Any, v: Any) -> Bends:

@@ -24,7 +24,7 @@ from lissom.deformable.domains import Domain
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.deformable.materials import Hyperelastic, determinant
-from lissom.deformable.moved_points import ROW, MotionSlopes, Recent, padded
+from lissom.deformable.moved_points import MotionSlopes, MovedPoints
 from lissom.deformable.sharing import shared
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot.poses import compiled, in_double
@@ -101,21 +101,11 @@ class ShapeIntegrals:
         return float(self.masses.sum())
 
     @cached_property
-    def motion(self) -> MotionSlopes:
-        """What moves the points, shared with whatever else moves so."""
-        return shared(MotionSlopes, self.kinematics)
-
-    @cached_property
-    def _row(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """The points in a row that others share, their weights and masses, zeros where it is filled up."""
-        points = padded(self.domain.points)
-        rest = (0, len(points) - len(self.masses))
-        return points, np.pad(self.domain.weights, rest), np.pad(self.masses, rest)
-
-    def at_points(self, q: np.ndarray) -> Slopes:
-        """The slopes of the points of the quadrature of a composed motion at θ = q (n,), at rest."""
-        found = self.motion.slopes(self._row[0], q, np.zeros_like(q))
-        return Slopes(*(np.asarray(part)[..., : len(self.masses)] for part in found))
+    def points(self) -> MovedPoints | None:
+        """Its points and others of the body, where a composed motion moves them together."""
+        if not self.kinematics.is_composed:
+            return None
+        return MovedPoints(shared(MotionSlopes, self.kinematics), self.domain.points)
 
     def values(self, q: np.ndarray, v: np.ndarray) -> ShapeValues:
         """The integrals at θ = q and θ̇ = v, shapes (..., n)."""
@@ -206,15 +196,16 @@ class ShapeIntegrals:
             forces = moving_points.linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_inertia(q, v), *forces)
 
-        def values(w: Any, m: Any, slopes: Slopes, v: Any) -> Any:
+        def values(w: Any, m: Any, x: Any, v: Any) -> Any:
+            slopes = Slopes(*x)
             forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
             return (*moving_points.inertia(m, slopes, v), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
             return values(w, m, self.kinematics.slopes(x, q, v), v)
 
-        if self.kinematics.is_composed:
-            return self._composed(values)
+        if self.points is not None:
+            return self._summed(values, self.points.slopes_by_row, self._weights(self.points, bends=False))
         if self._uses_slopes:
             return partial(compiled(known), self._slopes_of_points)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
@@ -234,34 +225,33 @@ class ShapeIntegrals:
             slopes = moving_points.linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_derivatives(a), *slopes)
 
-        def derivatives(w: Any, m: Any, bends: Bends, v: Any, a: Any) -> Any:
+        def derivatives(w: Any, m: Any, x: Any, v: Any, a: Any) -> Any:
+            bends = Bends(*x)
             forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
             return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
             return derivatives(w, m, self.kinematics.bends(x, q, v), v, a)
 
-        if self.kinematics.is_composed:
-            return self._composed_derivatives(derivatives)
+        if self.points is not None:
+            return self._summed(derivatives, self.points.bends_by_row, self._weights(self.points, bends=True))
         if self._uses_slopes:
             return partial(compiled(known), self._slopes_of_points)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
 
-    def _composed(self, values: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of θ and θ̇ by one of the slopes of the points, which are compiled apart, and asked for once."""
-        inner, (x, w, m), recent = compiled(values), self._row, Recent()
-        return lambda q, v: recent.get(lambda q, v: inner(w, m, self.motion.slopes(x, q, v), v), q, v)
+    @staticmethod
+    def _summed(function: Callable[..., Any], rows: Callable[..., Any], weights: list[list[np.ndarray]]) -> Any:
+        """A function of θ, θ̇ and perhaps θ̈ as a sum over rows of points, whose slopes are compiled apart and kept."""
+        inner = compiled(function)
 
-    def _composed_derivatives(self, derivatives: Callable[..., Any]) -> Callable[..., Any]:
-        """Of θ, θ̇ and θ̈, as a sum over rows of points."""
-        inner = compiled(derivatives)
-        rows = [[part[k : k + ROW] for part in self._row] for k in range(0, len(self._row[0]), ROW)]
-
-        def summed(q: np.ndarray, v: np.ndarray, a: np.ndarray) -> list[np.ndarray]:
-            found = [inner(w, m, self.motion.bends(x, q, v), v, a) for x, w, m in rows]
-            return [np.sum(parts, axis=0) for parts in zip(*found)]
+        def summed(q: np.ndarray, v: np.ndarray, *a: np.ndarray) -> Any:
+            found = [inner(*weight, x, v, *a) for *weight, x in zip(*weights, rows(q, v))]
+            return found[0] if len(found) == 1 else [np.sum(parts, axis=0) for parts in zip(*found)]
 
         return summed
+
+    def _weights(self, points: MovedPoints, *, bends: bool) -> list[list[np.ndarray]]:
+        return [points.weights(weights, bends=bends) for weights in (self.domain.weights, self.masses)]
 
     @cached_property
     def _fold(self) -> Callable[..., Any]:
@@ -269,11 +259,15 @@ class ShapeIntegrals:
             J = determinant(self.kinematics.deformations(x, q))
             return J.min(), J.argmin()
 
+        points = self.points
+        if points is None:
+            return self.compiled(least)
+
         def least_composed(q: np.ndarray) -> Any:
-            J = np.linalg.det(np.moveaxis(self.at_points(q).F, -1, 0))
+            J = np.linalg.det(np.moveaxis(points.slopes(np.arange(points.count), q).F, -1, 0))
             return J.min(), J.argmin()
 
-        return least_composed if self.kinematics.is_composed else self.compiled(least)
+        return least_composed
 
     def _F(self, q: Any) -> Any:
         return self.kinematics.deformations(self.domain.points, q)

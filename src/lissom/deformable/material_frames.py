@@ -21,10 +21,9 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.deformable.area_frames import Area, area_columns
+from lissom.deformable.area_frames import FramesSeen
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.moved_points import MovedPoints
-from lissom.deformable.slopes import Bends
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled
 
@@ -32,10 +31,6 @@ _RIGID = 1e-9  # how far axes may be from orthonormal
 _SAMPLES = 4  # θ where that is looked at
 # over derivatives in derivatives XLA would repeat what several operations need, were they fused
 _UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
-_STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over the size of the body
-_FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order, at −2, −1, 1 and 2 steps
-_SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
-_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])
 
 
 @final
@@ -47,7 +42,7 @@ class MaterialFrames:
     points: MovedPoints | None = None  # which know how they are moved, if the kinematics is composed
 
     @cached_property
-    def compiled(self) -> dict[tuple[Any, ...], Callable[..., Any]]:
+    def compiled(self) -> dict[tuple[Any, ...], Any]:
         """Functions of θ (n,) for sets of points that were asked for, with one derivative of (1) or two."""
         return {}
 
@@ -66,90 +61,30 @@ class MaterialFrames:
     ) -> PoseDerivatives:
         """Poses and columns of several frames at θ = q (m, n): each field has the axis of the frames after the first.
 
-        Where v = θ̇ (m, n) is given, ∂²S need only be right along it, Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without `curved`, ∂²S is
-        left empty; without `sloped`, ∂S may be zero.
+        Where v = θ̇ (m, n) is given, the last derivative need only be right along it, Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without
+        `curved`, ∂²S is left empty; without `sloped` also, ∂S need only be right in Σ ∂S_j/∂θ_c v_j v_c.
         """
         points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
         if self.points is not None:
-            numbers = self.points.numbers(points)
+            seen = self._seen(self.points, points, turning)
             rows = zip(q, [None] * len(q) if v is None else v)
-            found = [self._from_slopes(numbers, turning, *row, curved=curved, sloped=sloped) for row in rows]
+            found = [seen.columns(*row, curved=curved, sloped=sloped) for row in rows]
         else:
             key = (points.tobytes(), turning.tobytes(), curved)
             if key not in self.compiled:
                 self.compiled[key] = _compiled(self.kinematics, points, turning, curved)
             found = [[np.asarray(part) for part in self.compiled[key](theta)] for theta in q]
-        R, p, S, S_q, S_qq = (np.stack(parts) for parts in zip(*found))
+        R, p, S, S_q, S_qq = (parts[0][None] if len(found) == 1 else np.stack(parts) for parts in zip(*found))
         g = np.zeros((*R.shape[:2], 4, 4))
         g[..., :3, :3], g[..., :3, 3], g[..., 3, 3] = R, p, 1.0
         return PoseDerivatives(g, S, S_q, S_qq)
 
-    def _from_slopes(
-        self,
-        numbers: np.ndarray,
-        turning: np.ndarray,
-        q: np.ndarray,
-        v: np.ndarray | None,
-        *,
-        curved: bool,
-        sloped: bool,
-    ) -> tuple[np.ndarray, ...]:
-        """R, p, S, ∂S and ∂²S at one θ by what the kinematics knows of its points."""
-        R, p, S, S_q = self._columns(numbers, turning, q, sloped or curved)
-        if not curved:
-            return R, p, S, S_q, np.zeros((len(p), 0))
-        if v is None:
-            by_e = np.array([self._changes(numbers, turning, q, S, e) for e in np.eye(len(q))])
-            return R, p, S, S_q, np.moveaxis(by_e, 0, 3)
-        S_qq, square = np.zeros((*S_q.shape[:3], len(q), 6)), v @ v
-        if square > 0.0:
-            turned = self._second_change(numbers, turning, q, S, v)
-            S_qq += turned[:, :, None, None] * np.multiply.outer(v, v)[:, :, None] / square**2
-        return R, p, S, S_q, S_qq
-
-    def _columns(
-        self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, sloped: bool
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """R, p, S and ∂S; zeros for the last where it is not asked for."""
-        assert self.points is not None
-        count, n = len(numbers), len(q)
-        x = self.points.bends(q) if sloped else self.points.slopes(q)
-        J = x.J[..., numbers].transpose(2, 0, 1)
-        R, S, S_q = np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, n, 6)), np.zeros((count, n, n, 6))
-        S[..., 3:] = J
-        H = x.H[..., numbers].transpose(3, 0, 1, 2) if isinstance(x, Bends) else None
-        if H is not None:
-            S_q[..., 3:] = H
-        if turning.any():
-            at = numbers[turning]
-            b, d = x.F[:, 1:, at].transpose(1, 2, 0)
-            b_j, d_j = x.F_j[:, :, 1:, at].transpose(2, 3, 0, 1)
-            b_jc, d_jc = x.F_jl[..., 1:, at].transpose(3, 4, 0, 1, 2) if isinstance(x, Bends) else (None, None)
-            own = Area(J[turning], b, d, b_j, d_j, None if H is None else H[turning], b_jc, d_jc)
-            R[turning], S[turning], change = area_columns(own)
-            if change is not None:
-                S_q[turning] = change
-        return R, x.p[:, numbers].T, S, S_q
-
-    def _step(self, S: np.ndarray, v: np.ndarray) -> float:
-        """What times v moves the frames by a step of differences."""
-        assert self.points is not None
-        speed = np.abs(np.einsum("kjr,j->kr", S, v))
-        return _STEP / max(float((speed / np.repeat([1.0, self.points.size], 3)).max()), 1e-300)
-
-    def _changes(self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> Any:
-        """Σ ∂²S_j/∂θ_c∂θ_e v_e by differences of ∂S, shape (K, n, n, 6)."""
-        h = self._step(S, v)
-        around = [self._columns(numbers, turning, q + k * h * v, True)[3] for k in _PLACES]
-        return np.tensordot(_FIRST, around, axes=1) / h
-
-    def _second_change(
-        self, numbers: np.ndarray, turning: np.ndarray, q: np.ndarray, S: np.ndarray, v: np.ndarray
-    ) -> np.ndarray:
-        """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by differences of S, shape (K, n, 6)."""
-        h = self._step(S, v)
-        around = [self._columns(numbers, turning, q + k * h * v, False)[2] for k in _PLACES]
-        return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) / h**2
+    def _seen(self, moved: MovedPoints, points: np.ndarray, turning: np.ndarray) -> FramesSeen:
+        """The frames at points (K, 3), once they were seen."""
+        key = (points.tobytes(), turning.tobytes())
+        if key not in self.compiled:
+            self.compiled[key] = FramesSeen(moved, moved.numbers(points), turning)
+        return self.compiled[key]
 
 
 @final

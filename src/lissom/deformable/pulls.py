@@ -27,6 +27,8 @@ import numpy as np
 
 from lissom.deformable.body import DeformableBody
 from lissom.deformable.kinematics import Kinematics, check_function
+from lissom.deformable.length_pulls import LengthPulls
+from lissom.deformable.slopes import curved
 from lissom.deformable.surfaces import closed
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -169,6 +171,14 @@ class BodyPulls:
         """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q (m, n)."""
         return _stacked(self._derivatives, q)
 
+    def bends(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """The second derivatives of the work along θ̇ = v at θ = q, shape (p,), of pulls that do not press."""
+        return np.asarray(self._bends(q, v))
+
+    @cached_property
+    def _bends(self) -> Callable[..., Any]:
+        return compiled(lambda q, v: curved(lambda q: self._work(q, q), (q,), (v,)))
+
     def _moved(self, q: Any) -> list[Moved]:
         """The body at q as each pull sees it, by one map of all points and one of all tangents."""
         import jax.numpy as jnp
@@ -234,9 +244,15 @@ def _stacked(function: Callable[[Any], Any], q: np.ndarray) -> Any:
 
 
 @lru_cache(maxsize=64)
-def pulls_on(body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]) -> BodyPulls:
+def pulls_on(
+    body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]
+) -> BodyPulls | LengthPulls:
     """The pulls of what drives a body; a body that is built again has those that were compiled."""
-    return BodyPulls(body.motion, tuple(_pull(body, item, f"link {item.link!r}") for item in items))
+    pulls = tuple(_pull(body, item, f"link {item.link!r}") for item in items)
+    points = body.integrals.points
+    if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):
+        return LengthPulls(body.motion, points, pulls)
+    return BodyPulls(body.motion, pulls)
 
 
 def check_pull(body: DeformableBody, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:

@@ -7,13 +7,15 @@ from typing import Any, NamedTuple
 
 
 class Slopes(NamedTuple):
-    """Positions (3, N), ∂f/∂x (3, 3, N), their derivatives by each coordinate, first, and J̇θ̇ (3, N)."""
+    """Positions (3, N), ∂f/∂x (3, 3, N), their derivatives by each coordinate, first, and along θ̇ the second ones of
+    both, J̇θ̇ (3, N) and Σ ∂²F/∂θ_j∂θ_k θ̇_jθ̇_k (3, 3, N)."""
 
     p: Any
     F: Any
     J: Any
     F_j: Any
     h: Any
+    F_h: Any
 
 
 class Bends(NamedTuple):
@@ -36,22 +38,23 @@ def along_all(function: Callable[[Any], Any], q: Any) -> tuple[Any, Any]:
     return jax.vmap(lambda e: jax.jvp(function, (q,), (e,)), out_axes=(None, 0))(jnp.eye(len(q)))
 
 
-def _curved(positions: Callable[[Any], Any], q: Any, v: Any) -> Any:
-    """J̇θ̇, shape (3, N)."""
+def curved(function: Callable[..., Any], at: tuple[Any, ...], rates: tuple[Any, ...]) -> Any:
+    """The second derivative of a function along rates, J̇θ̇ of positions."""
     import jax
 
-    return jax.jvp(lambda q: jax.jvp(positions, (q,), (v,))[1], (q,), (v,))[1]
+    return jax.jvp(lambda *at: jax.jvp(function, at, rates)[1], at, rates)[1]
 
 
 def slopes(positions: Callable[[Any], Any], deformations: Callable[[Any], Any], q: Any, v: Any) -> Slopes:
     """Of any motion, from functions of θ that return p and F."""
-    (p, F), (J, F_j) = along_all(lambda q: (positions(q), deformations(q)), q)
-    return Slopes(p, F, J, F_j, _curved(positions, q, v))
+    both = lambda q: (positions(q), deformations(q))  # noqa: E731
+    (p, F), (J, F_j) = along_all(both, q)
+    return Slopes(p, F, J, F_j, *curved(both, (q,), (v,)))
 
 
 def bends(positions: Callable[[Any], Any], deformations: Callable[[Any], Any], q: Any, v: Any) -> Bends:
     """Of any motion, from functions of θ that return p and F."""
     both = lambda q: (positions(q), deformations(q))  # noqa: E731
     ((p, F), (J, F_j)), (_, (H, F_jl)) = along_all(lambda q: along_all(both, q), q)
-    _, h_q = along_all(lambda q: _curved(positions, q, v), q)
+    _, h_q = along_all(lambda q: curved(positions, (q,), (v,)), q)
     return Bends(p, F, J, F_j, H, F_jl, h_q)

@@ -65,6 +65,7 @@ def _make(model: Model, batch: int) -> Workspace:
     n = len(model.channels.names)
     shapes = {"q": (model.nq,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
     w = Workspace(model, batch, shapes)
+    w.sums = True
     w.weighs = False
     d = w.on_device
     w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"]])

@@ -121,6 +121,7 @@ def forward_dynamics_kernel(act: Acting) -> Any:
 def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     shapes = {"q": (model.nq,), "u": (model.nu,)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
+    w.sums = True
     w.buffer("gravity", (1,), vec3)
     w.buffer("load", (batch, model.n_load_rows), vec6)
     return w

@@ -52,6 +52,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
 
 def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
+    w.sums = True
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)

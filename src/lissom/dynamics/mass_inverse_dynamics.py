@@ -77,6 +77,7 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Workspace:
     shapes = {"q": (model.nq,)} | {name: (model.nv,) for name in ("v", "no_acceleration", "bias")}
     w = Workspace(model, batch, shapes | {"M": (model.nv * column_width(model),)})
+    w.sums = True
     gravity = w.buffer("gravity", (1,), vec3)
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)

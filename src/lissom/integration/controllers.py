@@ -32,6 +32,9 @@ class Controller:
         output: function of (t, q, v, z) that returns u, shape (nu,).
         rate: function of (t, q, v, z) that returns dz/dt, shape (nz,); None: there is no state, and z is empty.
         start: z at t = 0, shape (nz,).
+        derivatives: function of (t, q, v, z) that returns ∂u/∂q and ∂u/∂v, shapes (nu, nv), by changes of q along v,
+            for implicit methods, of a law without a state; None: they difference `output`, nv times two evaluations.
+            What is small may be left out: Newton's method then takes more iterations to the same result.
     Raises:
         ModelError, ShapeError: what is wrong, the rule and the value.
     """
@@ -39,21 +42,26 @@ class Controller:
     output: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
     rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
     start: Any = None
+    derivatives: Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         parts = {"output": self.output, "rate": self.rate, "start": None if self.rate is None else self.start}
+        parts["derivatives"] = self.derivatives
         return reduced(_controller, parts, "controller")
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Controller:
         return self  # nothing of it changes
 
     def __post_init__(self) -> None:
-        for name, value in (("output", self.output), ("rate", self.rate)):
-            if not (callable(value) or (name == "rate" and value is None)):
+        parts = (("output", self.output), ("rate", self.rate), ("derivatives", self.derivatives))
+        for name, value in parts:
+            if not (callable(value) or (name != "output" and value is None)):
                 raise ModelError(f"controller: {name}: must be a function of (t, q, v, z) (got {value!r})")
         if (self.rate is None) != (self.start is None):
             one, other = ("rate", "start") if self.start is None else ("start", "rate")
             raise ModelError(f"controller: {one}: needs a {other} (got no {other})")
+        if self.rate is not None and self.derivatives is not None:
+            raise ModelError(f"controller: derivatives: need a law without a state (got the rate {self.rate!r})")
         try:
             start = np.array(() if self.start is None else self.start, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -86,6 +94,7 @@ class ControlLaw:
     start: np.ndarray
     period: float
     feed: Callable[[float], np.ndarray] | None = None
+    derivatives: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
 
     @property
     def is_feedback(self) -> bool:
@@ -136,4 +145,16 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
         value = called("controller: rate", t, own_rate, t, q.copy(), v.copy(), z.copy())
         return checked_row(value, nz, "controller: rate", t)
 
-    return ControlLaw(inputs, rate, controller.start, hold)
+    known = controller.derivatives
+
+    def derivatives(t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        if known is None:
+            raise RuntimeError("no derivatives of the law are known")
+        shape = (2 * model.nu, model.nv)
+        value = called("controller: derivatives", t, known, t, q.copy(), v.copy(), z.copy())
+        both = np.vstack([np.asarray(part, dtype=np.float64) for part in value])
+        if both.shape != shape or not np.isfinite(both).all():
+            raise ShapeError(f"controller: derivatives: expected two finite arrays {(model.nu, model.nv)} at t={t:g}")
+        return np.hstack([both[: model.nu], both[model.nu :]])
+
+    return ControlLaw(inputs, rate, controller.start, hold, derivatives=None if known is None else derivatives)

@@ -148,6 +148,7 @@ class ImplicitSteps:
             found = self._iterated(w, s, h)
         except ControllerUnsolved:
             found = None
+        w.differentiates, w.sums, w.is_still = True, False, False
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
@@ -174,6 +175,7 @@ class ImplicitSteps:
                     u = self.control.inputs(t, q, v)
                     self._put_forces(w, k, t, q, v, u)
                 host["pause"][0] = 1, part, k
+                w.differentiates, w.sums, w.is_still = part == MATRIX, part != MATRIX, part not in (RESIDUAL, MATRIX)
                 w.run()
                 if part == MATRIX:
                     self._add_answers(w, t, q, v, u, again)
@@ -206,7 +208,7 @@ class ImplicitSteps:
         if self.f.is_feedback:
             by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
             dq, dv = dq - by_q, dv - by_v
-            note[MADE_HERE] = again  # else its derivatives of the law may be old
+            note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
         move = w.host["move"][0]
         for _, j, free in groups(model):
             block = slice(j, j + (6 if free else 3))
@@ -215,12 +217,14 @@ class ImplicitSteps:
         matrix += dq + note[C1] * dv
 
     def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
-        """∂u/∂(q, v) of a continuous controller, by differences that take its state z along.
+        """∂u/∂(q, v) of a continuous controller, by differences that take its state z along, unless it knows them.
 
         They cost more than all the rest of a matrix and change little: old ones serve until a matrix made with them
         contracts slowly.
         """
-        answer = self.answer
+        answer, known = self.answer, self.f.law.derivatives
+        if known is not None:
+            return known(t, q, v, self.control.state(t, q, v))
         if again or answer is None:
             model = self.model
             h_q = _ROOT_EPS * model.dofs.scale

@@ -18,6 +18,8 @@ from lissom.dynamics.configuration import configuration_rate_derivatives, unit_q
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.dynamics.tensions import input_response
 from lissom.integration.controllers import ControlLaw
 from lissom.integration.encounters import Lookout
 from lissom.integration.inputs import over
@@ -195,10 +197,11 @@ class StateDerivative:
             raise
 
     def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
-        """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest."""
+        """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest unless it knows its
+        derivatives."""
         self.jacobians += 1
         try:
-            if self.is_feedback:
+            if self.is_feedback and (self.law.derivatives is None or self.model.n_rows):
                 step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
                 rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
                 out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
@@ -213,8 +216,12 @@ class StateDerivative:
         model, nq, nv = self.model, self.model.nq, self.model.nv
         q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
         a = rate[nq:]
-        u = self.inputs(t, q, v, x[nq + nv :])
+        z = x[nq + nv :]
+        u = self.inputs(t, q, v, z)
         answer = self._response(t, q, v, a, u)
+        if self.is_feedback and self.law.derivatives is not None:
+            moved = input_response(model, q, u) @ self.law.derivatives(t, q, v, z)
+            answer = answer - np.linalg.solve(mass_matrix(model, q), moved)
         rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
         out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
         out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -21,33 +22,59 @@ def fills_tables(model: Model, everywhere: bool, weighs: bool) -> bool:
     return maps or (weighs and model.deforming.calls_python) or len(model.pulls) > 0
 
 
-def prepare(
-    model: Model,
-    scratch: Scratch,
-    host: dict[str, Any],
-    derivatives: bool,
-    everywhere: bool,
-    curved: bool,
-    weighs: bool,
-) -> None:
-    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`.
+class Wanted(NamedTuple):
+    """What a launch asks of the tables.
 
     Mapped nodes that carry nothing are left out unless it is to be `everywhere`. Second derivatives of the columns of
-    material points, of which there are n³, are made where they are asked for as `curved`, or for other `derivatives`.
-    Integrals over bodies, which take longest, are left as they are where nothing that `weighs` is asked for.
+    material points, of which there are n³, are made where `curved` ones are asked for, or all derivatives of tables.
+    Of first ones no more need be right than what they sum up to along v where the launch takes `sums`. Integrals over
+    bodies, which take longest, are left as they are where nothing that `weighs` is asked for.
     """
+
+    differentiates: bool
+    everywhere: bool
+    curved: bool
+    sums: bool
+    weighs: bool
+
+
+@final
+class Views:
+    """The tables of a workspace as NumPy arrays; on the CPU they are the tables themselves, and made once."""
+
+    def __init__(self, model: Model, scratch: Scratch) -> None:
+        self.model, self.scratch = model, scratch
+        self._known: dict[str, dict[str, np.ndarray]] = {}
+
+    def of(self, part: str, names: Iterable[str]) -> dict[str, np.ndarray]:
+        """Some tables of a part of the scratch memory."""
+        if part not in self._known or self.model.device != "cpu":
+            state = getattr(self.scratch, part)
+            self._known[part] = {name: getattr(state, name).numpy() for name in names}
+        return self._known[part]
+
+    def hand_over(self, part: str) -> None:
+        """Send what was written to the device."""
+        if self.model.device != "cpu":
+            for name, values in self._known[part].items():
+                getattr(getattr(self.scratch, part), name).assign(np.ascontiguousarray(values))
+
+
+def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
+    """Fill the tables that Python functions give, of mapped nodes and deformable bodies, for the states in `host`."""
+    model = views.model
     if "q" not in host:
         return
-    called = {m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic}
+    called = {m for m in model.maps.called() if wanted.everywhere or model.maps.node[m] < model.n_dynamic}
     if called:
-        _place(model, scratch.maps, host, called, derivatives or curved)
-    if weighs and model.deforming.calls_python:
-        _deform(model, scratch.deforming, host, derivatives)
+        _place(model, views, host, called, wanted)
+    if wanted.weighs and model.deforming.calls_python:
+        _deform(model, views, host, wanted.differentiates)
     if len(model.pulls):
         if _drives(host):
-            _pull(model, scratch.pulls, host["q"], derivatives)
+            _pull(model, views, host["q"], wanted.differentiates)
         else:
-            scratch.pulls.answer.zero_()  # of an earlier launch with inputs
+            views.scratch.pulls.answer.zero_()  # of an earlier launch with inputs
 
 
 def _drives(host: dict[str, Any]) -> bool:
@@ -56,10 +83,10 @@ def _drives(host: dict[str, Any]) -> bool:
     return counts and ("u" in host or "B" in host)
 
 
-def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], curved: bool) -> None:
+def _place(model: Model, views: Views, host: dict[str, Any], called: set[int], wanted: Wanted) -> None:
     """Poses of some maps, and their columns with two derivatives."""
     maps = model.maps
-    rows = {name: getattr(state, name).numpy() for name in ("R", "p", "S", "S_q", "S_qq")}
+    rows = views.of("maps", ("R", "p", "S", "S_q", "S_qq"))
     q = host["q"][: len(rows["R"])]
     v = host["v"][: len(q)] if "v" in host else None
     for m, pose in maps.functions():
@@ -72,12 +99,13 @@ def _place(model: Model, state: Any, host: dict[str, Any], called: set[int], cur
             poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
             first, start = int(maps.q_start[asked[0]]), int(model.nodes.v_start[maps.node[asked[0]]])
             theta_dot = None if v is None else v[:, start : start + poses[0].n]
-            sloped = curved or (theta_dot is not None and bool(theta_dot.any()))
+            curved = wanted.differentiates or wanted.curved
+            sloped = not wanted.sums and theta_dot is not None and bool(theta_dot.any())
             theta = q[:, first : first + poses[0].n]
             found = poses[0].family.derivatives(poses, theta, theta_dot, curved=curved, sloped=sloped)
             for k, m in enumerate(asked):
                 _put_frame(model, rows, m, PoseDerivatives(*(part[:, k] for part in found)))
-    _hand_over(model, state, rows)
+    views.hand_over("maps")
 
 
 def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
@@ -93,10 +121,10 @@ def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDer
             rows[name][:count, start[m] : start[m + 1]] = values.reshape(count, -1, 6)
 
 
-def _deform(model: Model, state: Any, host: dict[str, Any], derivatives: bool) -> None:
+def _deform(model: Model, views: Views, host: dict[str, Any], derivatives: bool) -> None:
     """Integrals over deformable bodies, with their derivatives if these are asked for."""
     bodies = model.deforming
-    rows = {name: getattr(state, name).numpy() for name in DeformingState.vars}
+    rows = views.of("deforming", DeformingState.vars)
     q = host["q"][: len(rows["c"])]
     nothing = np.zeros((len(q), model.nv))
     v, a = (host.get(name, nothing)[: len(q)] for name in ("v", "a"))
@@ -111,13 +139,13 @@ def _deform(model: Model, state: Any, host: dict[str, Any], derivatives: bool) -
             theta_ddot = a[:, start : start + n]
             for name, values in _derivatives(bodies.integrals[b], theta, theta_dot, theta_ddot, elastic).items():
                 _put(model, rows, b, name, values)
-    _hand_over(model, state, rows)
+    views.hand_over("deforming")
 
 
-def _pull(model: Model, state: Any, q: np.ndarray, derivatives: bool) -> None:
+def _pull(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
     """What unit inputs do inside deformable bodies, with its derivatives if these are asked for."""
     pulls = model.pulls
-    rows = {name: getattr(state, name).numpy() for name in ("work", "wrench", "B", "wrench_q", "B_q")}
+    rows = views.of("pulls", ("work", "wrench", "B", "wrench_q", "B_q"))
     q = q[: len(rows["work"])]
     for q_start, here, found in pulls.bodies:
         theta = q[:, q_start : q_start + found.motion.n]
@@ -130,7 +158,7 @@ def _pull(model: Model, state: Any, q: np.ndarray, derivatives: bool) -> None:
             B_q, wrench_q = found.derivatives(theta)
             rows["B_q"][: len(q), by_pair] = B_q.reshape(len(q), -1)
             rows["wrench_q"][: len(q), by_column] = wrench_q.reshape(len(q), -1, 6)
-    _hand_over(model, state, rows)
+    views.hand_over("pulls")
 
 
 def _values(integrals: Any, q: np.ndarray, v: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
@@ -155,10 +183,3 @@ def _put(model: Model, rows: dict[str, np.ndarray], b: int, name: str, values: n
     start = bodies.pair_start if name in BY_PAIR else bodies.column_start
     here = slice(int(start[b]), int(start[b + 1]))
     into[:count, here] = values.reshape(count, here.stop - here.start, *into.shape[2:])
-
-
-def _hand_over(model: Model, state: Any, rows: dict[str, np.ndarray]) -> None:
-    """On the CPU the tables are the rows themselves."""
-    if model.device != "cpu":
-        for name, values in rows.items():
-            getattr(state, name).assign(np.ascontiguousarray(values))

@@ -24,7 +24,7 @@ import warp as wp
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
-from lissom.launch.prepare import fills_tables, prepare
+from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
 from lissom.launch.warp_private import arrays_of, bytes_of, direct
 from lissom.lie.types import vec3
 from lissom.model.model import Model
@@ -102,6 +102,7 @@ class Workspace:
         self.model, self.batch, self.device = model, batch, model.device
         self.tables = tables_with_terms(model)
         self.scratch = _scratch(model, batch, more_nodes)
+        self._views = Views(model, self.scratch)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
@@ -114,9 +115,8 @@ class Workspace:
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
         self.calls_python = model.asks_before_launch
-        self.differentiates = False  # whether derivatives of tables that Python fills are asked for
-        self.curved = False  # whether of these tables second derivatives of columns are
-        self.everywhere = False  # whether nodes that carry nothing are computed as well
+        self.differentiates = self.curved = self.sums = False  # what of these tables is asked for, see Wanted
+        self.everywhere = self.is_still = False  # or of nodes that carry nothing, or nothing of them by the next launch
         self.weighs = True  # whether inertia and elasticity of deformable bodies count
         self._is_prepared: bool | None = None  # whether Python fills tables before it, once that is known
         self.alone: Callable[[], None] | None = None
@@ -209,8 +209,8 @@ class Workspace:
         """Run the recorded launch."""
         if self._is_prepared is None:
             self._is_prepared = self.calls_python and fills_tables(self.model, self.everywhere, self.weighs)
-        if self._is_prepared:
-            prepare(self.model, self.scratch, self.host, self.differentiates, self.everywhere, self.curved, self.weighs)
+        if self._is_prepared and not self.is_still:
+            prepare(self._views, self.host, Wanted(*(getattr(self, name) for name in Wanted._fields)))
         if self.alone is not None:
             self.alone()
             return

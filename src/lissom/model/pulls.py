@@ -7,6 +7,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
+from lissom.deformable.length_pulls import LengthPulls
 from lissom.deformable.pulls import BodyPulls, pulls_on
 from lissom.model.deformable_bodies import PlacedDeformableBody
 from lissom.model.fields import Ints
@@ -22,7 +23,7 @@ class PullsOfBody(NamedTuple):
 
     q_start: int
     rows: slice
-    pulls: BodyPulls
+    pulls: BodyPulls | LengthPulls
 
 
 @final
@@ -74,7 +75,7 @@ def pull_tables(found: list[tuple[int, PlacedDeformableBody, PathBody | BodyCham
     )
 
 
-def _check_finite(pulls: BodyPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:
+def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:
     """Raise ModelError where the body does not know a material point, or its map cannot be differentiated there."""
     work, B, wrench = pulls.values(np.zeros((1, pulls.motion.n)))
     for item, *parts in zip(items, work[0], B[0], wrench[0]):
