@@ -216,6 +216,21 @@ def test_what_is_wrong_with_a_sweep(options, words, tmp_path):
         ls.sweep(given.pop("task"), given.pop("parameters"), out=tmp_path / "out", **given)
 
 
+def test_what_has_no_name_of_its_own_goes_on_in_another_process(tmp_path):
+    """Controllers, functions of a robot and inputs are known again by what they are, not by where they are."""
+
+    def asked():
+        robot = small()
+        robot.add_point_load("push", "arm", force=lambda t: (0.0, 0.0, np.sin(t)))
+        law = ls.Controller(lambda t, q, v, z: [0.1, 0.0])
+        return ls.StudySimulation(0.02, dt=0.01, method="generalized_alpha", controller=law), robot
+
+    for _ in range(2):
+        study, robot = asked()
+        found = run(study, {"v0[0]": [0.0, 0.1]}, tmp_path / "out", robot=robot)
+        assert not found.failures
+
+
 def test_results_that_there_are_none_of_are_failures(tmp_path):
     """The reason lists what there is."""
     found = run(ls.StudyStatics(results=("qq",)), {"u.up": [1.0]}, tmp_path / "out", robot=small())

@@ -7,6 +7,7 @@ needs none of it begins at once.
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -281,4 +282,9 @@ def _text_of(study: Any) -> str:
             value.tolist() if isinstance(value, np.ndarray) else dict(value) if isinstance(value, Mapping) else value
         )
         parts[name] = shown or (named if callable(value) else plain)
-    return repr(parts)
+    return lasting(parts)
+
+
+def lasting(value: Any) -> str:
+    """What Python writes of a value, without the places in memory, which differ from process to process."""
+    return re.sub(r" at 0x[0-9a-fA-F]+", "", repr(value))

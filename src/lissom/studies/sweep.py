@@ -30,7 +30,7 @@ from lissom.studies.crews import Crew, crew_of, was_lost
 from lissom.studies.results import SweepResults
 from lissom.studies.samples import Sampling, sampling
 from lissom.studies.store import Store, digest, table_digest
-from lissom.studies.study import Study, study_of
+from lissom.studies.study import Study, lasting, study_of
 from lissom.studies.trials import Designs, parameter_units
 from lissom.studies.work import Chunk, Row, Work, origin
 
@@ -114,12 +114,12 @@ def _robot_text(robot: Robot | None) -> str:
         return dump(document(robot))
     except ModelError:
         rows = described_values(robot).items()
-        return "".join(f"{path}: {getattr(value, '__qualname__', None) or repr(value)}\n" for path, value in rows)
+        return "".join(f"{path}: {getattr(value, '__qualname__', None) or lasting(value)}\n" for path, value in rows)
 
 
 def _shown(values: Any) -> Any:
     """Values of a parameter as the header holds them."""
-    return list(map(float, values)) if isinstance(values, list | tuple | np.ndarray) else repr(values)
+    return list(map(float, values)) if isinstance(values, list | tuple | np.ndarray) else lasting(values)
 
 
 def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
