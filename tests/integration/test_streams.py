@@ -35,13 +35,18 @@ def arm():
     return robot.build()
 
 
-def block():
-    """A ball that falls on a floor, rolls, and sticks."""
+def block(**sticks):
+    """A ball that falls on a floor, rolls, and may stick."""
     robot = ls.Robot("block")
     robot.add_link("ball", ls.RigidBody.sphere(0.05, density=500.0), ls.JointFree())
-    law = {"stiffness": 1e4, "friction": 0.4, "damping": 0.3, "stick_stiffness": 1e4}
-    robot.add_contact("floor", "ball", ls.ShapePlane(), **law)
+    law = {"stiffness": 1e4, "friction": 0.4, "damping": 0.3, "slip_speed": 0.05}
+    robot.add_contact("floor", "ball", ls.ShapePlane(), **law, **sticks)
     return robot.build()
+
+
+def sticking():
+    """The same, which sticks."""
+    return block(stick_stiffness=1e4)
 
 
 def looped():
@@ -94,14 +99,15 @@ CASES = {
     "loops": (looped, 0.1, {"method": "generalized_alpha", "dt": 1e-3, "u": [3.0]}),
     "loops-adaptive": (looped, 0.5, {"method": "esdirk", "rtol": 1e-10, "atol": 1e-12, "u": [3.0]}),
     "poses": (lambda: describe_mixed().build(), 0.1, {"method": "esdirk", "dt": 1e-3}),
-    "contact": (block, 0.2, {"method": "generalized_alpha", "dt": 1e-3, **FALL}),
-    "contact-adaptive": (block, 0.2, {"method": "generalized_alpha", "rtol": 1e-6, **FALL}),
+    "contact": (sticking, 0.2, {"method": "generalized_alpha", "dt": 1e-3, **FALL}),
+    "contact-adaptive": (sticking, 0.2, {"method": "generalized_alpha", "rtol": 1e-6, **FALL}),
 }
 RESTARTED = {
     "bdf": (arm, 0.2, {"method": "bdf", "u": RISING}),
     "bdf-asked": (arm, 0.2, {"method": "bdf", "t_eval": np.linspace(0.0, 0.2, 11)}),
     "bdf-sampled": (arm, 0.05, {"method": "bdf", "period": 0.01, "controller": integral}),
     "bdf-loops": (looped, 0.05, {"method": "bdf", "u": [3.0]}),
+    "bdf-contact": (block, 0.2, {"method": "bdf", **FALL}),
     "radau": (arm, 0.1, {"method": "radau", "t_eval": np.linspace(0.01, 0.1, 9)}),
     "dop853": (arm, 0.02, {"method": "dop853"}),
 }
