@@ -23,7 +23,7 @@ Source: Pustina 2025 §7.1 and Simulation 9, whose supplement prints −c_a − 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
@@ -110,6 +110,7 @@ class _Linearization:
     proportional: np.ndarray
     derivative: np.ndarray
     rows: np.ndarray | None
+    last: dict[str, Any] = field(default_factory=dict, compare=False)
 
     def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
         if self.rows is None:
@@ -128,7 +129,13 @@ class _Linearization:
         return B, curving, w
 
     def _complete(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
-        """u of (4), B, a₀ and M⁻¹B."""
+        """u of (4), B, a₀ and M⁻¹B; those of the last state are kept, where derivatives are asked for next."""
+        key = (t, q.tobytes(), v.tobytes())
+        if self.last.get("key") != key:
+            self.last.update(key=key, found=self._solved(t, q, v))
+        return self.last["found"]
+
+    def _solved(self, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
         model = self.model
         if model.n_multipliers:
             B, curving, w = self._wanted(t, q, v)
@@ -144,7 +151,7 @@ class _Linearization:
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂u/∂q and ∂u/∂v of (6)."""
         u, B, a_0, response = self._complete(t, q, v)
-        dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t)
+        dq, dv, _, _ = residual_derivatives(self.model, q, v, a_0 + response @ u, u, t, rough=True)
         D = B.T @ response
         by_q = np.linalg.solve(D, response.T @ dq - self.proportional @ B.T)
         return by_q, np.linalg.solve(D, response.T @ dv - self.derivative @ B.T)

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property, partial, reduce
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -246,7 +246,7 @@ class ShapeIntegrals:
 
         def summed(q: np.ndarray, v: np.ndarray, *a: np.ndarray) -> Any:
             found = [inner(*weight, x, v, *a) for *weight, x in zip(*weights, rows(q, v))]
-            return found[0] if len(found) == 1 else [np.sum(parts, axis=0) for parts in zip(*found)]
+            return found[0] if len(found) == 1 else [reduce(np.add, map(np.asarray, parts)) for parts in zip(*found)]
 
         return summed
 

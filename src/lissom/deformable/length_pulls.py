@@ -10,15 +10,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.moved_points import MovedPoints
-from lissom.deformable.slopes import Bends, Slopes
-
-Pieces = tuple[np.ndarray, np.ndarray, Any]  # s, s_j and, of bends, s_jl
 
 
 @final
@@ -35,66 +32,72 @@ class LengthPulls:
     pulls: tuple[Any, ...]
 
     @cached_property
-    def _places(self) -> tuple[np.ndarray, list[tuple[slice, slice]]]:
-        """Numbers of all points, and which of these are the eyelets and the points of the line of each pull."""
-        parts, stop, slices = [], 0, []
-        for pull in self.pulls:
-            both = []
-            for points in (pull.points, pull.line[0]):
-                parts.append(self.points.numbers(points))
-                both.append(slice(stop, stop := stop + len(points)))
-            slices.append((both[0], both[1]))
-        return np.concatenate(parts), slices
+    def _pieces(self) -> _Pieces:
+        """Numbers of the points of all pulls, and which of these make which piece."""
+        eyelets = [self.points.numbers(pull.points) for pull in self.pulls]
+        lines = [self.points.numbers(pull.line[0]) for pull in self.pulls]
+        pairs = [np.stack([row[:-1], row[1:]]) for row in eyelets]
+        counts = [len(line) for line in lines], [pair.shape[1] for pair in pairs]
+        owner = np.concatenate([np.repeat(np.arange(len(self.pulls)), count) for count in counts])
+        asked, place = np.unique(np.concatenate([*lines, *(pair.ravel() for pair in pairs)]), return_inverse=True)
+        stop = sum(counts[0])
+        ends = np.searchsorted(asked, np.concatenate(pairs, axis=1))
+        tangents = np.concatenate([pull.line[1] for pull in self.pulls]).T
+        return _Pieces(asked, place[:stop], tangents, ends, np.equal.outer(np.arange(len(self.pulls)), owner) * 1.0)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q (m, n)."""
-        numbers, slices = self._places
-        rows = [self.points.slopes(numbers, theta) for theta in q]
-        found = [[_pulled(*self._pieces(k, *at, x)) for k, at in enumerate(slices)] for x in rows]
-        work, B = (np.array([[pull[part] for pull in row] for row in found]) for part in (0, 1))
-        return work, B, np.zeros((*work.shape, 6))
+        pieces, work, B = self._pieces, [], []
+        for theta in q:
+            x = self.points.slopes(pieces.asked, theta)
+            s, s_j = pieces.of(x.p, x.F), pieces.of(x.J, x.F_j)
+            length = np.sqrt((s * s).sum(axis=0))
+            work.append(-pieces.owned @ length)
+            B.append(-pieces.owned @ (s_j * (s / length)).sum(axis=1).T)
+        return np.array(work), np.array(B), np.zeros((len(q), len(self.pulls), 6))
 
     def derivatives(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q (m, n)."""
-        numbers, slices = self._places
-        rows = [self.points.bends(numbers, theta) for theta in q]
-        B_q = np.array([[_bent(*self._pieces(k, *at, x)) for k, at in enumerate(slices)] for x in rows])
-        return B_q, np.zeros((*B_q.shape[:-1], 6))
+        pieces, B_q = self._pieces, []
+        for theta in q:
+            x = self.points.bends(pieces.asked, theta)
+            s, s_j, s_jl = pieces.of(x.p, x.F), pieces.of(x.J, x.F_j), pieces.of(x.H, x.F_jl)
+            B_q.append(-np.tensordot(pieces.owned, _bent(s, s_j, s_jl), axes=([1], [2])))
+        return np.array(B_q), np.zeros((len(q), len(self.pulls), q.shape[1], 6))
 
     def bends(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """The second derivatives of the work along θ̇ = v at θ = q, shape (p,)."""
-        numbers, slices = self._places
-        x = self.points.slopes(numbers, q, v)
-        found = []
-        for k, (eyelets, line) in enumerate(slices):
-            s, s_j, _ = self._pieces(k, eyelets, line, x)
-            bent = np.diff(x.h[:, eyelets])
-            if line.stop > line.start:
-                bent = (x.F_h[..., line] * self.pulls[k].line[1].T).sum(axis=-2)
-            found.append(_bent(s, np.einsum("jak,j->ak", s_j, v)[None], bent[None, None])[0, 0])
-        return np.array(found)
-
-    def _pieces(self, k: int, eyelets: slice, line: slice, x: Slopes | Bends) -> Pieces:
-        """s (3, k), s_j (n, 3, k) and, of bends, s_jl (n, n, 3, k) of one pull."""
-        bends = x if isinstance(x, Bends) else None
-        if eyelets.stop > eyelets.start:
-            second = None if bends is None else np.diff(bends.H[..., eyelets])
-            return np.diff(x.p[:, eyelets]), np.diff(x.J[..., eyelets]), second
-        tangent = self.pulls[k].line[1].T
-        second = None if bends is None else (bends.F_jl[..., line] * tangent).sum(axis=-2)
-        return (x.F[..., line] * tangent).sum(axis=-2), (x.F_j[..., line] * tangent).sum(axis=-2), second
+        pieces = self._pieces
+        x = self.points.slopes(pieces.asked, q, v)
+        s_v = np.tensordot(v, pieces.of(x.J, x.F_j), axes=1)
+        bent = _bent(pieces.of(x.p, x.F), s_v[None], pieces.of(x.h, x.F_h)[None, None])
+        return -pieces.owned @ bent[0, 0]
 
 
-def _pulled(s: np.ndarray, s_j: np.ndarray, s_jl: Any) -> tuple[float, np.ndarray]:
-    """Work and B of (1)."""
-    length = np.sqrt((s * s).sum(axis=0))
-    return -float(length.sum()), -np.tensordot(s_j, s / length, axes=2)
+class _Pieces(NamedTuple):
+    """The pieces of all pulls of a body, those along lines first.
+
+    Fields:
+        asked: numbers of points. line: which of these lines go through, with tangents (3, k) there. ends: which of
+        them pieces between eyelets join, (2, m). owned: 1 where a piece is of a pull, (p, k + m).
+    """
+
+    asked: np.ndarray
+    line: np.ndarray
+    tangents: np.ndarray
+    ends: np.ndarray
+    owned: np.ndarray
+
+    def of(self, p: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """Of p (..., 3, N) and F (..., 3, 3, N) the pieces s (..., 3, k + m), or their derivatives."""
+        along = (F[..., self.line] * self.tangents).sum(axis=-2)
+        return np.concatenate([along, p[..., self.ends[1]] - p[..., self.ends[0]]], axis=-1)
 
 
-def _bent(s: np.ndarray, s_j: np.ndarray, s_jl: Any) -> np.ndarray:
-    """∂B of (1), or of one coordinate, along a rate."""
+def _bent(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.ndarray:
+    """What pieces add to −∂B of (1), (n, n, k), or to L̈ where s_j and s_jl are those along a rate."""
     length = np.sqrt((s * s).sum(axis=0))
     t = s / length
     along = (t * s_j).sum(axis=1)
-    across = np.tensordot(s_j, s_j / length, axes=([1, 2], [1, 2])) - along @ (along / length).T
-    return -np.einsum("jlak,ak->jl", s_jl, t) - across
+    across = np.einsum("jak,lak->jlk", s_j, s_j) - along[:, None] * along
+    return (s_jl * t).sum(axis=-2) + across / length

@@ -21,7 +21,7 @@ from lissom.robot.poses import compiled
 
 ROW = 32  # points of a row for second derivatives, which are no faster in longer ones
 _LONGEST = 512  # points of a row for first derivatives
-_MORE = 64  # points of frames and tendons that a row has room for beside those of a quadrature
+_MORE = 56  # points of frames and tendons that a row has room for beside those of a quadrature
 _KEPT = 64  # rows at states
 
 

@@ -154,14 +154,19 @@ def residual_derivatives(
     t: Times,
     factor: float = 1.0,
     force: Any = 0.0,
+    *,
+    rough: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
     """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
-    workspace that holds what loops ask; of one state at one time where Python functions act.
+    workspace that holds what loops ask; of one state at one time where Python functions act. `rough` ones, for Newton's
+    method, may lack second derivatives of the columns of material points.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
     w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
+    w.rough = rough
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
+    w.rough = False
     dq, dv, da = square_results(model, w, lead)
     if model.calls_python:
         state = q.reshape(-1), v.reshape(-1), factor * u.reshape(-1)

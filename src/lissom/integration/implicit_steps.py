@@ -148,7 +148,7 @@ class ImplicitSteps:
             found = self._iterated(w, s, h)
         except ControllerUnsolved:
             found = None
-        w.differentiates, w.sums, w.is_still = True, False, False
+        w.differentiates, w.rough, w.sums, w.is_still = True, False, False, False
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
@@ -175,7 +175,8 @@ class ImplicitSteps:
                     u = self.control.inputs(t, q, v)
                     self._put_forces(w, k, t, q, v, u)
                 host["pause"][0] = 1, part, k
-                w.differentiates, w.sums, w.is_still = part == MATRIX, part != MATRIX, part not in (RESIDUAL, MATRIX)
+                w.differentiates = w.rough = part == MATRIX
+                w.sums, w.is_still = part == RESIDUAL, part not in (RESIDUAL, MATRIX)
                 w.run()
                 if part == MATRIX:
                     self._add_answers(w, t, q, v, u, again)

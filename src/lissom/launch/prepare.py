@@ -28,13 +28,15 @@ class Wanted(NamedTuple):
     Mapped nodes that carry nothing are left out unless it is to be `everywhere`. Second derivatives of the columns of
     material points, of which there are n³, are made where `curved` ones are asked for, or all derivatives of tables.
     Of first ones no more need be right than what they sum up to along v where the launch takes `sums`. Integrals over
-    bodies, which take longest, are left as they are where nothing that `weighs` is asked for.
+    bodies, which take longest, are left as they are where nothing that `weighs` is asked for. A `rough` launch, for a
+    matrix of Newton's method, does without second derivatives of columns, which stand with squares of v alone.
     """
 
     differentiates: bool
     everywhere: bool
     curved: bool
     sums: bool
+    rough: bool
     weighs: bool
 
 
@@ -99,8 +101,9 @@ def _place(model: Model, views: Views, host: dict[str, Any], called: set[int], w
             poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
             first, start = int(maps.q_start[asked[0]]), int(model.nodes.v_start[maps.node[asked[0]]])
             theta_dot = None if v is None else v[:, start : start + poses[0].n]
-            curved = wanted.differentiates or wanted.curved
-            sloped = not wanted.sums and theta_dot is not None and bool(theta_dot.any())
+            curved = (wanted.differentiates or wanted.curved) and not (wanted.rough and poses[0].family.points)
+            moves = theta_dot is not None and bool(theta_dot.any())
+            sloped = wanted.differentiates or (moves and not wanted.sums)
             theta = q[:, first : first + poses[0].n]
             found = poses[0].family.derivatives(poses, theta, theta_dot, curved=curved, sloped=sloped)
             for k, m in enumerate(asked):

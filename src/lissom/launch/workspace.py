@@ -115,7 +115,7 @@ class Workspace:
             self.status = self.scratch.status.numpy()
         self.launches: list[Any] = []
         self.calls_python = model.asks_before_launch
-        self.differentiates = self.curved = self.sums = False  # what of these tables is asked for, see Wanted
+        self.differentiates = self.curved = self.sums = self.rough = False  # what of these tables is asked for
         self.everywhere = self.is_still = False  # or of nodes that carry nothing, or nothing of them by the next launch
         self.weighs = True  # whether inertia and elasticity of deformable bodies count
         self._is_prepared: bool | None = None  # whether Python fills tables before it, once that is known
