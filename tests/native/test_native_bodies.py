@@ -20,7 +20,6 @@ from lissom.passes.scratch import ScratchStruct
 
 wp.set_module_options(kernel_options())
 
-ETA = 0.3
 BEFORE = 2  # coordinates of another body before the one that is looked at
 
 
@@ -137,19 +136,19 @@ def strains(x):
     return np.concatenate([x, half * x[j] * x[k]]), np.concatenate([one, Z])
 
 
-@pytest.mark.parametrize("n", [1, 4, 5, 13])
-def test_green_strains(n):
+@pytest.mark.parametrize(("n", "eta"), [(1, 0.3), (4, 0.3), (5, 0.3), (13, 0.3), (13, 0.0)])
+def test_green_strains(n, eta):
     """Purpose: force, energy and derivatives are those of U = ½ εᵀ𝒦ε and its damping, for sizes that fill blocks and
-    that do not."""
+    that do not, with derivatives that are symmetric and that are not."""
     size = n + n * (n + 1) // 2
     K = random(size, size)
     K, q, v, dq, dv = K @ K.T, *random(4, COUNT, n + 2)
-    number, first = packed_rows([(0.0, np.ones((2, 2))), (ETA, K)])
+    number, first = packed_rows([(0.0, np.ones((2, 2))), (eta, K)])
     x, y = q[HERE, 1 : 1 + n], v[HERE, 2:]
 
     def exact(x, y):
         strain, Z = strains(x)
-        return Z.T @ K @ (strain + ETA * Z @ y)
+        return Z.T @ K @ (strain + eta * Z @ y)
 
     common = device(number), first[1], n, device(q)
     (found,) = changed(energy, [random(COUNT, 1)], *common)
@@ -161,7 +160,7 @@ def test_green_strains(n):
     h, one = 1e-2, np.eye(n)  # differences of order 4 are exact for cubic forces
     by_q = np.array([8 * (exact(x + h * e, y) - exact(x - h * e, y)) - exact(x + 2 * h * e, y) +
                      exact(x - 2 * h * e, y) for e in one]).T / (12 * h)  # fmt: skip
-    by_v = ETA * strains(x)[1].T @ K @ strains(x)[1]
+    by_v = eta * strains(x)[1].T @ K @ strains(x)[1]
     for weights in ((2.0, 0.0), (0.0, 3.0), (2.0, 3.0)):
         out = random(COUNT, (n + 2) ** 2)
         (found,) = changed(stiffness, [out], *common, device(v), *weights)

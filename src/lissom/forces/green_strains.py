@@ -142,20 +142,25 @@ _ANSWER = """
         store(to + 8, y1);
     };
 """
+# What is symmetric, all but the change of viscous stresses, is made at and left of the diagonal, k ≤ j, to which pairs
+# of a lesser member beyond j give nothing.
 STIFFEN = f"""
     const double *x = row(q, i) + q_start, *y = row(v, i) + v_start;
     {_HEAD}
     if (by_q == 0.0 && eta == 0.0)
         return;
     const double linear = by_q + eta * by_v;
-    double z[{MOST_IN_KERNELS}], answer[16];
+    const bool is_symmetric = by_q * eta == 0.0;
+    double z[{MOST_IN_KERNELS}], answer[16], sum[{MOST_IN_KERNELS * MOST_IN_KERNELS}];
     for (int j = 0; j < n; ++j)
         z[j] = linear * x[j] + by_q * eta * y[j];
+    for (int r = 0; r < n * n; ++r)
+        sum[r] = 0.0;
     {_ANSWER}
     for (int start = 0, k = 0, m = 0; start < wide; start += 16) {{
         const int stop = start + 16 < count ? start + 16 : count, first_k = k, first_m = m;
-        for (int j = 0; j < n; ++j) {{
-            double* to = row(out, i) + size_t(v_start + j) * width + v_start;
+        for (int j = is_symmetric ? first_k : 0; j < n; ++j) {{
+            double* to = sum + n * j;
             answer_of(j, start, answer);
             int c = start;
             for (; c < n && c < stop; ++c)
@@ -164,12 +169,12 @@ STIFFEN = f"""
                 const int here = stop - c < n - m ? stop - c : n - m;
                 const double* from = answer + c - start;
                 const bool twin = m == k;
-                double sum = twin ? from[0] * z[k] : 0.0;
+                double own = twin ? from[0] * z[k] : 0.0;
                 for (int e = twin; e < here; ++e) {{
-                    sum += from[e] * z[m + e];
+                    own += from[e] * z[m + e];
                     to[m + e] += from[e] * z[k];
                 }}
-                to[k] += sum;
+                to[k] += own;
                 c += here;
                 m += here;
                 if (m == n)
@@ -177,11 +182,14 @@ STIFFEN = f"""
             }}
         }}
     }}
+    double* to = row(out, i) + size_t(v_start) * width + v_start;
+    for (int j = 0; j < n; ++j)
+        for (int k = 0; k < n; ++k)
+            to[size_t(j) * width + k] += is_symmetric && k > j ? sum[n * k + j] : sum[n * j + k];
     if (by_q == 0.0)
         return;
     {_STRAIN} {_STRESS}
-    for (int j = 0, pair = n; j < n; pair += n - j, ++j) {{
-        double* to = row(out, i) + size_t(v_start + j) * width + v_start;
+    for (int j = 0, pair = n; j < n; pair += n - j, ++j, to += width) {{
         to[j] += by_q * stress[pair];
         for (int k = j + 1; k < n; ++k) {{
             to[k] += by_q * stress[pair + k - j];
