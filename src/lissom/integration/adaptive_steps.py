@@ -83,6 +83,7 @@ class _Stepping:
     def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
         self.stepper, self.model, self.duration = stepper, stepper.model, duration
         self.least, self.size, self.careful = LEAST_STEP * duration, _FIRST_STEP * duration, 0
+        self.before = 1.0  # the error of the last step, below zero where that was not kept
         self.lookout = Lookout(stepper.model)
         given = stepper.rtol, stepper.atol, stepper.project, self.least
         self.paced = PacedSteps(stepper.model, stepper.f, stepper.scheme, *given)
@@ -103,14 +104,14 @@ class _Stepping:
     def _in_kernel(self, here: StepState, stop: float, before: int) -> _Run | None:
         """Many steps at once; None where the first of them went through something."""
         anchors = present_anchors(self.model).copy() if self.model.surroundings.sticks else None
-        self.paced.size = self.size
+        self.paced.size, self.paced.before = self.size, self.before
         run = _Run(*self.paced.run(here, stop))
         if self.paced.is_stuck and len(run.t) == 0:
             why = "Newton's method finds no step, or none is accurate enough"
             raise failure(self.stepper.scheme, here.t, before, why)
         met = self._met(here, run.t, run.rows)
         if met is None:
-            self.size = self.paced.size
+            self.size, self.before = self.paced.size, self.paced.before
             return run
         k = met[0]
         self.careful = _CAREFUL + (0 if anchors is None else k)
@@ -139,7 +140,7 @@ class _Stepping:
             new = stepper.step(here, size)
             error = np.inf if new is None else stepper.error
             if new is None or not error <= 1.0:
-                self.size = size * cut_of_size(error, power)
+                self.size, self.before = size * cut_of_size(error, power), -1.0
                 if self.size < self.least:
                     why = "Newton's method finds no step" if new is None else "no step is accurate enough"
                     raise failure(stepper.scheme, here.t, before, why)
@@ -151,7 +152,8 @@ class _Stepping:
                 continue
             new = new if size != left else replace(new, t=stop)
             stepper.renew(new)
-            self.size *= change_of_size(error, power, size / self.size)
+            self.size *= change_of_size(error, self.before, power, size / self.size)
+            self.before = error
             return _Run(np.array([new.t]), row, stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
 
 

@@ -21,7 +21,7 @@ from lissom.integration.fused_runs import (
     steps_workspace,
 )
 from lissom.integration.inputs import Constant, knots_and_pieces
-from lissom.integration.paced_steps import IS_PLANNED, LEAST, NEXT, NOW, STOP
+from lissom.integration.paced_steps import BEFORE, IS_PLANNED, LEAST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST, SLOW_IS_ENOUGH, STEADY, scheme_numbers
@@ -38,7 +38,8 @@ class PacedSteps:
     """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
 
     Fields:
-        size: of the next step [s]. is_stuck: whether the last run found no step that is long enough.
+        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. is_stuck:
+        whether the last run found no step that is long enough.
     """
 
     def __init__(
@@ -53,7 +54,7 @@ class PacedSteps:
     ) -> None:
         self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
-        self.size, self.is_stuck, self.length = least, False, _FIRST_RUN
+        self.size, self.before, self.is_stuck, self.length = least, 1.0, False, _FIRST_RUN
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
 
@@ -80,7 +81,7 @@ class PacedSteps:
         done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
-        self.size = float(host["pace"][0, NEXT])
+        self.size, self.before = host["pace"][0, [NEXT, BEFORE]].tolist()
         self.is_stuck = self.size < self.least
         self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
         times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
@@ -96,6 +97,7 @@ class PacedSteps:
         put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
         pace = w.host["pace"][0]
         pace[STOP], pace[NOW], pace[NEXT], pace[LEAST] = stop, here.t, self.size, self.least
+        pace[BEFORE] = self.before
 
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
         """Fill in what acts, where the kernel knows it at all times."""

@@ -2,9 +2,10 @@
 
 A step of size h with the estimated error e, over the tolerance, is kept where e ≤ 1; the next one is of size
 
-    h · min(4, max(0.2, 0.9 e^(−1/p))),  e ~ h^p                                                            (1)
+    h · min(4, 0.9 e^(−0.7/p) e₋^(0.4/p)),  e ~ h^p, e₋ that of the step before                             (1)
 
-or of the same size where this would gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
+no longer behind one that was not kept, which is cut by max(0.2, 0.9 e^(−1/p)), and of the same size where this would
+gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
 tried. Two steps lead to a stop where one would leave a short rest. Inputs are polynomials of time between knots; where
 something else changes with time, the host plans steps of one size, and a run ends where another size is wanted.
 """
@@ -28,16 +29,19 @@ Rows = wp.array2d(dtype=wp.float64)
 Counts = wp.array2d(dtype=wp.int32)
 
 # The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step
-# and the least one [s], and whether sizes and what acts were planned ahead, until another size is wanted.
-STOP, NOW, NEXT, LEAST, IS_PLANNED = range(5)
-PACE = 5
+# and the least one [s], whether sizes and what acts were planned ahead, until another size is wanted, and the error of
+# the last step, below zero where that was not kept.
+STOP, NOW, NEXT, LEAST, IS_PLANNED, BEFORE = range(6)
+PACE = 6
 
 SAFETY = wp.constant(wp.float64(0.9))
 SHRINK = wp.constant(wp.float64(0.2))
 GROW = wp.constant(wp.float64(4.0))
 GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
 CUT = wp.constant(wp.float64(0.25))
-TINY_ERROR = wp.constant(wp.float64(1e-9))
+TINY_ERROR = wp.constant(wp.float64(1e-4))
+OWN_SHARE = wp.constant(wp.float64(0.7))  # of the exponent 1/p of an error, and of the one before: K. Gustafsson, ACM
+SHARE_BEFORE = wp.constant(wp.float64(0.4))  # Trans. Math. Softw. 17, 1991
 WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
 
 
@@ -51,9 +55,13 @@ def next_size(pace: Rows, i: int) -> wp.float64:
 
 
 @wp.func
-def change_of_size(error: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
+def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
     """By what the size of steps changes behind one that was kept; `part` of that size was taken."""
-    change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -so3.ONE / power)
+    change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -OWN_SHARE / power)
+    if before < so3.ZERO:
+        change = wp.min(change, so3.ONE)
+    else:
+        change *= wp.pow(wp.max(before, TINY_ERROR), SHARE_BEFORE / power)
     if part < WHOLE:  # a step cut short by a stop says little of a longer one
         change = wp.max(change * part, so3.ONE)
     if change > so3.ONE and change < GAIN:
@@ -70,8 +78,10 @@ def asks_again(
     error = x.notes[i, ERROR]
     if going == CONVERGED and error <= so3.ONE:
         pace[i, NOW] = wp.where(h < pace[i, STOP] - pace[i, NOW], pace[i, NOW] + h, pace[i, STOP])
-        pace[i, NEXT] = pace[i, NEXT] * change_of_size(error, numbers[POWER], h / pace[i, NEXT])
+        pace[i, NEXT] = pace[i, NEXT] * change_of_size(error, pace[i, BEFORE], numbers[POWER], h / pace[i, NEXT])
+        pace[i, BEFORE] = error
         return 0
+    pace[i, BEFORE] = -so3.ONE
     change = CUT
     if going == CONVERGED:
         change = wp.max(SHRINK, SAFETY * wp.pow(error, -so3.ONE / numbers[POWER]))

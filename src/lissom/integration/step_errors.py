@@ -1,4 +1,5 @@
-"""The error that a step is estimated to make in q, from the values of its stages, inside kernels.
+"""The error that a step is estimated to make in q, from the values of its stages, and changes of q, both over the
+tolerance, inside kernels.
 
 e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (1)
 """
@@ -27,10 +28,21 @@ def is_held(t: Tables, j: int) -> bool:
 
 
 @wp.func
+def weight(t: Tables, x: StepRows, c: Tolerances, i: int, j: int) -> wp.float64:
+    """One over the tolerance of a coordinate."""
+    size = so3.ONE
+    place = t.dofs.q[j]
+    if place >= 0:
+        size = wp.abs(x.q[i, place]) * x.inverse_scale[j]
+    return x.inverse_scale[j] / (c.atol + c.rtol * size)
+
+
+@wp.func
 def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
-    """Note (1) of the step just made, over the tolerance: its root mean square."""
+    """Note (1) of the step just made, over the tolerance: the largest entry, as a mean over many coordinates that rest
+    would hide the one that moves."""
     stages = int(numbers[N_STAGES])
-    sum = wp.float64(0.0)
+    most = wp.float64(0.0)
     for j in range(t.nv):
         at = FIRST_ERROR
         e = numbers[at] * x.bare[i, j] + numbers[at + 2] * x.before[i, j] + numbers[at + 3] * x.ahead_start[i, j]
@@ -41,11 +53,16 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
             rate = x.earlier[i, (3 * k + 1) * t.nv + j]
             a = x.earlier[i, (3 * k + 2) * t.nv + j]
             e += numbers[at] * move + h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)
-        size = so3.ONE
-        place = t.dofs.q[j]
-        if place >= 0:
-            size = wp.abs(x.q[i, place]) * x.inverse_scale[j]
-        e = e * x.inverse_scale[j] / (c.atol + c.rtol * size)
+        e = e * weight(t, x, c, i, j)
         if not is_held(t, j):
-            sum += e * e
-    x.notes[i, ERROR] = wp.sqrt(sum / wp.float64(wp.max(t.nv - t.prescribed.dof.shape[0], 1)))
+            most = wp.max(most, wp.abs(e))
+    x.notes[i, ERROR] = most
+
+
+@wp.func
+def in_tolerances(t: Tables, x: StepRows, c: Tolerances, i: int, change: wp.array2d(dtype=wp.float64)) -> wp.float64:
+    """The largest entry of a change of the configuration, over the tolerance."""
+    most = wp.float64(0.0)
+    for j in range(t.nv):
+        most = wp.max(most, wp.abs(change[i, j]) * weight(t, x, c, i, j))
+    return most

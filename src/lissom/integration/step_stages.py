@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.integration.step_errors import estimate_error
+from lissom.integration.step_errors import estimate_error, in_tolerances
 from lissom.integration.step_rows import (
     C0,
     C1,
@@ -26,6 +26,7 @@ from lissom.integration.step_rows import (
     LAST_MADE_HERE,
     MADE_HERE,
     MATRICES,
+    N_STAGES,
     NEW_FIRST,
     RATE,
     SLOW_IS_ENOUGH,
@@ -61,6 +62,7 @@ Counts = wp.array2d(dtype=wp.int32)
 BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
+ERROR_SHARE = wp.constant(wp.float64(0.03))  # the same where steps are as long as their error allows
 SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
 AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
 ACCEPT_SLOW = wp.constant(30)  # stages that take a slow iteration as it is, after a new matrix made one no faster
@@ -88,9 +90,10 @@ def go_on(
         elif part == RESIDUAL:
             part = take_residual(t, s, b, x, i, gravity, load, counts, residual)
         elif part == MATRIX:
-            part = make_matrix(t, s, b, x, i, gravity, load, counts, matrix)
+            part = make_matrix(t, s, b, x, c, i, gravity, load, counts, matrix)
         else:
-            part = correct_stage(t, s, b, x, c, i, gravity, counts)
+            closes = c.share >= so3.ZERO or stage + 1 == int(numbers[N_STAGES])
+            part = correct_stage(t, s, b, x, c, i, gravity, closes, counts)
         if pauses != 0:
             return part
     return part
@@ -147,8 +150,8 @@ def take_residual(
 
 @wp.func
 def make_matrix(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
-    counts: Counts, matrix: wp.Function,
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3,
+    load: wp.array(dtype=vec6), counts: Counts, matrix: wp.Function,
 ) -> int:  # fmt: skip
     """The matrix (2) and the rows of loops, and what that says of the one kept before."""
     matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
@@ -157,7 +160,8 @@ def make_matrix(
     x.notes[i, MADE_HERE] = so3.ONE
     x.notes[i, KEPT_C1] = x.notes[i, C1]
     if x.notes[i, TRIES_KEPT] != so3.ZERO:
-        counts[i, NEW_FIRST] = wp.where(counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
+        if c.share >= so3.ZERO:
+            counts[i, NEW_FIRST] = wp.where(counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
         x.notes[i, TRIES_KEPT] = so3.ZERO
     return CORRECT
 
@@ -175,9 +179,18 @@ def factored(t: Tables, b: NewtonBuffers, x: StepRows, i: int) -> bool:
 
 @wp.func
 def correct_stage(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3, counts: Counts
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    c: Tolerances,
+    i: int,
+    gravity: vec3,
+    closes: bool,
+    counts: Counts,
 ) -> int:
-    """Factor the matrix where it is new, solve for a change and make it."""
+    """Factor the matrix where it is new, solve for a change and make it; a stage that closes loops ends with them
+    closed."""
     if not factored(t, b, x, i):
         return FAILED
     c0 = x.notes[i, C0]
@@ -188,6 +201,9 @@ def correct_stage(
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
         return FAILED
+    change = size
+    if c.share < so3.ZERO:  # steps of a given size ask for a share
+        change = in_tolerances(t, x, c, i, b.loops.unknown)
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
@@ -195,12 +211,21 @@ def correct_stage(
     if c.project != so3.ZERO:
         close_loops(t, x, i, n, c1, b.loops)
     move_configuration(t, i, x.start, x.move, x.q)
-    return decided(t, s, b, x, c, i, size, counts)
+    return decided(t, s, b, x, c, i, size, change, closes, counts)
 
 
 @wp.func
 def decided(
-    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, size: wp.float64, counts: Counts
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    c: Tolerances,
+    i: int,
+    size: wp.float64,
+    change: wp.float64,
+    closes: bool,
+    counts: Counts,
 ) -> int:
     """Whether the iteration goes on behind a change of a size, has converged, or leads nowhere."""
     rate, left = contraction(size, x.notes[i, LAST])
@@ -209,8 +234,11 @@ def decided(
     own = x.notes[i, LAST_MADE_HERE] != so3.ZERO
     iteration = int(x.notes[i, ITERATION]) + 1
     is_last = (own and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
-    if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
-        kept_open, left_open = still_open(t, s, x, c, i, b.loops)
+    if is_enough(t, x, c, i, size, rate, left, far, change, is_last, counts):
+        kept_open = so3.ZERO
+        left_open = so3.ZERO
+        if closes:
+            kept_open, left_open = still_open(t, s, x, c, i, b.loops)
         if wp.max(kept_open, left_open) <= so3.ONE:
             if x.notes[i, TRIES_KEPT] != so3.ZERO:
                 counts[i, NEW_FIRST] = 0
@@ -251,12 +279,16 @@ def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
 @wp.func
 def is_enough(
     t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
-    far: wp.float64, is_last: bool, counts: Counts,
+    far: wp.float64, change: wp.float64, is_last: bool, counts: Counts,
 ) -> bool:  # fmt: skip
     """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
-    if left > NEWTON_SHARE * (c.atol + c.rtol * far):
+    by_error = c.share < so3.ZERO
+    is_far = left > NEWTON_SHARE * (c.atol + c.rtol * far)
+    if by_error:
+        is_far = left * change > ERROR_SHARE * size
+    if is_far:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
-    if c.share < so3.ZERO or left <= wp.max(allowed(t, x, c, i), EPS * far):
+    if by_error or left <= wp.max(allowed(t, x, c, i), EPS * far):
         return True
     if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
         return True
