@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     simulate.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
     simulate.add_argument("--stream", action="store_true", help="keep long motions on the disk, in DIR/motion alone")
     simulate.add_argument("--resume", type=Path, metavar="DIR", help="go on with a motion of --stream; nothing else")
-    simulate.add_argument("--method", default="bdf", help="of integration (bdf)")
+    simulate.add_argument("--method", default="auto", help="of integration (auto)")
     simulate.add_argument("--dt", type=_positive, help="time step [s] of the methods that have a fixed one")
     simulate.add_argument("--rtol", type=_positive, default=1e-6, help="relative tolerance (1e-6)")
     simulate.add_argument("--atol", type=_positive, default=1e-8, help="absolute tolerance (1e-8)")

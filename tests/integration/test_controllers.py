@@ -158,7 +158,7 @@ def test_refused_steps_leave_no_trace(method, monkeypatch):
     monkeypatch.undo()
     model = slide()
     steppers = [ImplicitSteps(model, StateDerivative(model, control_law(model, None, c, None)), ls.newmark(), 1e-8,
-                              1e-10, True) for _ in range(2)]  # fmt: skip
+                              (1e-10, 1e-10), True) for _ in range(2)]  # fmt: skip
     ends = []
     for k, stepper in enumerate(steppers):
         here = stepper.start(np.zeros(1), np.zeros(1), np.array([9.0]), None)

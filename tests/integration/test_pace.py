@@ -31,7 +31,7 @@ def test_bdf_falls_back_to_order_two_on_an_undamped_stiff_rod(t_eval):
     """The spin-up ends after some 1,500 steps instead of 200,000, says so, and has its tip where radau has it to
     a ten-thousandth of the length, with all steps and with wanted times."""
     model = spin_up()
-    motion = ls.simulate(model, 20.0, t_eval=t_eval)
+    motion = ls.simulate(model, 20.0, method="bdf", t_eval=t_eval)
     assert motion.statistics.steps < 4000
     assert motion.statistics.remark.startswith("of order 2 from t=")
     assert np.all(np.diff(motion.t) > 0.0)
@@ -47,7 +47,7 @@ def test_bdf_goes_back_within_one_sample_only():
         asked.append(t)
         return np.zeros(0)
 
-    motion = ls.simulate(spin_up(), 10.0, controller=law, period=1.0)
+    motion = ls.simulate(spin_up(), 10.0, method="bdf", controller=law, period=1.0)
     assert motion.statistics.steps < 4000
     assert np.all(np.diff(motion.t) > 0.0)
     np.testing.assert_allclose(asked, np.arange(10.0), rtol=0, atol=1e-12)
@@ -69,7 +69,7 @@ def test_bdf_turns_a_four_bar_of_steel_rods():
     start, joints = model.neutral(), list(model.links.v_start[:-1])
     start[joints] = 0.8, -0.3, -2.3
     start = ls.assemble(model, start, fixed=np.setdiff1d(np.arange(model.nv), joints[1:]).tolist())
-    motion = ls.simulate(model, 1.0, start, atol=(1e-8, 1e-4))
+    motion = ls.simulate(model, 1.0, start, method="bdf", atol=(1e-8, 1e-4))
     assert motion.statistics.steps < 2000
     assert np.abs(ls.loop_residual(model, motion.q)).max() < 1e-11
 
@@ -78,7 +78,7 @@ def test_a_smooth_motion_keeps_its_order():
     """Nothing is said of a damped motion."""
     robot = ls.Robot("pendulum")
     robot.add_link("bar", ls.RigidBody(1.0, com=(0.5, 0, 0)), ls.JointRevolute((0, 1, 0), damping=0.1))
-    motion = ls.simulate(robot.build(), 5.0)
+    motion = ls.simulate(robot.build(), 5.0, method="bdf")
     assert motion.statistics.remark == ""
 
 
@@ -123,5 +123,5 @@ def test_the_error_names_the_method_to_take(monkeypatch):
     monkeypatch.setattr("lissom.integration.bdf._MAX_STEPS", 300)
     rule = r"more than 300 steps; .*method=\"generalized_alpha\" with a fixed dt"
     with pytest.raises(ls.ConvergenceError, match=rule) as told:
-        ls.simulate(spin_up(), 20.0)
+        ls.simulate(spin_up(), 20.0, method="bdf")
     assert 0.0 < told.value.partial.t[-1] < 20.0

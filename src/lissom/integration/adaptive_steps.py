@@ -16,7 +16,7 @@ from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError
 from lissom.integration.dense_output import between, cubic
 from lissom.integration.encounters import Lookout
-from lissom.integration.fused_runs import state_after, states_follow
+from lissom.integration.fused_runs import state_after
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.memory import handed_out, recalled
 from lissom.integration.paced_runs import PacedSteps
@@ -34,9 +34,8 @@ Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
 
 
 def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
-    """A point to hand out; with loops whose velocities are projected, a and λ follow from q and v, unless
-    contacts stick, whose anchors are known here alone."""
-    parts = [s.q, s.v] if follows(stepper) else [s.q, s.v, s.a, s.force]
+    """A point to hand out."""
+    parts = [s.q, s.v] if stepper.leaves_states else [s.q, s.v, s.a, s.force]
     return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
 
@@ -69,11 +68,6 @@ def adaptive_steps(
         if here.t >= stop and stop < duration:
             here, sample = stepper.sampled(here), sample + 1
         yield from handed_out(f, points, parts, (here, steps, sample))
-
-
-def follows(stepper: ImplicitSteps) -> bool:
-    """Whether a and λ of the points follow from q and v."""
-    return states_follow(stepper.model, stepper.project)
 
 
 @final
@@ -164,7 +158,7 @@ class _Output:
     def __init__(self, stepper: ImplicitSteps, start: StepState, times: np.ndarray | None) -> None:
         self.stepper, self.model = stepper, stepper.model
         self.left = None if times is None else times[times > start.t]
-        self.keeps_forces = not follows(stepper)
+        self.keeps_forces = not stepper.leaves_states
 
     @property
     def is_complete(self) -> bool:

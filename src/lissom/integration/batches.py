@@ -78,7 +78,7 @@ class ManyMotions:
         duration: float,
         dt: float,
         rtol: float,
-        atol: float,
+        atol: tuple[float, float],
         project: bool,
     ) -> None:
         self.model, self.scheme, self.inputs, self.duration, self.n = model, scheme, inputs, duration, len(q)

@@ -138,9 +138,11 @@ def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.n
     return times
 
 
-def states_follow(model: Model, project: bool) -> bool:
-    """Whether a and λ follow from q and v alone, for robots with loops whose velocities are projected."""
-    return project and not model.surroundings.sticks
+def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
+    """Whether a and λ are those that q and v ask for: of robots with loops whose velocities are projected, and where
+    steps are as long as their error allows, which leaves more of a than of q. Where contacts stick, the anchors are
+    known to the steps alone."""
+    return (project or (by_error and not model.n_rows)) and not model.surroundings.sticks
 
 
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
@@ -158,7 +160,7 @@ class FusedSteps:
     """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
 
     def __init__(
-        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: float, project: bool
+        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool
     ) -> None:
         self.model, self.f, self.scheme = model, f, scheme
         self.follows = states_follow(model, project)

@@ -49,7 +49,7 @@ from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.dynamics.tensions import input_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
-from lissom.integration.fused_runs import put_start, put_times, stage_times, steps_workspace
+from lissom.integration.fused_runs import put_start, put_times, stage_times, states_follow, steps_workspace
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
@@ -88,13 +88,14 @@ class ImplicitSteps:
         f: StateDerivative,
         scheme: Scheme,
         rtol: float,
-        atol: float,
+        atol: tuple[float, float],
         project: bool,
         share: float | None = None,
     ) -> None:
         self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
+        self.leaves_states = states_follow(model, self.project, share is None)
         self.has_matrix = False  # whether the last step left one
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # as counted in step_stages

@@ -48,7 +48,7 @@ class PacedSteps:
         f: StateDerivative,
         scheme: Scheme,
         rtol: float,
-        atol: float,
+        atol: tuple[float, float],
         project: bool,
         least: float,
     ) -> None:

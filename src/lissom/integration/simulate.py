@@ -53,7 +53,7 @@ def simulate(
     v0: Any = None,
     u: Any = None,
     *,
-    method: str | Scheme = "bdf",
+    method: str | Scheme = "auto",
     dt: float | None = None,
     rtol: float = 1e-6,
     atol: float | tuple[float, float] = 1e-8,
@@ -77,12 +77,13 @@ def simulate(
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
             "bathe", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
             (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
-            contacts that stick. "auto" takes "esdirk", or "bdf" where Python is asked at every evaluation.
+            contacts that stick. "auto" takes "esdirk", with a given dt "generalized_alpha", and without one "bdf" where
+            Python is asked at every evaluation; `statistics` of the result says which.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
-            The implicit schemes look at q alone; with steps of dt they bound what an iteration leaves of each, which
-            is kept below the error of the step besides.
+            The implicit schemes look at q alone, "esdirk" at v too, in relation to the fastest coordinate; with steps
+            of dt they bound what an iteration leaves of each, which is kept below the error of the step besides.
         t_eval: rising times in [0, duration], shape (n,), and no others are returned; None returns the start and every
             step of the method.
         controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
@@ -139,7 +140,7 @@ def _simulated(
     atols: Any = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
-    run, method, why = chosen_method(method, model, controller is not None and period is None)
+    run, method, why = chosen_method(method, model, controller is not None and period is None, dt)
     _check_anchors(model, run, method)
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
@@ -155,7 +156,7 @@ def _simulated(
     motions, begun = [], _begun(model, starts, speeds)
     if count > 1 and controller is None and dt is not None and times is not None and _is_fused(model, run):
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
-        limits = times, float(duration), dt, rtol, atols[0], project_velocity
+        limits = times, float(duration), dt, rtol, atols, project_velocity
         q, v = (np.array(x) for x in zip(*begun))
         for some in groups_of(model, count):
             with _progress_bar(progress, float(duration)) as advance:
@@ -205,18 +206,25 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndar
 
 
 def chosen_method(
-    method: Any, model: Model | None = None, has_feedback: bool = False
+    method: Any, model: Model | None = None, has_feedback: bool = False, dt: float | None = None
 ) -> tuple[Callable[..., Iterator[Any]], str, str]:
     """The integrator, its name, and why "auto" took it.
 
     Args:
-        method: as of `simulate`. model: on which "auto" depends. has_feedback: whether a controller acts at all times.
+        method, dt: as of `simulate`. model: on which "auto" depends. has_feedback: whether a controller acts at all
+            times.
     Raises:
         ModelError: there is none of this name.
     """
     if isinstance(method, Scheme):
         return partial(integrate_implicit, scheme=method), method.name, ""
     if method == "auto":
+        if dt is not None:
+            return (
+                METHODS["generalized_alpha"],
+                "generalized_alpha",
+                "auto: steps of a given size, stable for stiff robots",
+            )
         asks = has_feedback or (model is not None and model.calls_python)
         if asks and model is not None and not model.surroundings.sticks:
             return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"

@@ -49,7 +49,7 @@ def integrate_implicit(
         ConvergenceError: at which time it stopped and what to try, without a partial result.
     """
     share = None if dt is None else ORDER_SHARE
-    stepper = ImplicitSteps(model, f, scheme, rtol, atol[0], project, share)
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project, share)
     here = None
     if f.begun is None:
         q, v, z = f.split(x0)

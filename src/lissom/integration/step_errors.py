@@ -2,6 +2,7 @@
 tolerance, inside kernels.
 
 e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (1)
+    of v: h Σ of the weights of h v in (1) over (aₙ; a₁, …, a)                                          (2)
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.integration.step_rows import ERROR, FIRST_ERROR, N_STAGES, StepRows, Tolerances
+from lissom.integration.step_rows import ERROR, FIRST_ERROR, FIRST_STAGE, FOLLOWS_RATES, N_STAGES, StepRows, Tolerances
 from lissom.lie import so3
 from lissom.model.tables import Tables
 
@@ -38,6 +39,27 @@ def weight(t: Tables, x: StepRows, c: Tolerances, i: int, j: int) -> wp.float64:
 
 
 @wp.func
+def velocity_error(
+    t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)
+) -> wp.float64:
+    """(2) of schemes that add up rates, over the tolerance: the largest entry. What is relative is so to the fastest
+    coordinate, as in slow ones stiff vibrations would ask for short steps without end."""
+    stages = int(numbers[N_STAGES])
+    last = numbers[FIRST_ERROR] / numbers[FIRST_STAGE + 5]
+    first = numbers[FIRST_ERROR + 1] - last
+    fastest = wp.float64(0.0)
+    most = wp.float64(0.0)
+    for j in range(t.nv):
+        e = last * x.bare[i, j] + first * x.before[i, j]
+        for k in range(stages - 1):
+            e += numbers[FIRST_ERROR + 5 + 3 * k] * x.earlier[i, (3 * k + 2) * t.nv + j]
+        fastest = wp.max(fastest, wp.abs(x.v[i, j]) * x.inverse_scale[j])
+        if not is_held(t, j):
+            most = wp.max(most, wp.abs(e) * h * x.inverse_scale[j])
+    return most / (c.atol_v + c.rtol * fastest)
+
+
+@wp.func
 def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
     """Note (1) of the step just made, over the tolerance: the largest entry, as a mean over many coordinates that rest
     would hide the one that moves."""
@@ -56,6 +78,8 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
         e = e * weight(t, x, c, i, j)
         if not is_held(t, j):
             most = wp.max(most, wp.abs(e))
+    if numbers[FOLLOWS_RATES] != so3.ZERO:
+        most = wp.max(most, velocity_error(t, x, c, i, h, numbers))
     x.notes[i, ERROR] = most
 
 

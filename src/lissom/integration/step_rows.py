@@ -30,10 +30,10 @@ AT_REST = wp.constant(wp.float64(1e-9))  # its rate [rad/s, m/s]
 
 MOST_STAGES = 5
 STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
-N_STAGES = 5  # where behind the tolerances it stands how many there are,
-FOLLOWS_RATES = 6  # whether they add up rates,
-POWER = 7  # to which power of h the estimated error grows,
-FIRST_ERROR = 8  # where its weights begin,
+N_STAGES = 6  # where behind the tolerances it stands how many there are,
+FOLLOWS_RATES = 7  # whether they add up rates,
+POWER = 8  # to which power of h the estimated error grows,
+FIRST_ERROR = 9  # where its weights begin,
 FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # and where the stages do
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
@@ -96,11 +96,13 @@ def step_rows(w: Workspace, model: Model) -> StepRowsStruct:
     return x
 
 
-def scheme_numbers(scheme: Scheme, rtol: float, atol: float, project: bool, share: float | None) -> np.ndarray:
+def scheme_numbers(
+    scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None
+) -> np.ndarray:
     """What kernels read of a scheme: tolerances, then the weights of its stages as `predict` wants them."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
-    numbers[:N_STAGES] = rtol, atol, project, settles, -1.0 if share is None else share
+    numbers[:N_STAGES] = rtol, *atol, project, settles, -1.0 if share is None else share
     numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), scheme.follows_rates, scheme.error_power
     numbers[FIRST_ERROR:][: len(scheme.error)] = scheme.error
     for k, stage in enumerate(scheme.stages):
@@ -114,11 +116,12 @@ def scheme_numbers(scheme: Scheme, rtol: float, atol: float, project: bool, shar
 
 @wp.struct
 class Tolerances:
-    """Tolerances, whether loops keep their velocity and accelerations are settled, the share of (6), or less than zero,
-    and whether stages add up rates."""
+    """Tolerances, absolute ones of q and of v, whether loops keep their velocity and accelerations are settled, the
+    share of (6), or less than zero, and whether stages add up rates."""
 
     rtol: wp.float64
     atol: wp.float64
+    atol_v: wp.float64
     project: wp.float64
     settle: wp.float64
     share: wp.float64
@@ -131,9 +134,10 @@ def tolerances(numbers: wp.array(dtype=wp.float64)) -> Tolerances:
     c = Tolerances()
     c.rtol = numbers[0]
     c.atol = numbers[1]
-    c.project = numbers[2]
-    c.settle = numbers[3]
-    c.share = numbers[4]
+    c.atol_v = numbers[2]
+    c.project = numbers[3]
+    c.settle = numbers[4]
+    c.share = numbers[5]
     c.follows_rates = numbers[FOLLOWS_RATES]
     return c
 
