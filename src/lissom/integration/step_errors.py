@@ -1,5 +1,4 @@
-"""The error that a step is estimated to make in q, from the values of its stages, and changes of q, both over the
-tolerance, inside kernels.
+"""The error that a step is estimated to make in q and v, from the values of its stages, inside kernels.
 
 e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (1)
     of v: h Σ of the weights of h v in (1) over (aₙ; a₁, …, a)                                          (2)
@@ -81,12 +80,3 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
     if numbers[FOLLOWS_RATES] != so3.ZERO:
         most = wp.max(most, velocity_error(t, x, c, i, h, numbers))
     x.notes[i, ERROR] = most
-
-
-@wp.func
-def in_tolerances(t: Tables, x: StepRows, c: Tolerances, i: int, change: wp.array2d(dtype=wp.float64)) -> wp.float64:
-    """The largest entry of a change of the configuration, over the tolerance."""
-    most = wp.float64(0.0)
-    for j in range(t.nv):
-        most = wp.max(most, wp.abs(change[i, j]) * weight(t, x, c, i, j))
-    return most

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.integration.step_errors import estimate_error, in_tolerances
+from lissom.integration.step_errors import estimate_error
 from lissom.integration.step_rows import (
     C0,
     C1,
@@ -62,7 +62,7 @@ Counts = wp.array2d(dtype=wp.int32)
 BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
-ERROR_SHARE = wp.constant(wp.float64(0.03))  # the same where steps are as long as their error allows
+SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same of v, where steps are as long as their error allows
 SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
 AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
 ACCEPT_SLOW = wp.constant(30)  # stages that take a slow iteration as it is, after a new matrix made one no faster
@@ -201,9 +201,6 @@ def correct_stage(
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
         return FAILED
-    change = size
-    if c.share < so3.ZERO:  # steps of a given size ask for a share
-        change = in_tolerances(t, x, c, i, b.loops.unknown)
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
@@ -211,7 +208,7 @@ def correct_stage(
     if c.project != so3.ZERO:
         close_loops(t, x, i, n, c1, b.loops)
     move_configuration(t, i, x.start, x.move, x.q)
-    return decided(t, s, b, x, c, i, size, change, closes, counts)
+    return decided(t, s, b, x, c, i, size, closes, counts)
 
 
 @wp.func
@@ -223,7 +220,6 @@ def decided(
     c: Tolerances,
     i: int,
     size: wp.float64,
-    change: wp.float64,
     closes: bool,
     counts: Counts,
 ) -> int:
@@ -234,7 +230,7 @@ def decided(
     own = x.notes[i, LAST_MADE_HERE] != so3.ZERO
     iteration = int(x.notes[i, ITERATION]) + 1
     is_last = (own and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
-    if is_enough(t, x, c, i, size, rate, left, far, change, is_last, counts):
+    if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
         kept_open = so3.ZERO
         left_open = so3.ZERO
         if closes:
@@ -277,18 +273,25 @@ def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
 
 
 @wp.func
+def allowed_by_speed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+    """What an iteration may leave of Δ for what it does to v, which adds up over all steps: the less, the more steps a
+    tolerance asks for."""
+    fastest = largest(t.nv, i, x.inverse_scale, x.v)
+    return wp.min(SPEED_SHARE, wp.sqrt(c.rtol)) * (c.atol_v + c.rtol * fastest) / x.notes[i, C1]
+
+
+@wp.func
 def is_enough(
     t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
-    far: wp.float64, change: wp.float64, is_last: bool, counts: Counts,
+    far: wp.float64, is_last: bool, counts: Counts,
 ) -> bool:  # fmt: skip
     """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
-    by_error = c.share < so3.ZERO
-    is_far = left > NEWTON_SHARE * (c.atol + c.rtol * far)
-    if by_error:
-        is_far = left * change > ERROR_SHARE * size
-    if is_far:
+    most = NEWTON_SHARE * (c.atol + c.rtol * far)
+    if c.share < so3.ZERO:
+        most = wp.min(most, wp.max(allowed_by_speed(t, x, c, i), ROUNDING_LEFT))
+    if left > most:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
-    if by_error or left <= wp.max(allowed(t, x, c, i), EPS * far):
+    if c.share < so3.ZERO or left <= wp.max(allowed(t, x, c, i), EPS * far):
         return True
     if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
         return True
