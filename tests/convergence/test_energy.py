@@ -29,7 +29,7 @@ def tapered_rod(viscosity, order=2, gravity=(0, -9.81, 0), **link):
 def released(viscosity, rtol):
     """Total energy at every step (n,), and the energy exchanged [J]."""
     model, q0 = tapered_rod(viscosity)
-    motion = ls.simulate(model, DURATION, q0, rtol=rtol, atol=0.1 * rtol)
+    motion = ls.simulate(model, DURATION, q0, method="bdf", rtol=rtol, atol=0.1 * rtol)
     E = ls.energy(model, motion.q, motion.v)
     return E.total, np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic)
 

@@ -287,7 +287,7 @@ def is_enough(
 ) -> bool:  # fmt: skip
     """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
     most = NEWTON_SHARE * (c.atol + c.rtol * far)
-    if c.share < so3.ZERO:
+    if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
         most = wp.min(most, wp.max(allowed_by_speed(t, x, c, i), ROUNDING_LEFT))
     if left > most:
         return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
