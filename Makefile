@@ -37,6 +37,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/batches.py
 	$(BENCH)/bin/python benchmarks/sweeps.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
+	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
 	$(BENCH)/bin/python benchmarks/surroundings.py
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
