@@ -27,7 +27,8 @@ from lissom.integration.step_sizes import change_of_size, cut_of_size, size_towa
 from lissom.model.model import Model
 
 LEAST_STEP = 1e-10  # of the duration
-_FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+NO_STEP = "Newton's method finds no step, or none is accurate enough"
 _CAREFUL = 4  # steps taken one by one after a run that went through something
 
 Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
@@ -76,7 +77,7 @@ class _Stepping:
 
     def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
         self.stepper, self.model, self.duration = stepper, stepper.model, duration
-        self.least, self.size, self.careful = LEAST_STEP * duration, _FIRST_STEP * duration, 0
+        self.least, self.size, self.careful = LEAST_STEP * duration, FIRST_STEP * duration, 0
         self.before = 1.0  # the error of the last step, below zero where that was not kept
         self.lookout = Lookout(stepper.model)
         given = stepper.rtol, stepper.atol, stepper.project, self.least
@@ -101,8 +102,7 @@ class _Stepping:
         self.paced.size, self.paced.before = self.size, self.before
         run = _Run(*self.paced.run(here, stop))
         if self.paced.is_stuck and len(run.t) == 0:
-            why = "Newton's method finds no step, or none is accurate enough"
-            raise failure(self.stepper.scheme, here.t, before, why)
+            raise failure(self.stepper.scheme, here.t, before, NO_STEP)
         met = self._met(here, run.t, run.rows)
         if met is None:
             self.size, self.before = self.paced.size, self.paced.before

@@ -35,7 +35,7 @@ from lissom.model.model import Model
 
 _MOST_BYTES = 2**27  # of buffers of motions that run together
 _LEAST_GROUP = 64
-_NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
+NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
 _DONE, _EVALUATIONS, _MATRICES, _HAS_MATRIX = range(4)  # places in `counts` of the kernel
 
 
@@ -109,7 +109,7 @@ class ManyMotions:
         a, ahead, force, h = starting_accelerations(
             self.model, self.scheme, q, v, z, lambda t, *x: self._inputs([t])[:, 0], lambda t, *x: z, dt
         )
-        for name, value in zip(_NAMES, (q, v, a, ahead, a, force, force)):
+        for name, value in zip(NAMES, (q, v, a, ahead, a, force, force)):
             host[name][:] = value
         host["h"][:, 0] = h
         begun = {"q": q, "v": v, "a": a, "force": force}
@@ -156,7 +156,7 @@ class ManyMotions:
         put_inputs(w, self._inputs(times), len(self.scheme.stages))
         host["h"][:, 1 : many + 1] = np.diff(ends, prepend=start)
         host["counts"][:, _DONE], host["span"][:] = 0, (0, many, 0)
-        begun = {name: host[name].copy() for name in _NAMES}
+        begun = {name: host[name].copy() for name in NAMES}
         cuts = _Cuts(self, first, np.append(start, ends), {name: x.copy() for name, x in begun.items()})
         behind = np.arange(self.n)
         while len(behind):
@@ -240,7 +240,7 @@ class _Cuts:
 
     def _restore(self, some: np.ndarray) -> None:
         """Put the last good states back, to go on with a new matrix."""
-        for name in _NAMES:
+        for name in NAMES:
             self.host[name][some] = self.state[name][some]
         self.host["counts"][some, _HAS_MATRIX] = 0
 
@@ -259,7 +259,7 @@ class _Cuts:
     def _taken(self, some: np.ndarray) -> None:
         """Go on behind the part that has been taken."""
         host, k = self.host, self.step[some]
-        for name in _NAMES:
+        for name in NAMES:
             self.state[name][some] = host[name][some]
         self.parts[some] += 1
         self.t[some] = self.until[some]

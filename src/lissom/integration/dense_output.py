@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -21,24 +22,34 @@ def between(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """q, v and a at the wanted times (m,) within steps that end at times t (n,), in states (n, nq), (n, nv), …"""
     k = np.clip(np.searchsorted(t, wanted, side="left") - 1, 0, len(t) - 2)
-    h = (t[k + 1] - t[k])[:, None]
-    s = np.minimum((wanted - t[k])[:, None] / h, 1.0)
-    step = difference(model, q[k], q[k + 1])
-    start, end, bend, bend_end = h * v[k], h * v[k + 1], h * h * a[k], h * h * a[k + 1]
+    ends = t[np.stack([k, k + 1], axis=1)]
+    return within(model, wanted, ends, (q[k], v[k], a[k]), (q[k + 1], v[k + 1], a[k + 1]))
+
+
+def within(
+    model: Model, wanted: np.ndarray, ends: np.ndarray, start: Sequence[np.ndarray], stop: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and a at wanted times (m,), each within a step of its own, of which the times of both ends (m, 2) and the
+    states (m, nq), (m, nv), … there are given."""
+    h = (ends[:, 1] - ends[:, 0])[:, None]
+    s = np.minimum((wanted - ends[:, 0])[:, None] / h, 1.0)
+    (q, v, a), (q_end, v_end, a_end) = start, stop
+    step = difference(model, q, q_end)
+    slope, slope_end, bend, bend_end = h * v, h * v_end, h * h * a, h * h * a_end
     for _, j, free in groups(model):
         block = slice(j, j + (6 if free else 3))
         inverse = (se3_tangent_inverse if free else so3_tangent_inverse)(step[:, block])
-        end[:, block] = np.einsum("kab,kb->ka", inverse, end[:, block])
-    move = _quintic(s, step, start, end, bend, bend_end)
+        slope_end[:, block] = np.einsum("kab,kb->ka", inverse, slope_end[:, block])
+    move = _quintic(s, step, slope, slope_end, bend, bend_end)
     for _, j, free in groups(model):
         block = slice(j, j + (6 if free else 3))
-        move[:, block] = cubic(s, 0.0, step[:, block], start[:, block], end[:, block])
-    reached = integrate(model, q[k], move)
-    speed = cubic(s, v[k], v[k + 1], h * a[k], h * a[k + 1])
-    acceleration = _cubic_slope(s, v[k], v[k + 1], h * a[k], h * a[k + 1]) / h
-    ended = wanted == t[k + 1]
-    for found, known in ((reached, q), (speed, v), (acceleration, a)):
-        found[ended] = known[k + 1][ended]
+        move[:, block] = cubic(s, 0.0, step[:, block], slope[:, block], slope_end[:, block])
+    reached = integrate(model, q, move)
+    speed = cubic(s, v, v_end, h * a, h * a_end)
+    acceleration = _cubic_slope(s, v, v_end, h * a, h * a_end) / h
+    ended = wanted == ends[:, 1]
+    for found, known in ((reached, q_end), (speed, v_end), (acceleration, a_end)):
+        found[ended] = known[ended]
     return reached, speed, acceleration
 
 

@@ -55,7 +55,9 @@ def bytes_of_instance(model: Model) -> int:
 
 
 def _run_length(model: Model, batch: int) -> int:
-    """Steps in one launch of a batch, so many that what they need and leave stays within _MOST_BYTES."""
+    """Steps in one launch: of a batch so many that what they need and leave stays within _MOST_BYTES."""
+    if batch == 1:
+        return LONGEST_RUN
     numbers = model.nq + 3 * model.nv + model.n_rows + MOST_STAGES * model.nu + 1
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
@@ -88,7 +90,7 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
         w.buffer("pause", (batch, 3), wp.int32),
         w.buffer("pace", (batch, PACE)),
         w.buffer("knots", (room,), common=True),
-        w.buffer("pieces", (room, 4 * model.nu), common=True),
+        w.buffer("pieces", (batch, room, 4 * model.nu)),
         w.buffer("times", (batch, n)),
     ]
     w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])

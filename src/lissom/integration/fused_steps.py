@@ -81,7 +81,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
         numbers: wp.array(dtype=wp.float64), span: wp.array2d(dtype=wp.int32), h: Rows,
         inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), held: Rows,
         out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), pace: Rows,
-        knots: wp.array(dtype=wp.float64), pieces: Rows, times: Rows, first: int,
+        knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
         c = tolerances(numbers)

@@ -205,6 +205,22 @@ class InputRows:
             return InputRows(self.model, replace(self.u, u=self.u.u[motions]))
         return InputRows(self.model, self.u[motions])
 
+    @property
+    def are_polynomials(self) -> bool:
+        """Whether they are constants, or polynomials between samples."""
+        return self.u is None or isinstance(self.u, Samples) or not callable(self.u)
+
+    def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
+        """Those of all motions of `over` as `knots_and_pieces` gives them, pieces (n, n_knots, 4 nu), or (1, ...) where
+        all have the same."""
+        found = []
+        for i in range(len(self.u.u if isinstance(self.u, Samples) else self.u) if self.lead else 1):
+            one = knots_and_pieces(input_function(self.model, self.of(i)), self.model.nu)
+            if one is None:
+                raise RuntimeError("inputs that are functions of time are no polynomials")
+            found.append(one)
+        return found[0][0], np.stack([pieces for _, pieces in found])
+
     def one(self, i: int, t: float) -> np.ndarray:
         """The inputs of motion i of `over` at a time, shape (nu,)."""
         if self.lead and not isinstance(self.u, Samples):

@@ -102,7 +102,7 @@ class PacedSteps:
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
         """Fill in what acts, where the kernel knows it at all times."""
         host = w.host
-        host["knots"][:], host["pieces"][: len(pieces)] = np.inf, pieces
+        host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
         if self.model.n_load_rows:
             host["load"][0] = load_rows(self.model, 0.0)

@@ -114,7 +114,9 @@ def take_back(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows
 
 
 @wp.func
-def put_inputs(x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: Rows):
+def put_inputs(
+    x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64)
+):
     """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
     k = wp.int32(0)
     stop = int(knots.shape[0])
@@ -128,7 +130,7 @@ def put_inputs(x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.fl
         s = now - knots[k]
     nu = x.u.shape[1]
     for j in range(nu):
-        value = pieces[k, j]
+        value = pieces[i, k, j]
         for power in range(1, 4):
-            value = value * s + pieces[k, power * nu + j]
+            value = value * s + pieces[i, k, power * nu + j]
         x.u[i, j] = value

@@ -24,6 +24,7 @@ from lissom.integration.controllers import Controller, control_law
 from lissom.integration.esdirk import esdirk
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
+from lissom.integration.paced_batches import ManyPacedMotions
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
@@ -154,13 +155,16 @@ def _simulated(
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
-    if count > 1 and controller is None and dt is not None and times is not None and _is_fused(model, run):
+    is_known = dt is not None or ManyPacedMotions.can_run(model, inputs)
+    in_kernel = controller is None and _is_fused(model, run) and is_known
+    if count > 1 and times is not None and in_kernel:
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
-        limits = times, float(duration), dt, rtol, atols, project_velocity
+        limits = rtol, atols, project_velocity
         q, v = (np.array(x) for x in zip(*begun))
         for some in groups_of(model, count):
             with _progress_bar(progress, float(duration)) as advance:
-                many = ManyMotions(model, run.keywords["scheme"], q[some], v[some], inputs.some(some), *limits)
+                what = model, run.keywords["scheme"], q[some], v[some], inputs.some(some), times, float(duration)
+                many = ManyPacedMotions(*what, *limits) if dt is None else ManyMotions(*what, dt, *limits)
                 motions.append(_together(model, method, many, (some.start, count), unasked, advance))
         for motion in motions:
             warn_of_pushing(model, motion.u)
@@ -299,7 +303,12 @@ def _collect(
 
 
 def _together(
-    model: Model, method: str, motions: ManyMotions, place: tuple[int, int], unasked: int, advance: Any
+    model: Model,
+    method: str,
+    motions: ManyMotions | ManyPacedMotions,
+    place: tuple[int, int],
+    unasked: int,
+    advance: Any,
 ) -> Trajectory:
     """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
     that of the first in the batch, and how many that has."""

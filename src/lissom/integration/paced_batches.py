@@ -1,0 +1,175 @@
+"""Adaptive steps of many motions of one robot at once, in kernels that are split over the cores.
+
+Each motion takes steps of its own size, as long as a launch has room for what they leave; those that have reached the
+end wait for the others. States at the wanted times come from those at the ends of steps (dense_output). Each motion is
+the same to the last bit as it is alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import final
+
+import numpy as np
+
+from lissom.dynamics.loads import load_rows
+from lissom.integration.adaptive_steps import FIRST_STEP, LEAST_STEP, NO_STEP, failure
+from lissom.integration.batches import NAMES, MotionFailed
+from lissom.integration.dense_output import within
+from lissom.integration.fused_runs import states_follow, steps_workspace
+from lissom.integration.inputs import InputRows
+from lissom.integration.paced_steps import BEFORE, LEAST, NEXT, NOW, STOP
+from lissom.integration.schemes import Scheme
+from lissom.integration.starts import starting_accelerations
+from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
+from lissom.model.model import Model
+from lissom.passes.scratch import STATUS_CROWDED
+
+
+@final
+class ManyPacedMotions:
+    """The motions of a batch.
+
+    Args:
+        q, v: starts on the loops, (n, nq), (n, nv), of two motions at least. inputs: of all, polynomials of time.
+        times: wanted ones, from 0 on. The others are as for one motion.
+    Fields:
+        rows, shown, reached: as those of ManyMotions.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        scheme: Scheme,
+        q: np.ndarray,
+        v: np.ndarray,
+        inputs: InputRows,
+        times: np.ndarray,
+        duration: float,
+        rtol: float,
+        atol: tuple[float, float],
+        project: bool,
+    ) -> None:
+        self.model, self.scheme, self.inputs, self.times, self.n = model, scheme, inputs, times, len(q)
+        knots, pieces = inputs.polynomials()
+        self.w = steps_workspace(model, self.n, len(knots))
+        self.w.user = self
+        project = project and model.n_rows > 0
+        host = self.w.host
+        host["numbers"][:], host["counts"][:] = scheme_numbers(scheme, rtol, atol, project, None), 0
+        host["pause"][:], host["h"][:] = 0, 0.0
+        host["knots"][:], host["pieces"][:, : len(knots)] = np.inf, pieces
+        host["knots"][: len(knots)] = knots
+        if model.n_load_rows:
+            host["load"][0] = load_rows(model, 0.0)
+        self.leaves_states = states_follow(model, project, by_error=True)
+        self.width = model.nq + 3 * model.nv + model.n_rows
+        self.shown = np.broadcast_to(inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
+        self.steps, self.given = np.zeros(self.n, dtype=int), np.ones(self.n, dtype=int)
+        self.pace = host["pace"]
+        self.pace[:] = 0.0
+        self.pace[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, LEAST_STEP * duration, 1.0
+        self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
+        self._start(q, v)
+
+    @staticmethod
+    def can_run(model: Model, inputs: InputRows) -> bool:
+        """Whether the kernel knows all that acts, at all times, and nothing has to be looked for between two steps."""
+        varies = model.calls_python or model.loads.varies or model.n_motions > 0 or len(model.surroundings.pair) > 0
+        return not varies and inputs.are_polynomials
+
+    def _start(self, q: np.ndarray, v: np.ndarray) -> None:
+        """Fill in the states at t = 0."""
+        z = np.zeros((self.n, 0))
+        a, ahead, force, _ = starting_accelerations(
+            self.model, self.scheme, q, v, z, lambda *_: self.shown[:, 0], lambda t, *x: z, None
+        )
+        for name, value in zip(NAMES, (q, v, a, ahead, a, force, force)):
+            self.w.host[name][:] = value
+        self.last = np.hstack([q, v, a, ahead, force])
+        self.rows[:, 0] = self._row(self.last)
+
+    def _row(self, states: np.ndarray) -> np.ndarray:
+        """What is handed out of states (n, width), (q, v, a, â, λ)."""
+        nq, nv = self.model.nq, self.model.nv
+        if self.leaves_states:
+            return states[:, : nq + nv]
+        return np.delete(states, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Where contacts hold on: there are none."""
+        return np.zeros((self.n, 0, 6))
+
+    @property
+    def reached(self) -> int:
+        """Times that all motions have reached."""
+        return int(self.given.min())
+
+    def counted(self, which: slice) -> tuple[int, int, int]:
+        """Steps, evaluations and matrices of some motions, together."""
+        counts = self.w.host["counts"][which].sum(axis=0)
+        return int(self.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
+
+    def run(self, advance: Callable[[float], None]) -> None:
+        """Take all the steps.
+
+        Raises:
+            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+        """
+        host, behind = self.w.host, np.arange(self.n)
+        room = host["times"].shape[1]
+        while len(behind):
+            began = self.pace[:, NOW].copy()
+            host["counts"][:, DONE], host["span"][:] = 0, 0
+            host["span"][behind, 1] = room
+            self.w.run()
+            if (self.w.status[behind] == STATUS_CROWDED).any():
+                self.w.raise_for_status()
+            self._take(behind, began)
+            stuck = behind[self.pace[behind, NEXT] < self.pace[behind, LEAST]]
+            if len(stuck):
+                i = int(stuck[0])
+                text = failure(self.scheme, float(self.pace[i, NOW]), int(self.steps[i]), NO_STEP)
+                raise MotionFailed(str(text), i, int(self.given[i]))
+            over = (self.given[behind] == len(self.times)) | (self.pace[behind, NOW] >= self.pace[behind, STOP])
+            behind = behind[~over]
+            advance(float(self.pace[:, NOW].min()))
+
+    def _take(self, behind: np.ndarray, began: np.ndarray) -> None:
+        """What the steps of a launch have left, at the wanted times within them."""
+        host = self.w.host
+        done, ends = host["counts"][:, DONE], host["times"]
+        left = host["out"].reshape(self.n, ends.shape[1], self.width)
+        who, which, before, end = [], [], [], []
+        for i in behind[done[behind] > 0].tolist():
+            t = np.append(began[i], ends[i, : done[i]])
+            first = self.given[i]
+            wanted = self.times[first : np.searchsorted(self.times, t[-1], side="right")]
+            k = np.searchsorted(t, wanted, side="left") - 1
+            who.append(np.full(len(wanted), i))
+            which.append(first + np.arange(len(wanted)))
+            before.append(k)
+            end.append(t[np.stack([k, k + 1], axis=1)])
+            self.given[i] += len(wanted)
+        if who:
+            motions, wanted, k = (np.concatenate(x) for x in (who, which, before))
+            self._put(left, motions, wanted, k, np.concatenate(end))
+        moved = behind[done[behind] > 0]
+        self.steps[behind] += done[behind]
+        self.last[moved] = left[moved, done[moved] - 1]
+        host["h"][moved, 0] = host["h"][moved, done[moved]]
+
+    def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
+        """The rows of motions `who` at wanted times `which`, within their steps behind the ones `before`, which begin
+        and end at times (n, 2)."""
+        if not len(who):
+            return
+        nq, nv = self.model.nq, self.model.nv
+        start = np.where((before == 0)[:, None], self.last[who], left[who, np.maximum(before - 1, 0)])
+        stop = left[who, before]
+        parts = [np.split(x, np.cumsum([nq, nv, nv, nv]), axis=1) for x in (start, stop)]
+        q, v, a = within(self.model, self.times[which], ends, parts[0][:3], parts[1][:3])
+        s = ((self.times[which] - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))[:, None]
+        force = (1.0 - s) * parts[0][4] + s * parts[1][4]
+        self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
