@@ -16,6 +16,8 @@ from lissom.integration.step_rows import ERROR, FIRST_ERROR, FIRST_STAGE, FOLLOW
 from lissom.lie import so3
 from lissom.model.tables import Tables
 
+ADD_UP = wp.constant(wp.float64(2.0))  # errors of steps add up, those of vibrations that go on above all
+
 
 @wp.func
 def is_held(t: Tables, j: int) -> bool:
@@ -78,5 +80,5 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
         if not is_held(t, j):
             most = wp.max(most, wp.abs(e))
     if numbers[FOLLOWS_RATES] != so3.ZERO:
-        most = wp.max(most, velocity_error(t, x, c, i, h, numbers))
+        most = ADD_UP * wp.max(most, velocity_error(t, x, c, i, h, numbers))
     x.notes[i, ERROR] = most
