@@ -40,7 +40,7 @@ BODIES = "body 1", "body 2", "body 3"
 CIRCLES = ((0.02, 0.08), (0.025, 0.15), (0.03, 0.24))  # radius, and distance of the plane from the base [m]
 PERIOD, SAMPLES = 5.0, 20
 PROPORTIONAL, DERIVATIVE = 10.0, 1.0  # [1/s²] and [1/s]
-DURATION, STEP = 10.0, 0.025  # [s]
+DURATION, STEP = 1.5, 0.025  # [s]; a whole round takes 5 s, and minutes to compute
 
 
 def helicoid(divisions: tuple[int, int, int] = DIVISIONS) -> tuple[np.ndarray, np.ndarray]:
