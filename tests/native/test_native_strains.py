@@ -5,18 +5,24 @@ import pytest
 import warp as wp
 from native.native_calls import COUNT, HERE, RNG, changed, device, random
 
-from lissom.forces.green_strains import add_strain_change, add_strain_force, add_strain_stiffness, strain_energy
+from lissom.forces.green_strains import (
+    add_strain_change,
+    add_strain_force,
+    add_strain_stiffness,
+    packed_rows,
+    strain_energy,
+)
 from lissom.lie.types import kernel_options
 from lissom.passes.column_tables import Matrix
 
 wp.set_module_options(kernel_options())
 
-N, FIRST, Q_START, V_START, WIDTH, SIZE = 4, 3, 2, 1, 8, 7
+N, Q_START, V_START, WIDTH, SIZE = 4, 2, 1, 8, 7
 ETA = 0.3
 LINES, OTHERS = np.triu_indices(N)
 STIFFNESS = RNG.normal(size=(N + len(LINES),) * 2)
 STIFFNESS += STIFFNESS.T
-NUMBER = np.concatenate([RNG.normal(size=FIRST), [ETA], STIFFNESS.ravel()])[None]
+NUMBER, (_, FIRST) = packed_rows([(0.1, RNG.normal(size=(3, 3))), (ETA, STIFFNESS)])
 Q, V, DQ, DV = random(4, COUNT, SIZE)
 OWN_Q, OWN = slice(Q_START, Q_START + N), slice(V_START, V_START + N)
 

@@ -157,6 +157,7 @@ def test_controllers_made_from_models():
 
 @pytest.mark.parametrize("start", ["spawn", "fork"])
 @pytest.mark.filterwarnings("ignore:This process .* is multi-threaded:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:os.fork.. was called:RuntimeWarning")  # of JAX, where another test has loaded it
 def test_other_processes(start):
     """A process that begins afresh, or as a copy, computes the same bits, and what it returns is what is here."""
     model = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml").build()
