@@ -122,7 +122,7 @@ def drop(exponent):
 def test_bdf_stops_where_contact_begins(exponent):
     """A step ends at each touch, at the time of free fall and with the ball on the floor, however long steps are."""
     model = drop(exponent)
-    motion = ls.simulate(model, 0.6, [0.25], rtol=1e-8, atol=1e-10)
+    motion = ls.simulate(model, 0.6, [0.25], method="bdf", rtol=1e-8, atol=1e-10)
     first = np.sqrt(2 * 0.2 / 9.81)
     k = int(np.argmin(np.abs(motion.t - first)))
     assert abs(motion.t[k] - first) < 1e-7

@@ -86,3 +86,14 @@ def test_a_motion_without_a_step_is_named():
     with pytest.raises(ls.ConvergenceError, match=r"stopped at t=0 s after 0 steps: .*instance 1 of 3") as told:
         ls.simulate(model, 1.0, None, v0, t_eval=times)
     assert told.value.partial.q.shape == (len(told.value.partial.t), model.nq)
+
+
+def test_steps_of_a_given_size_follow_adaptive_ones():
+    """What paced a batch does not pace the next one, which takes the same buffers."""
+    model = arm()
+    q0, v0, _ = given(model, "nothing")
+    ls.simulate(model, DURATION, q0, v0, t_eval=TIMES, rtol=1e-4)
+    options = {"t_eval": [DURATION], "method": "generalized_alpha", "dt": 0.01}
+    many = ls.simulate(model, DURATION, q0, v0, **options)
+    assert many.statistics.steps >= 30 * COUNT
+    assert np.array_equal(many.q[1], ls.simulate(model, DURATION, q0, v0[1], **options).q)

@@ -89,6 +89,7 @@ class ManyMotions:
         project = project and model.n_rows > 0
         host = self.w.host
         host["numbers"][:], host["counts"][:] = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE), 0
+        host["pause"][:], host["pace"][:] = 0, 0.0  # steps are given, whatever ran here before
         self.steps = np.zeros(self.n, dtype=int)
         self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
         parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
