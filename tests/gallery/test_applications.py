@@ -1,24 +1,10 @@
 """The applications of SoRoSim 2022, section 6: an underactuated linkage, and a rod guided past an obstacle."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    """An example as a module, known by its name while its classes are made."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def drawn(path):

@@ -1,27 +1,10 @@
 """The examples with contact: a soft arm in a pipe (Mathew 2025 §6.2), three soft fingers that hold a ball."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
-import matplotlib
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    """An example as a module."""
-    matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
 
 
 def drawn(path):

@@ -1,28 +1,17 @@
 """The example of two drones that carry a payload on soft rods (Boyer 2023, example 1)."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
-import matplotlib
 import numpy as np
 import pytest
+from gallery.examples import example
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
-
-EXAMPLE = Path(__file__).parents[2] / "examples" / "drones.py"
 
 
 @pytest.fixture(scope="module")
 def drones():
     """The example as a module."""
-    matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location("example_drones", EXAMPLE)
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("drones")
 
 
 @pytest.fixture(scope="module")

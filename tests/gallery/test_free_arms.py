@@ -1,27 +1,19 @@
 """The arms in free evolution of Pustina 2025, simulations 5 to 8: where they come to rest, and that statics says so."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 ENDS = "base", "tip"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_free_arms", EXAMPLES / "free_arms.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("free_arms")
 
 
 @pytest.fixture(scope="module")

@@ -1,27 +1,20 @@
 """A UR10e with a soft arm and a soft gripper, Pustina 2025, simulation 2."""
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_hybrid_arm", EXAMPLES / "hybrid_arm.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("hybrid_arm")
 
 
 @pytest.fixture(scope="module")

@@ -1,27 +1,19 @@
 """The hand of rigid links, rods, finite elements and a body that keeps volume, with a loop, on a ball that it holds."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 COARSE = (4, 1, 1)
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_hybrid_hand", EXAMPLES / "hybrid_hand.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("hybrid_hand")
 
 
 @pytest.fixture(scope="module")

@@ -1,11 +1,10 @@
 """The two robots by several methods: motions, derivatives and equilibria agree (Mathew 2025 §4.5, §5.1)."""
 
-import importlib.util
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
@@ -16,12 +15,7 @@ TENSIONS = np.array([20.0, 10.0, 30.0, 5.0, 12.0])
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location("example_implicit_methods", PATH)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("implicit_methods")
 
 
 @pytest.fixture(scope="module")

@@ -1,24 +1,16 @@
 """The arm with pairs of chambers of Pustina 2025, simulation 4: where pressures bend, stretch and bulge it."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_inflated_arm", EXAMPLES / "inflated_arm.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("inflated_arm")
 
 
 @pytest.mark.parametrize("side", [1, -1])

@@ -1,26 +1,18 @@
 """The finger that moves by a network trained on shapes of finite elements: exact where it must be, and as near."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 jax = pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_learned_map", EXAMPLES / "learned_map.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("learned_map")
 
 
 @pytest.fixture(scope="module")

@@ -1,27 +1,19 @@
 """The bodies in a row of Pustina 2025, simulation 3: Lagrange's equations by SymPy, and how the cost grows."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 pytest.importorskip("jax")
 pytest.importorskip("sympy")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_many_bodies", EXAMPLES / "many_bodies.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("many_bodies")
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])

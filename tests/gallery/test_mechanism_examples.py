@@ -1,27 +1,14 @@
 """The examples of closed chains: mechanisms of rigid bodies, and the continuum parallel robot of Boyer 2023."""
 
-import importlib.util
-import sys
 import warnings
-from pathlib import Path
 
 import numpy as np
 import pytest
+from gallery.examples import example
 from scipy.integrate import solve_ivp
 from scipy.linalg import eigh, null_space
 
 import lissom as ls
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    """An example as a module, known by its name while its classes are made."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None and spec.loader is not None
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,8 @@
 """The examples that show physics: each gives the number it is known by, and draws its figure when asked."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    """An example as a module."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from gallery.examples import example
 
 
 @pytest.fixture

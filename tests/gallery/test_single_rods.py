@@ -1,25 +1,20 @@
 """The single-rod benches of Boyer 2023: what must stay in free flight, and what must fall with the step."""
 
-import importlib.util
 from functools import lru_cache
-from pathlib import Path
 
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
-EXAMPLE = Path(__file__).parents[2] / "examples" / "single_rods.py"
 KEPT = ("linear momentum off the impulse", "change of angular momentum", "spread of energy", "centre off its line")
 
 
 @lru_cache(maxsize=1)
 def rods():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_single_rods", EXAMPLE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("single_rods")
 
 
 def test_all_four_rods_and_their_picture(tmp_path):

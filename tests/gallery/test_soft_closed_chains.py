@@ -1,28 +1,15 @@
 """The two soft robots with closed chains: a fin-ray finger and a platform on three pillars (Mathew 2025 §5.2, §6.1)."""
 
-import importlib.util
 import warnings
-from pathlib import Path
 
-import matplotlib
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 CUTS = {"feet": (63, 10), "spherical": (59, 6), "all feet": (69, 16)}
 FORCE, MOMENT = (0.4, -0.3, 0.2), (0.03, 0.02, -0.04)
-
-
-def example(name):
-    """An example as a module."""
-    matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(autouse=True)

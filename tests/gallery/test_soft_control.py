@@ -1,27 +1,12 @@
 """Control of soft robots, Pustina 2025, simulations 9 and 10: a UR10 with a soft tip, and shapes of a hanging arm."""
 
-import importlib.util
-import sys
-from functools import lru_cache
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-@lru_cache(maxsize=2)
-def example(name):
-    """An example as a module."""
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.mark.slow  # JAX compiles the body for ten seconds

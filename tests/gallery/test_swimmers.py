@@ -1,22 +1,7 @@
 """The swimmers of the gallery: a propeller of one flagellum (SoRoSim 2022 §6), a body bent by tendons (Boyer 2023)."""
 
-import importlib.util
-from pathlib import Path
-
-import matplotlib
 import pytest
-
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
-
-def example(name):
-    """An example as a module."""
-    matplotlib.use("Agg")
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+from gallery.examples import example
 
 
 def drawn(path):

@@ -1,24 +1,16 @@
 """The trimmed helicoid of Pustina 2025, simulation 1: its mesh, and tendons that lead its tips round circles."""
 
-import importlib.util
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 pytest.importorskip("jax")
-EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @pytest.fixture(scope="module")
 def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_trimmed_helicoid", EXAMPLES / "trimmed_helicoid.py")
-    assert spec and spec.loader
-    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("trimmed_helicoid")
 
 
 def test_mesh(study):

@@ -1,31 +1,23 @@
 """The underwater vehicle of Mathew 2025 §6.3: its size, its symmetries, two methods, and exact derivatives."""
 
-import importlib.util
-from pathlib import Path
-
 import numpy as np
 import pytest
+from gallery.examples import example
 
 import lissom as ls
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-
 
 @pytest.fixture(scope="module")
-def example():
+def study():
     """The example as a module."""
-    spec = importlib.util.spec_from_file_location("example_vehicle", EXAMPLES / "underwater_vehicle.py")
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return example("underwater_vehicle")
 
 
 @pytest.fixture(scope="module")
-def run(example, tmp_path_factory):
+def run(study, tmp_path_factory):
     """The numbers of the whole script, and where its pictures are."""
     folder = tmp_path_factory.mktemp("vehicle")
-    return example.main(folder), folder
+    return study.main(folder), folder
 
 
 def test_it_runs_as_a_script(run):
@@ -69,12 +61,12 @@ def test_derivatives_are_exact_and_fast(run):
     assert numbers["differences over exact derivatives, time"] > 10
 
 
-def test_everything_floats(example):
+def test_everything_floats(study):
     """Purpose: straight and at rest nothing pulls on the vehicle, though it has a weight.
 
     The area of a circle is extrapolated from polygons, which leaves 5e-11 of the weight of the flagella.
     """
-    wet, dry = example.vehicle(), example.vehicle()
+    wet, dry = study.vehicle(), study.vehicle()
     dry.fluid = None
     pull, weight = (ls.external_force(m, m.neutral(), np.zeros(m.nv)) for m in (wet.build(), dry.build()))
     assert np.abs(weight).max() > 50

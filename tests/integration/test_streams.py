@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -222,9 +221,9 @@ def test_a_failure_leaves_what_there_is(tmp_path):
     assert_same_motion(second.value.partial, first.value.partial)
 
 
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="the system limits no files")
 def test_a_full_disk(tmp_path):
     """Where the system takes no larger files, what was flushed stays, and the motion goes on when there is room."""
+    resource = pytest.importorskip("resource", reason="the system limits no files")
     limits, options = resource.getrlimit(resource.RLIMIT_FSIZE), {"method": "generalized_alpha", "dt": 1e-3, "u": [0.5]}
     try:
         resource.setrlimit(resource.RLIMIT_FSIZE, (60_000, limits[1]))

@@ -1,7 +1,6 @@
 """Robots and functions for the tests of sweeps, in a module that other processes can import."""
 
 import os
-import resource
 import signal
 import time
 from pathlib import Path
@@ -37,7 +36,9 @@ def square(trial):
 
 
 def slow_square(trial):
-    """A square that takes a while."""
+    """A square that takes a while; a folder is told which process computes it."""
+    if "LISSOM_TEST_PROCESSES" in os.environ:
+        (Path(os.environ["LISSOM_TEST_PROCESSES"]) / str(os.getpid())).touch()
     time.sleep(0.05)
     return square(trial)
 
@@ -61,5 +62,7 @@ def killed(trial):
 def large(trial):
     """Much data; from sample 4 on the system takes no larger file than a few bytes, as if the disk were full."""
     if trial.number >= 4 and "LISSOM_TEST_FULL" in os.environ:
+        import resource  # where the system limits files
+
         resource.setrlimit(resource.RLIMIT_FSIZE, (512, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
     return {"noise": np.random.default_rng(trial.number).random(2000)}

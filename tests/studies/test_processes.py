@@ -45,19 +45,13 @@ if __name__ == "__main__":
 """
 
 
-def children(pid):
-    """Processes that a process has begun, and those that these have."""
-    own = []
-    for entry in os.listdir("/proc"):
-        if entry.isdecimal():
-            try:
-                with open(f"/proc/{entry}/stat", encoding="utf-8") as file:
-                    parent = int(file.read().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if parent == pid:
-                own += [int(entry), *children(int(entry))]
-    return own
+def is_running(process):
+    """Whether there is a process of this number."""
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def wait_for(condition, seconds=30.0):
@@ -68,17 +62,19 @@ def wait_for(condition, seconds=30.0):
         time.sleep(0.02)
 
 
-@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs to see processes")
 def test_a_client_that_is_killed_leaves_what_is_finished(tmp_path):
     """Its chunks stay as they are, its workers end with it, and the same sweep computes the rest alone."""
-    script, out = tmp_path / "client.py", tmp_path / "out"
+    script, out, seen = tmp_path / "client.py", tmp_path / "out", tmp_path / "processes"
+    seen.mkdir()
     script.write_text(CLIENT.format(out=str(out)), encoding="utf-8")
-    client = subprocess.Popen([sys.executable, str(script)], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path), "LISSOM_TEST_PROCESSES": str(seen)}
+    client = subprocess.Popen([sys.executable, str(script)], env=environment)
     wait_for(lambda: len(list(out.glob("chunks/*.parquet"))) >= 3)
-    workers = children(client.pid)
+    workers = [int(file.name) for file in seen.iterdir()]
+    assert workers and client.pid not in workers and all(is_running(worker) for worker in workers)
     client.send_signal(signal.SIGKILL)
     client.wait()
-    wait_for(lambda: not any(os.path.exists(f"/proc/{pid}") for pid in workers))
+    wait_for(lambda: not any(is_running(worker) for worker in workers))
     before = {file: file.stat().st_mtime_ns for file in out.glob("chunks/*.parquet")}
     assert 3 <= len(before) < 12
     assert squares(ls.sweep(slow_square, NUMBERS, out=out, workers=1, chunk=2))

@@ -1,7 +1,6 @@
 """Sweeps in one process: what is computed, kept, refused, and read back."""
 
 import json
-import resource
 
 import numpy as np
 import pytest
@@ -155,9 +154,9 @@ def test_a_sweep_goes_on_where_it_stopped(tmp_path):
     assert len(counted) == done
 
 
-@pytest.mark.skipif(not hasattr(resource, "RLIMIT_FSIZE"), reason="the system limits no files")
 def test_a_full_disk_loses_nothing(tmp_path, monkeypatch):
     """Chunks before it stay as they were, no half of one is left, and the same sweep goes on when there is room."""
+    resource = pytest.importorskip("resource", reason="the system limits no files")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     monkeypatch.setenv("LISSOM_TEST_FULL", "1")
     given, out = {"x": list(range(8))}, tmp_path / "out"

@@ -9,6 +9,7 @@ matrix is kept from step to step where it is kept there.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import final
 
@@ -31,6 +32,7 @@ from lissom.integration.starts import starting_accelerations
 from lissom.integration.step_control import Watch
 from lissom.integration.step_rows import MOST_STAGES, scheme_numbers
 from lissom.integration.step_schedule import StepSchedule
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 
 _MOST_BYTES = 2**27  # of buffers of motions that run together
@@ -47,6 +49,48 @@ def groups_of(model: Model, count: int) -> list[slice]:
 
 
 @final
+@dataclass(frozen=True)
+class Batch:
+    """Motions of one robot that run together.
+
+    Fields:
+        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
+        times: wanted ones, from 0 on. The others are as for one motion.
+    """
+
+    model: Model
+    scheme: Scheme
+    q: np.ndarray
+    v: np.ndarray
+    inputs: InputRows
+    times: np.ndarray
+    duration: float
+    rtol: float
+    atol: tuple[float, float]
+    project_velocity: bool
+
+    def some(self, which: slice) -> Batch:
+        """Some of its motions."""
+        return replace(self, q=self.q[which], v=self.v[which], inputs=self.inputs.some(which))
+
+    @property
+    def projects(self) -> bool:
+        """Whether steps end with velocities that loops allow."""
+        return self.project_velocity and self.model.n_rows > 0
+
+    def start(self, w: Workspace, inputs: Callable[[float], np.ndarray], dt: float | None) -> dict[str, np.ndarray]:
+        """Put the states at t = 0 into buffers: (q, v, a, â, λ), and the step h that these belong to."""
+        z = np.zeros((len(self.q), 0))
+        a, ahead, force, h = starting_accelerations(
+            self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
+        )
+        begun = {"q": self.q, "v": self.v, "a": a, "ahead": ahead, "force": force}
+        for name, value in (begun | {"before": a, "force_before": force}).items():
+            w.host[name][:] = value
+        return begun | {"h": h}
+
+
+@final
 class MotionFailed(Exception):
     """The steps of one motion of a batch became too short; its place in the batch, and the times it has reached."""
 
@@ -60,60 +104,37 @@ class ManyMotions:
     """The motions of a batch.
 
     Args:
-        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
-        times: wanted ones, from 0 on. The others are as for one motion.
+        batch: what they are. dt: their steps [s].
     Fields:
         rows: states x at the times, (n, n_times, ...), (q, v, a, λ of loops), or (q, v) where a and λ follow from
         these. shown: inputs there. reached: times that all motions have reached. steps: of each motion.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        scheme: Scheme,
-        q: np.ndarray,
-        v: np.ndarray,
-        inputs: InputRows,
-        times: np.ndarray,
-        duration: float,
-        dt: float,
-        rtol: float,
-        atol: tuple[float, float],
-        project: bool,
-    ) -> None:
-        self.model, self.scheme, self.inputs, self.duration, self.n = model, scheme, inputs, duration, len(q)
-        plan = StepSchedule(times, duration, np.inf, dt)
+    def __init__(self, batch: Batch, dt: float) -> None:
+        self.model, self.scheme, self.inputs, self.n = batch.model, batch.scheme, batch.inputs, len(batch.q)
+        model, times, self.duration = batch.model, batch.times, batch.duration
+        plan = StepSchedule(times, batch.duration, np.inf, dt)
         self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
         self.w = steps_workspace(model, self.n)
         self.w.user = self
-        project = project and model.n_rows > 0
         host = self.w.host
-        host["numbers"][:], host["counts"][:] = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE), 0
+        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
+        host["counts"][:] = 0
         host["pause"][:], host["pace"][:] = 0, 0.0  # steps are given, whatever ran here before
         self.steps = np.zeros(self.n, dtype=int)
         self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
         parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
         self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
-        self.names = ("q", "v") if states_follow(model, project) else ("q", "v", "a", "force")
+        self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
         width = sum(self.parts[name].stop - self.parts[name].start for name in self.names)
         self.rows = np.zeros((self.n, len(times), width))
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1
-        self._start(q, v, dt)
-
-    def _start(self, q: np.ndarray, v: np.ndarray, dt: float) -> None:
-        """Fill in the states at t = 0."""
-        host, z = self.w.host, np.zeros((self.n, 0))
         if "anchor" in host:
             for i in range(self.n):
-                host["anchor"][i] = contact_anchors(self.model, q[i], v[i]).reshape(-1, 3)
-        a, ahead, force, h = starting_accelerations(
-            self.model, self.scheme, q, v, z, lambda t, *x: self._inputs([t])[:, 0], lambda t, *x: z, dt
-        )
-        for name, value in zip(NAMES, (q, v, a, ahead, a, force, force)):
-            host[name][:] = value
-        host["h"][:, 0] = h
-        begun = {"q": q, "v": v, "a": a, "force": force}
+                host["anchor"][i] = contact_anchors(model, batch.q[i], batch.v[i]).reshape(-1, 3)
+        begun = batch.start(self.w, lambda t: self._inputs([t])[:, 0], dt)
+        host["h"][:, 0] = begun["h"]
         self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
         self.shown[:, 0] = self._inputs([0.0])[:, 0]
 

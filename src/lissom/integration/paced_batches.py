@@ -14,13 +14,11 @@ import numpy as np
 
 from lissom.dynamics.loads import load_rows
 from lissom.integration.adaptive_steps import FIRST_STEP, LEAST_STEP, NO_STEP, failure
-from lissom.integration.batches import NAMES, MotionFailed
+from lissom.integration.batches import Batch, MotionFailed
 from lissom.integration.dense_output import within
 from lissom.integration.fused_runs import states_follow, steps_workspace
 from lissom.integration.inputs import InputRows
 from lissom.integration.paced_steps import BEFORE, LEAST, NEXT, NOW, STOP
-from lissom.integration.schemes import Scheme
-from lissom.integration.starts import starting_accelerations
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
@@ -31,63 +29,42 @@ class ManyPacedMotions:
     """The motions of a batch.
 
     Args:
-        q, v: starts on the loops, (n, nq), (n, nv), of two motions at least. inputs: of all, polynomials of time.
-        times: wanted ones, from 0 on. The others are as for one motion.
+        batch: what they are; their inputs are polynomials of time.
     Fields:
         rows, shown, reached: as those of ManyMotions.
     """
 
-    def __init__(
-        self,
-        model: Model,
-        scheme: Scheme,
-        q: np.ndarray,
-        v: np.ndarray,
-        inputs: InputRows,
-        times: np.ndarray,
-        duration: float,
-        rtol: float,
-        atol: tuple[float, float],
-        project: bool,
-    ) -> None:
-        self.model, self.scheme, self.inputs, self.times, self.n = model, scheme, inputs, times, len(q)
-        knots, pieces = inputs.polynomials()
+    def __init__(self, batch: Batch) -> None:
+        self.model, self.scheme, self.times, self.n = batch.model, batch.scheme, batch.times, len(batch.q)
+        model, times, duration = batch.model, batch.times, batch.duration
+        knots, pieces = batch.inputs.polynomials()
         self.w = steps_workspace(model, self.n, len(knots))
         self.w.user = self
-        project = project and model.n_rows > 0
         host = self.w.host
-        host["numbers"][:], host["counts"][:] = scheme_numbers(scheme, rtol, atol, project, None), 0
+        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
+        host["counts"][:] = 0
         host["pause"][:], host["h"][:] = 0, 0.0
         host["knots"][:], host["pieces"][:, : len(knots)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
         if model.n_load_rows:
             host["load"][0] = load_rows(model, 0.0)
-        self.leaves_states = states_follow(model, project, by_error=True)
+        self.leaves_states = states_follow(model, batch.projects, by_error=True)
         self.width = model.nq + 3 * model.nv + model.n_rows
-        self.shown = np.broadcast_to(inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
+        self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
         self.steps, self.given = np.zeros(self.n, dtype=int), np.ones(self.n, dtype=int)
         self.pace = host["pace"]
         self.pace[:] = 0.0
         self.pace[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, LEAST_STEP * duration, 1.0
         self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
-        self._start(q, v)
+        begun = batch.start(self.w, lambda t: self.shown[:, 0], None)
+        self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
+        self.rows[:, 0] = self._row(self.last)
 
     @staticmethod
     def can_run(model: Model, inputs: InputRows) -> bool:
         """Whether the kernel knows all that acts, at all times, and nothing has to be looked for between two steps."""
         varies = model.calls_python or model.loads.varies or model.n_motions > 0 or len(model.surroundings.pair) > 0
         return not varies and inputs.are_polynomials
-
-    def _start(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Fill in the states at t = 0."""
-        z = np.zeros((self.n, 0))
-        a, ahead, force, _ = starting_accelerations(
-            self.model, self.scheme, q, v, z, lambda *_: self.shown[:, 0], lambda t, *x: z, None
-        )
-        for name, value in zip(NAMES, (q, v, a, ahead, a, force, force)):
-            self.w.host[name][:] = value
-        self.last = np.hstack([q, v, a, ahead, force])
-        self.rows[:, 0] = self._row(self.last)
 
     def _row(self, states: np.ndarray) -> np.ndarray:
         """What is handed out of states (n, width), (q, v, a, â, λ)."""

@@ -17,7 +17,7 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
-from lissom.integration.batches import ManyMotions, MotionFailed, groups_of
+from lissom.integration.batches import Batch, ManyMotions, MotionFailed, groups_of
 from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
@@ -159,12 +159,13 @@ def _simulated(
     in_kernel = controller is None and _is_fused(model, run) and is_known
     if count > 1 and times is not None and in_kernel:
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
-        limits = rtol, atols, project_velocity
         q, v = (np.array(x) for x in zip(*begun))
+        scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
+        batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
         for some in groups_of(model, count):
             with _progress_bar(progress, float(duration)) as advance:
-                what = model, run.keywords["scheme"], q[some], v[some], inputs.some(some), times, float(duration)
-                many = ManyPacedMotions(*what, *limits) if dt is None else ManyMotions(*what, dt, *limits)
+                own = batch.some(some)
+                many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
                 motions.append(_together(model, method, many, (some.start, count), unasked, advance))
         for motion in motions:
             warn_of_pushing(model, motion.u)

@@ -10,12 +10,9 @@ runs on one core and releases the interpreter.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from functools import lru_cache
 from itertools import pairwise
-from threading import Lock, get_ident
+from threading import get_ident
 from typing import Any, final
 
 import numpy as np
@@ -24,6 +21,7 @@ import warp as wp
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.composed import kernel_for
+from lissom.launch.cores import cores, making, on_all
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
 from lissom.launch.warp_private import arrays_of, bytes_of, direct
 from lissom.lie.types import vec3
@@ -55,37 +53,6 @@ _STATUS_TEXT = {
     STATUS_FULL_TURN: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
     STATUS_OVERFLOW: "the result is not finite; the arguments are too large",
 }
-
-
-_compiling = Lock()  # reading the source of a kernel is not safe in several threads at once
-
-
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=_cores(), thread_name_prefix="lissom")
-
-
-def _cores() -> int:
-    """Cores that this process may use: those that the environment variable LISSOM_CORES says, or all."""
-    asked = os.environ.get("LISSOM_CORES", "")
-    if asked:
-        if not (asked.isdecimal() and int(asked) > 0):
-            raise ModelError(f"environment variable LISSOM_CORES: must be an integer >= 1 (got {asked!r})")
-        return int(asked)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _after_fork() -> None:
-    """A forked child has the parent's pool without its threads, and perhaps a lock that nobody will give back."""
-    global _compiling
-    _compiling = Lock()
-    _pool.cache_clear()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork)
 
 
 @final
@@ -194,12 +161,12 @@ class Workspace:
     def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
         self.launches, self.alone, parts = [], None, 1
         if self.device == "cpu":
-            most = _cores() * (_PIECES if self.weight > 1 else 1)
+            most = cores() * (_PIECES if self.weight > 1 else 1)
             parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
         edges = np.linspace(0, self.batch, parts + 1).astype(int)
         for first, stop in pairwise(edges.tolist()):
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
-            with _compiling:
+            with making():
                 made = kernel_for(kernel, self.model)
                 self.launches.append(direct(wp.launch(made, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
@@ -215,7 +182,7 @@ class Workspace:
             self.alone()
             return
         if self.device == "cpu":
-            list(_pool().map(_call, self.launches))
+            on_all(self.launches)
             return
         for name, array in self.on_device.items():
             array.assign(self.host[name])
@@ -255,10 +222,6 @@ def parts(count: int, size: int = _PART) -> Iterator[slice]:
     for first in range(0, count, size):
         start = max(0, min(first, count - size))
         yield slice(start, min(start + size, count))
-
-
-def _call(command: Callable[[], None]) -> None:
-    command()
 
 
 def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
@@ -325,13 +288,18 @@ def _pull_state(model: Model, batch: int) -> PullState:
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
     """The workspace of this thread for (model, family, batch), made by `make` the first time. On the CPU one serves all
     batches; it grows with them."""
+
+    def made() -> Workspace:
+        with making():
+            return make(model, batch)
+
     if batch < 2 or model.device != "cpu":
-        return model.cached((family, batch, get_ident()), lambda: make(model, batch))
+        return model.cached((family, batch, get_ident()), made)
     key = (family, "batch", get_ident())
     found = model.cache.get(key)
     if found is not None and found.room < batch:
         model.cache.pop(key, None)
-    return model.cached(key, lambda: make(model, batch)).hold(batch)
+    return model.cached(key, made).hold(batch)
 
 
 def filled(
