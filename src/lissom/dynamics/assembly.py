@@ -9,7 +9,7 @@ Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -33,7 +33,6 @@ _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
 _STATES = 512  # of many motions that are moved together
-_FEW = 8  # of so many states one is few
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
@@ -246,35 +245,36 @@ def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
     """The same for a few states of a few motions, of each by itself; most of them need no step."""
     weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
     w, _ = run_constraints(model, q[:, 0], choosing=True)
-    kept = [chosen_rows(w, k) for k in range(m)]
+    chosen = [tuple(chosen_rows(w, k)) for k in range(m)]
+    kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows are moved together
+    kind = np.repeat([kinds.index(rows) for rows in chosen], n)
     q, v = q.reshape(m * n, -1).copy(), v.reshape(m * n, -1).copy()
 
-    def least(w: Workspace, name: str, at: np.ndarray, k: int, missing: np.ndarray) -> np.ndarray:
-        rows = w.host[name].reshape(w.batch, model.n_rows, -1)[at][:, kept[k], : model.nv] * weights
+    def least(w: Workspace, name: str, at: np.ndarray, kept: tuple[int, ...], missing: np.ndarray) -> np.ndarray:
+        rows = w.host[name].reshape(w.batch, model.n_rows, -1)[at][:, kept, : model.nv] * weights
         across = np.swapaxes(rows, -1, -2)
-        return -weights * (across @ np.linalg.solve(rows @ across, missing[at][:, kept[k], None]))[..., 0]
+        return -weights * (across @ np.linalg.solve(rows @ across, missing[at][:, kept, None]))[..., 0]
 
     left = np.arange(m * n)
     for steps in reversed(range(_OUTPUT_STEPS + 1)):
-        looked_at, left = left, left[:0]
-        for which, w in _rows_at(model, q, v, looked_at):
-            gap, rate = (w.host[name][: len(which)].copy() for name in ("gap", "rate"))
-            is_open = (np.abs(gap).max(axis=1) > _OUTPUT_CLOSED) & (steps > 0)
-            moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_STILL)
-            for k in np.unique(which[is_open | moves] // n).tolist():
-                shut, still = (np.flatnonzero(rows & (which // n == k)) for rows in (is_open, moves))
-                v[which[still]] += least(w, "A", still, k, rate)
-                q[which[shut]] = integrate(model, q[which[shut]], least(w, "A_q", shut, k, gap))
-            left = np.append(left, which[is_open])
+        w = _rows_at(model, q[left], v[left])
+        gap, rate = (w.host[name][: len(left)].copy() for name in ("gap", "rate"))
+        is_open = (np.abs(gap).max(axis=1) > _OUTPUT_CLOSED) & (steps > 0)
+        moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_STILL)
+        for k, kept in enumerate(kinds):
+            shut, still = (np.flatnonzero(rows & (kind[left] == k)) for rows in (is_open, moves))
+            if len(still):
+                v[left[still]] += least(w, "A", still, kept, rate)
+            if len(shut):
+                q[left[shut]] = integrate(model, q[left[shut]], least(w, "A_q", shut, kept, gap))
+        left = left[is_open]
+        if not len(left):
+            break
     return q.reshape(m, n, -1), v.reshape(m, n, -1)
 
 
-def _rows_at(model: Model, q: np.ndarray, v: np.ndarray, which: np.ndarray) -> Iterator[tuple[np.ndarray, Workspace]]:
-    """Some of the states (n, nq), (n, nv), and a workspace that begins with the rows of loops there. Few are taken one
-    by one, so that workspaces are of few sizes."""
-    if _FEW * len(which) > len(q):
-        filled_up = np.resize(which, len(q))
-        yield which, run_constraints(model, q[filled_up], v[filled_up])[0]
-    else:
-        for k in which:
-            yield np.array([k]), run_constraints(model, q[k], v[k])[0]
+def _rows_at(model: Model, q: np.ndarray, v: np.ndarray) -> Workspace:
+    """A workspace that begins with the rows of loops in states (n, nq), (n, nv); these are repeated, so that workspaces
+    are of few sizes."""
+    some = np.arange(2 ** int(np.ceil(np.log2(len(q))))) % len(q)
+    return run_constraints(model, q[some], v[some])[0]

@@ -99,12 +99,12 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
 
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
     """Fill in what loads and prescribed motions are at the ends of stages, in the first rows or in given ones."""
-    host, rows = w.host, np.arange(len(times)) if rows is None else rows
+    host, to = w.host, slice(len(times)) if rows is None else rows
     if model.n_load_rows:
-        host["load"][rows] = rows_of_times(model, times if model.loads.varies else [0.0])
+        host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
     if model.n_motions:
         held = {t: model.motion_numbers(t) for t in dict.fromkeys(times)}  # motions that are cut meet the same times
-        host["held"][rows] = [held[t] for t in times]
+        host["held"][to] = [held[t] for t in times]
 
 
 def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
@@ -134,7 +134,7 @@ def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
 
 def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
     """Where the stages of steps (n,) end, (n, stages)."""
-    parts = np.array([stage.end for stage in scheme.stages])
+    parts = scheme.ends
     times = ends[:, None] + (ends - starts)[:, None] * (parts - 1.0)
     times[:, -1] = ends
     return times
@@ -150,10 +150,13 @@ def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
     """The state after steps from `here` that left rows (q, v, a, â, λ), the last of size h."""
     nq, nv = model.nq, model.nv
-    q, v, a, ahead, force = (x.copy() for x in np.split(rows[-1], np.cumsum([nq, nv, nv, nv])))
+    last, first = rows[-1].copy(), nq + nv
+    q, v, a = last[:nq], last[nq:first], last[first : first + nv]
+    ahead, force = last[first + nv : first + 2 * nv], last[first + 2 * nv :]
     before, force_before = here.a, here.force
     if len(rows) > 1:
-        before, force_before = rows[-2, nq + nv : nq + 2 * nv].copy(), rows[-2, nq + 3 * nv :].copy()
+        one_before = rows[-2].copy()
+        before, force_before = one_before[first : first + nv], one_before[first + 2 * nv :]
     return StepState(t, q, v, a, ahead, h, force, here.z, before, force_before, is_steady)
 
 
@@ -193,7 +196,7 @@ class FusedSteps:
         """
         model, n = self.model, len(ends)
         w = steps_workspace(model, 1)
-        h = np.diff(ends, prepend=here.t)
+        h = ends - np.append(here.t, ends[:-1])
         host = w.host
         has_matrix = w.user is self and self.last is here
         put_start(w, self.numbers, here, n, has_matrix, (self.new_first, self.slow_is_enough))
@@ -216,5 +219,5 @@ class FusedSteps:
             self,
             state_after(model, here, rows, float(ends[done - 1]), float(h[done - 1]), bool(is_steady)),
         )
-        kept = rows[:, : nq + nv] if self.follows else np.delete(rows, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)
-        return kept, shown[:done], self.last
+        parts = [rows[:, : nq + nv]] if self.follows else [rows[:, : nq + 2 * nv], rows[:, nq + 3 * nv :]]
+        return np.concatenate(parts, axis=1), shown[:done], self.last

@@ -10,6 +10,7 @@ manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach. Theory 48, 2012.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import final
 
 import numpy as np
@@ -59,6 +60,11 @@ class Scheme:
     lead: float = 0.0
     is_undamped: bool = False
     error_power: int = 3
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Where the stages end, as parts of a step."""
+        return np.array([stage.end for stage in self.stages])
 
     @property
     def follows_rates(self) -> bool:

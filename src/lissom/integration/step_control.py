@@ -75,9 +75,9 @@ def _fixed_steps(
     parts = {"f": f, "stepper": stepper, "control": stepper.control, "fused": fused, "watch": watch}
     loop: Any = (begin, 0, 0, _FIRST_RUN) if f.begun is None else recalled(f, parts)
     here, k, steps, length = loop
+    in_kernel = FusedSteps.can_run(model, f)
     while k < len(plan):
         points: list[Any] = []
-        in_kernel = FusedSteps.can_run(model, f)
         if in_kernel:
             run = min(length, plan.to_sample(k))
             before, ends = here, plan.ends(k, k + run)

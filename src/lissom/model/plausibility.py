@@ -101,18 +101,21 @@ class _Strains(NamedTuple):
     reach: np.ndarray
 
 
-def inside_out(model: Model, q: np.ndarray) -> str:
-    """What (1) says of the first rod, or deformable body, for which it holds in a configuration (nq,); empty where it
-    holds nowhere."""
-    for rod, stretch, _ in _looks(model, q[None]):
-        point = stretch[0].argmin()
-        if stretch[0, point] <= 0.0:
-            return f"rod {rod.name!r} is turned inside out (stretch {stretch[0, point]:.3g} at s = {rod.s[point]:.3f})"
-    for name, points, least, where in _folds(model, q[None]):
-        if least[0] <= 0.0:
-            x = points[where[0]].round(6).tolist()
-            return f"deformable body {name!r} is turned inside out (det ∂f/∂x = {least[0]:.3g} at x = {x})"
-    return ""
+def inside_out(model: Model, q: np.ndarray) -> tuple[int, str] | None:
+    """The first of configurations (n, nq) in which (1) holds, and what it says there of the first rod or deformable
+    body; None where it holds in none."""
+    found = []
+    for rod, stretch, _ in _looks(model, q) if len(q) else ():
+        for row in np.flatnonzero((stretch <= 0.0).any(axis=1))[:1].tolist():
+            point = stretch[row].argmin()
+            where = f"stretch {stretch[row, point]:.3g} at s = {rod.s[point]:.3f}"
+            found.append((row, f"rod {rod.name!r} is turned inside out ({where})"))
+    for name, points, least, where in _folds(model, q) if len(q) else ():
+        for row in np.flatnonzero(least <= 0.0)[:1].tolist():
+            x = points[where[row]].round(6).tolist()
+            folded = f"det ∂f/∂x = {least[row]:.3g} at x = {x}"
+            found.append((row, f"deformable body {name!r} is turned inside out ({folded})"))
+    return min(found, key=lambda one: one[0], default=None)
 
 
 def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:

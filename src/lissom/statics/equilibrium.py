@@ -168,12 +168,12 @@ def solve_statics(
                 start = _Iterate(begin, force[k], end.iterations, "")
                 end = let_go(_newton, model, start, end, row, t, tolerance, max_iterations)
             found.append(_reached(model, begin, row, t, tolerance, max_iterations, end, stable))
-            _refuse_inside_out(model, found[-1], row, t)
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
             raise
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
+    _refuse_inside_out(model, q, found, rows[1], t, lead)
     warn_of_shapes(model, q)
     force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     warn_of_dropped_friction(model, q)
@@ -251,13 +251,16 @@ class _Iterate:
         return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
 
 
-def _refuse_inside_out(model: Model, end: _Iterate, u: np.ndarray, t: float) -> None:
+def _refuse_inside_out(
+    model: Model, q: np.ndarray, ends: list[_Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]
+) -> None:
     """Raise ConvergenceError where the equations hold but mean nothing."""
-    found = inside_out(model, end.q)
-    if found:
-        raise ConvergenceError(
-            f"robot {model.name!r}: in the only equilibrium reached {found}; {CAUSE}", end.equilibrium(model, u, t)
-        )
+    turned = inside_out(model, q)
+    if turned is not None:
+        k, what = turned
+        where = f"instance {k} of {batch_of(lead)}: " if lead else ""
+        text = f"{where}robot {model.name!r}: in the only equilibrium reached {what}; {CAUSE}"
+        raise ConvergenceError(text, ends[k].equilibrium(model, u[k], t))
 
 
 def _forces_at_rest(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> np.ndarray:
