@@ -35,6 +35,16 @@ def rates(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: in
 
 
 @wp.kernel
+def motion(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: int):
+    linear_bodies.integrate_motion(t, s, 1, BEFORE, n, i, v, a)
+
+
+@wp.kernel
+def own_forces(t: TablesStruct, s: ScratchStruct, n: int, acc: vec3, w: vec3, A: mat3, i: int):
+    linear_bodies.put_own_forces(t, s, 1, n, i, acc, w, A)
+
+
+@wp.kernel
 def own_block(out: Matrix, t: TablesStruct, n: int, A: mat3, w: vec3, weights: vec3, i: int):
     linear_bodies.add_own_block(t, 1, BEFORE, n, BEFORE + n, i, A, w, weights[0], weights[1], weights[2], out)
 
@@ -59,15 +69,23 @@ class Body:
             rows = value.reshape(-1, *shape)
             setattr(t, name, device(np.concatenate([random(shift, *shape), rows]), dtype))
         for name, dtype in (("c_j", vec3), ("P_j", mat3), ("w_j", vec3), ("e", wp.float64), ("Pi_q", mat3),
-                            ("b_q", vec3)):  # fmt: skip
+                            ("b_q", vec3), ("own", wp.float64)):  # fmt: skip
             setattr(self.s.deforming, name, wp.zeros((COUNT, first + n), dtype=dtype, device="cpu"))
-        for name, dtype in (("c", vec3), ("P", mat3)):
+        for name, dtype in (("c", vec3), ("P", mat3), ("c_dot", vec3), ("Pi", mat3), ("c_ddot", vec3), ("b", vec3)):
             setattr(self.s.deforming, name, wp.zeros((COUNT, 2), dtype=dtype, device="cpu"))
+        self.force, self.c_v, self.b_v = random(COUNT, first + n), *random(2, COUNT, 2, 3)
+        self.s.deforming.force = device(self.force)
+        self.s.deforming.c_v, self.s.deforming.b_v = device(self.c_v, vec3), device(self.b_v, vec3)
+
+    def put(self, name, value):
+        """Random integrals of this body and the instance that is asked for."""
+        getattr(self.s.deforming, name).numpy()[HERE, BEFORE:] = value
+        return value
 
     def found(self, name):
         """What a kernel has left, of this body and the instance that was asked for, and of nothing else."""
         rows = getattr(self.s.deforming, name).numpy()
-        first = 1 if name in ("c", "P") else BEFORE
+        first = 1 if rows.shape[1] == 2 else BEFORE
         kept = rows[HERE, first:].copy()
         rows[HERE, first:] = 0.0
         assert not rows.any(), f"{name}: more has changed than was asked for"
@@ -91,6 +109,32 @@ def test_sums_over_pairs(n):
                 "b_q": np.einsum("e,jea->ja", x_ddot, body.cross)}  # fmt: skip
     for name, values in expected.items():
         np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_motion(n):
+    """Purpose: sums over coordinates and what stands for no acceleration are those of (3)."""
+    body, (v, a) = Body(n), random(2, COUNT, BEFORE + n)
+    c_j, P_j = body.put("c_j", random(n, 3)), body.put("P_j", random(n, 3, 3))
+    wp.launch(motion, dim=1, inputs=[body.t, body.s, device(v), device(a), n, HERE], device="cpu")
+    x_dot, x_ddot = v[HERE, BEFORE:], a[HERE, BEFORE:]
+    turned = np.einsum("j,jab->ab", x_ddot, P_j)
+    around = np.array([turned[1, 2] - turned[2, 1], turned[2, 0] - turned[0, 2], turned[0, 1] - turned[1, 0]])
+    expected = {"c_dot": x_dot @ c_j, "Pi": np.einsum("j,jab->ab", x_dot, P_j),
+                "c_ddot": body.c_v[HERE, 1] + x_ddot @ c_j, "b": body.b_v[HERE, 1] + around}  # fmt: skip
+    for name, values in expected.items():
+        np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 9])
+def test_own_forces(n):
+    """Purpose: each coordinate needs the sum of three products, with its own integrals and forces."""
+    body, acc, w, A = Body(n), random(3), random(3), random(3, 3)
+    c_j, P_j, w_j = (body.put(name, random(n, *shape)) for name, shape in (("c_j", [3]), ("P_j", [3, 3]), ("w_j", [3])))
+    expected = body.put("e", random(n)) + body.force[HERE, BEFORE:] + c_j @ acc + 2.0 * w_j @ w
+    wp.launch(own_forces, dim=1, inputs=[body.t, body.s, n, vec3(*acc), vec3(*w), mat3(A), HERE], device="cpu")
+    expected += np.einsum("ab,jab->j", A, P_j)
+    np.testing.assert_allclose(body.found("own"), expected, rtol=0, atol=1e-12)
 
 
 def test_own_block():
@@ -136,7 +180,7 @@ def strains(x):
     return np.concatenate([x, half * x[j] * x[k]]), np.concatenate([one, Z])
 
 
-@pytest.mark.parametrize(("n", "eta"), [(1, 0.3), (4, 0.3), (5, 0.3), (13, 0.3), (13, 0.0)])
+@pytest.mark.parametrize(("n", "eta"), [(1, 0.3), (4, 0.3), (5, 0.3), (13, 0.3), (13, 0.0), (16, 0.3), (32, 0.3)])
 def test_green_strains(n, eta):
     """Purpose: force, energy and derivatives are those of U = ½ εᵀ𝒦ε and its damping, for sizes that fill blocks and
     that do not, with derivatives that are symmetric and that are not."""

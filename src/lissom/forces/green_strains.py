@@ -6,8 +6,9 @@ The strain of every point is a sum over θ_j and its pairs, which the body's sti
     f = Zᵀ 𝒦 (ε + η ε̇),   Z = ∂ε/∂θ,   ε̇ = Z θ̇                                                           (2)
     ∂f/∂θ_k = Zᵀ 𝒦 (Z + η ∂ε̇/∂θ)_k + Σ σ_jk,   ∂f/∂θ̇ = η Zᵀ𝒦Z,   σ = 𝒦 (ε + η ε̇)                        (3)
 
-with η the damping time. What of this is linear, K2 θ + η K2 θ̇, is left to the term of elasticity. The force costs
-(n²/2)² products, the tangent twice as many: for some tens of coordinates less than a sum over the points of a mesh.
+with η the damping time. The force costs (n²/2)² products, two for each number on and below the diagonal of 𝒦, all of
+which damping depends on; U alone has but n⁴/24 terms. The tangent costs twice as many: for some tens of coordinates
+less than a sum over the points of a mesh.
 Source: Saint Venant-Kirchhoff's law of the module deformable.materials, multiplied out.
 """
 
@@ -34,74 +35,121 @@ Rows = wp.array2d(dtype=wp.float64)
 
 _WIDE = 8  # rows of 𝒦 are filled up by zeros to a multiple of so many numbers
 
-_ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE
+_LONGEST = MOST_IN_KERNELS + _WIDE  # room for the coordinates and a block beyond them, and so for the strains
+_ROOM = -(-(MOST_IN_KERNELS + MOST_IN_KERNELS * (MOST_IN_KERNELS + 1) // 2) // _WIDE) * _WIDE + _WIDE
 _HEAD = f"""
     const int count = n + n * (n + 1) / 2, wide = (count + {_WIDE - 1}) / {_WIDE} * {_WIDE};
     const double* K = row(number, 0) + first + {_WIDE};
     const double eta = K[-{_WIDE}];
     double strain[{_ROOM}], stress[{_ROOM}];
+"""
+# θ, η θ̇ and their sum, and beyond them zeros, which let whole blocks be read.
+_MOTION = f"""
+    double x[{_LONGEST}] = {{}}, y[{_LONGEST}] = {{}}, w[{_LONGEST}] = {{}};
+    for (int j = 0; j < n; ++j) {{
+        x[j] = at_q[j];
+        y[j] = eta * at_v[j];
+        w[j] = x[j] + y[j];
+    }}
+"""
+# ε + η ε̇: a row of pairs writes over what blocks of the row before have put beyond its end.
+_STRAIN = """
+    for (int j = 0; j < n; j += 8)
+        store(strain + j, load(w + j));
+    for (int j = 0, at = n; j < n; at += n - j, ++j) {
+        for (int k = j; k < n; k += 8) {
+            block pair = load(w + k) * x[j];
+            pair += load(x + k) * y[j];
+            store(strain + at + k - j, pair);
+        }
+        strain[at] *= 0.5;
+    }
     for (int r = count; r < wide; ++r)
         strain[r] = 0.0;
 """
-_STRAIN = """
-    for (int j = 0, at = n; j < n; ++j) {
-        strain[j] = x[j] + eta * y[j];
-        strain[at++] = x[j] * (0.5 * x[j] + eta * y[j]);
-        for (int k = j + 1; k < n; ++k)
-            strain[at++] = x[j] * x[k] + eta * (x[j] * y[k] + y[j] * x[k]);
-    }
-"""
-# Of each eight rows of 𝒦 the square on the diagonal, and what is right of it twice: as rows and as columns.
-_STRESS = """
-    for (int r = 0; r < wide; ++r)
-        stress[r] = 0.0;
-    for (int p = 0; p < wide; p += 8) {
-        block square = load(stress + p);
-        for (int c = p; c < p + 8; ++c)
-            square += load(K + size_t(c) * wide + p) * strain[c];
-        store(stress + p, square);
-        for (int c = p; c < p + 8; c += 4) {
-            const double* from = K + size_t(c) * wide;
-            const double x0 = strain[c], x1 = strain[c + 1], x2 = strain[c + 2], x3 = strain[c + 3];
-            block y0 = {}, y1 = {}, y2 = {}, y3 = {};
-            for (int r = p + 8; r < wide; r += 8) {
-                const block k0 = load(from + r), k1 = load(from + wide + r);
-                const block k2 = load(from + 2 * wide + r), k3 = load(from + 3 * wide + r);
-                const block x = load(strain + r);
+# Each eight columns of 𝒦 at once, their square on the diagonal and then the squares below it, which are columns that
+# add to lower stresses and rows that add to their own. Two sums of each keep the chain of additions short.
+_STRESS = f"""
+    {{
+        const block none = {{}};
+        for (int r = 0; r <= wide; r += 8)
+            store(stress + r, none);
+        const double* from = K + size_t(wide) * wide + {2 * _WIDE};
+        for (int p = 0; p < wide; p += 8, from += 64) {{
+            const double x0 = strain[p], x1 = strain[p + 1], x2 = strain[p + 2], x3 = strain[p + 3];
+            const double x4 = strain[p + 4], x5 = strain[p + 5], x6 = strain[p + 6], x7 = strain[p + 7];
+            block own = load(from) * x0, other = load(from + 8) * x1;
+            own += load(from + 16) * x2;
+            other += load(from + 24) * x3;
+            own += load(from + 32) * x4;
+            other += load(from + 40) * x5;
+            own += load(from + 48) * x6;
+            other += load(from + 56) * x7;
+            block y0 = {{}}, y1 = {{}}, y2 = {{}}, y3 = {{}}, y4 = {{}}, y5 = {{}}, y6 = {{}}, y7 = {{}};
+            for (int r = p + 8; r < wide; r += 8) {{
+                from += 64;
+                const block e = load(strain + r);
                 block sum = load(stress + r);
+                const block k0 = load(from), k1 = load(from + 8), k2 = load(from + 16), k3 = load(from + 24);
+                block more = k1 * x1;
                 sum += k0 * x0;
-                sum += k1 * x1;
+                more += k3 * x3;
                 sum += k2 * x2;
-                sum += k3 * x3;
+                y0 += k0 * e;
+                y1 += k1 * e;
+                y2 += k2 * e;
+                y3 += k3 * e;
+                const block k4 = load(from + 32), k5 = load(from + 40), k6 = load(from + 48), k7 = load(from + 56);
+                sum += k4 * x4;
+                more += k5 * x5;
+                sum += k6 * x6;
+                more += k7 * x7;
+                y4 += k4 * e;
+                y5 += k5 * e;
+                y6 += k6 * e;
+                y7 += k7 * e;
+                sum += more;
                 store(stress + r, sum);
-                y0 += k0 * x;
-                y1 += k1 * x;
-                y2 += k2 * x;
-                y3 += k3 * x;
-            }
-            for (int e = 0; e < 8; ++e) {
-                stress[c] += y0[e];
-                stress[c + 1] += y1[e];
-                stress[c + 2] += y2[e];
-                stress[c + 3] += y3[e];
-            }
-        }
-    }
+            }}
+            const block y[8] = {{y0, y1, y2, y3, y4, y5, y6, y7}};
+            own += other;
+            own += totals(y);
+            add(stress + p, own);
+        }}
+    }}
 """
-_PROJECT = """
-    for (int j = 0, at = n; j < n; ++j) {
-        to[j] += stress[j] + stress[at++] * x[j];
-        for (int k = j + 1; k < n; ++k, ++at) {
-            to[j] += stress[at] * x[k];
-            to[k] += stress[at] * x[j];
-        }
-    }
+# Zᵀσ: σ_jk goes to f_j by θ_k and to f_k by θ_j, half of it where j = k. Blocks of a row of pairs that starts within
+# them are cut off before its start.
+_PROJECT = f"""
+    {{
+        const double keep[16] = {{0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0}};
+        block own[{_LONGEST}];
+        const block none = {{}};
+        for (int j = 0; j < n || j % 8 != 0; ++j)
+            own[j] = none;
+        for (int k = 0; k < n; k += 8) {{
+            const block x_k = load(x + k);
+            block sum = load(stress + k);
+            for (int j = 0, at = n + k; j < n && j < k + 8; at += n - j - 1, ++j) {{
+                block pair = load(stress + at);  // of j and k
+                if (j >= k)
+                    pair = pair * load(keep + 8 - j + k);
+                sum += pair * x[j];
+                own[j] += pair * x_k;
+            }}
+            store(sums + k, sum);
+        }}
+        for (int j = 0; j < n; j += 8)
+            add(sums + j, totals(own + j));
+        for (int j = 0; j < n; ++j)
+            to[j] += sums[j];
+    }}
 """
 
 FORCE = f"""
-    const double *x = row(q, i) + q_start, *y = row(v, i) + v_start;
-    double* to = row(tau, i) + v_start;
-    {_HEAD} {_STRAIN} {_STRESS} {_PROJECT}
+    const double *at_q = row(q, i) + q_start, *at_v = row(v, i) + v_start;
+    double *to = row(tau, i) + v_start, sums[{_LONGEST}];
+    {_HEAD} {_MOTION} {_STRAIN} {_STRESS} {_PROJECT}
 """
 
 
@@ -112,8 +160,8 @@ def add_strain_force(number: Rows, first: int, n: int, q_start: int, v_start: in
 
 
 ENERGY = f"""
-    const double *x = row(q, i) + q_start, *y = x;
-    {_HEAD.replace("K[-8]", "0.0")} {_STRAIN} {_STRESS}
+    const double *at_q = row(q, i) + q_start, *at_v = at_q;
+    {_HEAD.replace("K[-8]", "0.0")} {_MOTION} {_STRAIN} {_STRESS}
     double total = 0.0;
     for (int r = 0; r < count; ++r)
         total += 0.5 * strain[r] * stress[r];
@@ -145,15 +193,16 @@ _ANSWER = """
 # What is symmetric, all but the change of viscous stresses, is made at and left of the diagonal, k ≤ j, to which pairs
 # of a lesser member beyond j give nothing.
 STIFFEN = f"""
-    const double *x = row(q, i) + q_start, *y = row(v, i) + v_start;
+    const double *at_q = row(q, i) + q_start, *at_v = row(v, i) + v_start;
     {_HEAD}
     if (by_q == 0.0 && eta == 0.0)
         return;
+    {_MOTION}
     const double linear = by_q + eta * by_v;
     const bool is_symmetric = by_q * eta == 0.0;
     double z[{MOST_IN_KERNELS}], answer[16], sum[{MOST_IN_KERNELS * MOST_IN_KERNELS}];
     for (int j = 0; j < n; ++j)
-        z[j] = linear * x[j] + by_q * eta * y[j];
+        z[j] = linear * x[j] + by_q * y[j];
     for (int r = 0; r < n * n; ++r)
         sum[r] = 0.0;
     {_ANSWER}
@@ -209,10 +258,10 @@ def add_strain_stiffness(
 
 
 CHANGE = f"""
-    const double *x = row(q, i) + q_start, *y = row(v, i) + v_start;
+    const double *at_q = row(q, i) + q_start, *at_v = row(v, i) + v_start;
     const double *dx = row(dq, i) + v_start, *dy = row(dv, i) + v_start;
-    double* to = row(tau, i) + v_start;
-    {_HEAD} {_STRAIN} {_STRESS}
+    double *to = row(tau, i) + v_start, sums[{_LONGEST}];
+    {_HEAD} {_MOTION} {_STRAIN} {_STRESS}
     for (int j = 0, at = n; j < n; ++j) {{
         to[j] += stress[at++] * dx[j];
         for (int k = j + 1; k < n; ++k, ++at) {{
@@ -221,11 +270,10 @@ CHANGE = f"""
         }}
     }}
     for (int j = 0, at = n; j < n; ++j) {{
-        const double w = x[j] + eta * y[j];
         strain[j] = dx[j] + eta * dy[j];
-        strain[at++] = w * dx[j] + eta * x[j] * dy[j];
+        strain[at++] = w[j] * dx[j] + eta * x[j] * dy[j];
         for (int k = j + 1; k < n; ++k)
-            strain[at++] = w * dx[k] + dx[j] * (x[k] + eta * y[k]) + eta * (x[j] * dy[k] + dy[j] * x[k]);
+            strain[at++] = w[j] * dx[k] + dx[j] * w[k] + eta * (x[j] * dy[k] + dy[j] * x[k]);
     }}
     {_STRESS} {_PROJECT}
 """
@@ -287,16 +335,19 @@ def _is_in(model: Model) -> bool:
 
 def packed_rows(bodies: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, list[int]]:
     """The numbers of bodies, of each η and 𝒦, as one row, and where those of each start: η and zeros, 𝒦 row by row with
-    rows and columns of zeros up to a multiple of eight, and some more."""
+    rows and columns of zeros up to a multiple of eight, some more zeros, and what of 𝒦 is on and below the diagonal
+    once more: of each eight columns from the diagonal down the squares, column by column."""
     parts, starts = [np.zeros(0)], [0]
     for eta, stiffness in bodies:
         count = len(stiffness)
         wide = -(-count // _WIDE) * _WIDE
-        rows = np.zeros((2 + wide * wide // _WIDE, _WIDE))
-        rows[0, 0] = eta
-        rows[1:-1].reshape(wide, wide)[:count, :count] = stiffness
-        parts.append(rows.ravel())
-        starts.append(starts[-1] + rows.size)
+        whole = np.zeros((wide, wide))
+        whole[:count, :count] = stiffness
+        squares = whole.reshape(wide // _WIDE, _WIDE, wide // _WIDE, _WIDE).transpose(2, 0, 3, 1)
+        lower = [squares[p, p:].ravel() for p in range(len(squares))]
+        own = [[eta], np.zeros(_WIDE - 1), whole.ravel(), np.zeros(2 * _WIDE), *lower]
+        parts += own
+        starts.append(starts[-1] + sum(map(len, own)))
     return np.concatenate(parts)[None], starts[:-1]
 
 

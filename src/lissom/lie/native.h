@@ -56,6 +56,14 @@ LISSOM_INLINE void store(double* to, const block& y) {
     for (int n = 0; n < 8; ++n)
         to[n] = y.x[n];
 }
+
+LISSOM_INLINE block totals(const block* y) {
+    block sums = {};
+    for (int n = 0; n < 8; ++n)
+        for (int e = 0; e < 8; ++e)
+            sums.x[n] += y[n].x[e];
+    return sums;
+}
 #else
 typedef double block __attribute__((vector_size(64), aligned(8), may_alias));
 
@@ -67,6 +75,20 @@ LISSOM_INLINE block load(const double* from) {
 // Write eight numbers.
 LISSOM_INLINE void store(double* to, const block& y) {
     *(block*)to = y;
+}
+
+// The sums of the numbers of each of eight blocks: halves, quarters and eighths of all at once, since the numbers of a
+// register one after the other cost ten times as much.
+LISSOM_INLINE block totals(const block* y) {
+    block pair[4], four[2];
+    for (int n = 0; n < 4; ++n)
+        pair[n] = __builtin_shufflevector(y[2 * n], y[2 * n + 1], 0, 8, 2, 10, 4, 12, 6, 14)
+            + __builtin_shufflevector(y[2 * n], y[2 * n + 1], 1, 9, 3, 11, 5, 13, 7, 15);
+    for (int n = 0; n < 2; ++n)
+        four[n] = __builtin_shufflevector(pair[2 * n], pair[2 * n + 1], 0, 1, 8, 9, 4, 5, 12, 13)
+            + __builtin_shufflevector(pair[2 * n], pair[2 * n + 1], 2, 3, 10, 11, 6, 7, 14, 15);
+    return __builtin_shufflevector(four[0], four[1], 0, 1, 2, 3, 8, 9, 10, 11)
+        + __builtin_shufflevector(four[0], four[1], 4, 5, 6, 7, 12, 13, 14, 15);
 }
 #endif
 
@@ -85,39 +107,45 @@ LISSOM_INLINE void for_blocks(const wp::array_t<int>& start, const wp::array_t<i
             body(j);
 }
 
-// Add Σ_e x[e] table[e] to `width` numbers, the n rows of the table standing one after the other.
-LISSOM_INLINE void add_weighted_rows(int n, int width, const double* x, const double* table, double* out) {
-    if (width < 8) {
-        for (int e = 0; e < n; ++e)
-            for (int r = 0; r < width; ++r)
-                out[r] += x[e] * table[e * width + r];
-        return;
-    }
-    block last = load(out + width - 8);  // which may overlap the one before, with the same sums
-    for (int e = 0; e < n; ++e)
-        last += load(table + size_t(e + 1) * width - 8) * x[e];
-    int r = 0;
-    for (; r + 32 <= width; r += 32) {
-        block y0 = load(out + r), y1 = load(out + r + 8), y2 = load(out + r + 16), y3 = load(out + r + 24);
+// Write first + Σ_e x[e] table[e] to `width` numbers by strips of some blocks, the n rows of the table standing one after
+// the other. The last strip may overlap the one before, with the same sums; no first numbers stand for zeros.
+template <int BLOCKS>
+LISSOM_INLINE void put_strips(int n, int width, const double* x, const double* table, const double* first, double* out) {
+    for (int start = 0; start < width; start += 8 * BLOCKS) {
+        const int r = start + 8 * BLOCKS <= width ? start : width - 8 * BLOCKS;
+        block y[BLOCKS] = {};
+        if (first)
+            for (int k = 0; k < BLOCKS; ++k)
+                y[k] = load(first + r + 8 * k);
         for (int e = 0; e < n; ++e) {
             const double* from = table + size_t(e) * width + r;
-            y0 += load(from) * x[e];
-            y1 += load(from + 8) * x[e];
-            y2 += load(from + 16) * x[e];
-            y3 += load(from + 24) * x[e];
+            for (int k = 0; k < BLOCKS; ++k)
+                y[k] += load(from + 8 * k) * x[e];
         }
-        store(out + r, y0);
-        store(out + r + 8, y1);
-        store(out + r + 16, y2);
-        store(out + r + 24, y3);
+        for (int k = 0; k < BLOCKS; ++k)
+            store(out + r + 8 * k, y[k]);
     }
-    for (; r + 8 < width; r += 8) {
-        block y = load(out + r);
-        for (int e = 0; e < n; ++e)
-            y += load(table + size_t(e) * width + r) * x[e];
-        store(out + r, y);
-    }
-    store(out + width - 8, last);
+}
+
+// The same by the widest strips that fit in; out has no number of the others.
+LISSOM_INLINE void put_weighted_rows(
+    int n, int width, const double* x, const double* table, const double* first, double* out
+) {
+    if (width >= 64)
+        put_strips<8>(n, width, x, table, first, out);
+    else if (width >= 32)
+        put_strips<4>(n, width, x, table, first, out);
+    else if (width >= 16)
+        put_strips<2>(n, width, x, table, first, out);
+    else if (width >= 8)
+        put_strips<1>(n, width, x, table, first, out);
+    else
+        for (int r = 0; r < width; ++r) {
+            double sum = first ? first[r] : 0.0;
+            for (int e = 0; e < n; ++e)
+                sum += x[e] * table[e * width + r];
+            out[r] = sum;
+        }
 }
 
 }  // namespace lissom

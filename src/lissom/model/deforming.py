@@ -19,8 +19,8 @@ MOST_IN_KERNELS = 32  # coordinates of a body whose Green strains kernels know
 @final
 @dataclass(frozen=True, eq=False)
 class Stretched:
-    """𝒦 of U = ½ εᵀ𝒦ε without K2, which stands with the elasticity of the tree, ε being the coordinates θ_j, then of
-    all pairs θ_jθ_k with j < k and ½ θ_j² with j = k, in the order of np.triu_indices; and the damping time."""
+    """𝒦 of U = ½ εᵀ𝒦ε, ε being the coordinates θ_j, then of all pairs θ_jθ_k with j < k and ½ θ_j² with j = k, in the
+    order of np.triu_indices; and the damping time."""
 
     stiffness: np.ndarray
     damping_time: float
@@ -85,12 +85,12 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
 
 def _stretched(flesh: Flesh) -> Stretched | None:
     known = flesh.coefficients
-    if known is None or known.K3 is None or known.K4 is None:
+    if known is None or known.K2 is None or known.K3 is None or known.K4 is None:
         return None
     n = len(known.K3)
     j, k = np.triu_indices(n)
     linear, pairs = known.K3[:, j, k], known.K4[j, k][:, j, k]
-    stiffness = np.block([[np.zeros((n, n)), linear], [linear.T, pairs]])
+    stiffness = np.block([[known.K2, linear], [linear.T, pairs]])
     return Stretched(stiffness, flesh.integrals.material.damping_time)
 
 

@@ -13,7 +13,8 @@ from lissom.model.fields import Floats, Ints, Matrices6, Poses
 @final
 @dataclass(frozen=True, eq=False)
 class Elasticity:
-    """K and D of rods and joints; the rows kernels read are compressed, and have no stiffness of PoseSprings."""
+    """K and D of rods, joints and bodies; the rows kernels read are compressed, and have nothing of what other terms
+    know: stiffness of PoseSprings, K and D of bodies of Green strains."""
 
     stiffness: np.ndarray  # K (nv, nv)
     damping: np.ndarray  # D (nv, nv)

@@ -20,7 +20,8 @@ class GrowingTree:
         names: of the links in the order added. nodes: parents before children.
         q_start, v_start: where a link's coordinates start, its joint's before its body's.
         neutral (nq,), dof_q, scale, rest (nv,), K, D, K_linear (nv, nv): by coordinate; K_linear is without the springs
-        of joints that turn freely, which are in `groups`: node, rest pose, stiffness (6, 6).
+        of joints that turn freely, which are in `groups`: node, rest pose, stiffness (6, 6). has_rows (nv,): whether
+        the rows that kernels read have K and D, and not the term of a body.
         mass: of each link [kg]. wet: nodes in the fluid and what it does there; tails: nodes with a wake, added mass.
     """
 
@@ -50,6 +51,7 @@ class GrowingTree:
         self.scale = np.ones(self.nv)
         self.K, self.D = np.zeros((self.nv, self.nv)), np.zeros((self.nv, self.nv))
         self.K_linear, self.rest = np.zeros((self.nv, self.nv)), np.zeros(self.nv)
+        self.has_rows = np.ones(self.nv, dtype=bool)
 
     def add(self, node: Node) -> Frame:
         """Take in a node whose parent is there; its frame."""
@@ -77,7 +79,7 @@ class GrowingTree:
 
     def elasticity(self) -> Elasticity:
         """K and D, and both on their common pattern, row by row."""
-        rows, columns = np.nonzero((self.K_linear != 0.0) | (self.D != 0.0))
+        rows, columns = np.nonzero(self.has_rows[:, None] & ((self.K_linear != 0.0) | (self.D != 0.0)))
         return Elasticity(
             stiffness=self.K,
             damping=self.D,

@@ -26,7 +26,7 @@ from lissom.lie.types import mat3, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
 from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.linear_bodies import integrate_positions, integrate_rates
+from lissom.passes.linear_bodies import integrate_motion, integrate_positions, integrate_rates, put_own_forces
 from lissom.passes.parents import joint_side
 from lissom.passes.scratch import Scratch
 
@@ -80,21 +80,7 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
     at = t.deforming.column_start[b]
     first = t.node[k].v_start
     n = t.node[k].v_stop - first
-    c_dot = vec3()
-    Pi = mat3()
-    c_ddot = s.deforming.c_v[i, b]
-    turned = mat3()
-    for j in range(n):
-        P_j = s.deforming.P_j[i, at + j]
-        c_j = s.deforming.c_j[i, at + j]
-        c_dot += v[i, first + j] * c_j
-        Pi += v[i, first + j] * P_j
-        c_ddot += a[i, first + j] * c_j
-        turned += a[i, first + j] * P_j
-    s.deforming.c_dot[i, b] = c_dot
-    s.deforming.Pi[i, b] = Pi
-    s.deforming.c_ddot[i, b] = c_ddot
-    s.deforming.b[i, b] = s.deforming.b_v[i, b] + crossed(turned)
+    integrate_motion(t, s, b, first, n, i, v, a)
     if t.deforming.is_linear[b] != 0:
         integrate_rates(t, s, b, first, n, i, v, a)
     else:
@@ -128,7 +114,6 @@ def turning(w: vec3, w_dot: vec3) -> mat3:
 def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     """Wrench (1), (2) on the frame, seen from the base frame; the own forces (3) are left in s."""
     b = t.node[k].map
-    at = t.deforming.column_start[b]
     w, _u, w_dot, acc = own_motion(s, i, k)
     c = s.deforming.c[i, b]
     spread = around(s.deforming.P[i, b])
@@ -136,11 +121,7 @@ def newton_euler(t: Tables, s: Scratch, i: int, k: int) -> vec6:
     force = t.deforming.mass[b] * acc + wp.cross(w_dot, c) + s.deforming.c_ddot[i, b]
     force += wp.cross(w, wp.cross(w, c) + so3.TWO * s.deforming.c_dot[i, b])
     moment = wp.cross(c, acc) + spread * w_dot + wp.cross(w, spread * w) + so3.TWO * (L * w) + s.deforming.b[i, b]
-    A = turning(w, w_dot)
-    for j in range(t.node[k].v_stop - t.node[k].v_start):
-        y = wp.dot(s.deforming.c_j[i, at + j], acc) + wp.ddot(A, s.deforming.P_j[i, at + j])
-        y += so3.TWO * wp.dot(w, s.deforming.w_j[i, at + j]) + s.deforming.e[i, at + j] + s.deforming.force[i, at + j]
-        s.deforming.own[i, at + j] = y
+    put_own_forces(t, s, b, t.node[k].v_stop - t.node[k].v_start, i, acc, w, turning(w, w_dot))
     return se3.Ad_dual(s.node[i, k].R, s.node[i, k].p, se3.join(moment, force))
 
 

@@ -5,6 +5,10 @@ With the constants of model.deforming, φ_j the shapes, and the equations of the
     P_j = ∫ρ x φ_jᵀ + Σ_e θ_e ∫ρ φ_e φ_jᵀ,   w_j = Σ_e θ̇_e ∫ρ φ_e×φ_j,   e_j = Σ_e θ̈_e ∫ρ φ_e·φ_j       (1)
     ∂Π/∂θ_j = (Σ_e θ̇_e ∫ρ φ_e φ_jᵀ)ᵀ,   ∂b/∂θ_j = Σ_e θ̈_e ∫ρ φ_j×φ_e                                    (2)
 
+and of any body
+
+    ċ = Σ c_j θ̇_j,   Π = Σ P_j θ̇_j,   c̈ = ∫ρ J̇θ̇ + Σ c_j θ̈_j,   b = ∫ρ p×J̇θ̇ + Σ ∫ρ p×J_j θ̈_j            (3)
+
 Native, since these sums over pairs are all that such a body costs: the constants of one e stand one after the other, so
 that a row of them is added eight numbers at a time.
 """
@@ -27,24 +31,31 @@ PLACE = """
     const double* P0_j = (const double*)(t.deforming.P0_j.data + at);
     const double* c_j = (const double*)(t.deforming.c_j.data + at);
     double* P_j = (double*)(row(s.deforming.P_j, i) + at);
+    put_weighted_rows(n, 9 * n, x, (const double*)(t.deforming.Q.data + pair), P0_j, P_j);
     double* own_c_j = (double*)(row(s.deforming.c_j, i) + at);
-    for (int r = 0; r < 9 * n; ++r)
-        P_j[r] = P0_j[r];
-    add_weighted_rows(n, 9 * n, x, (const double*)(t.deforming.Q.data + pair), P_j);
-    double* P = (double*)(row(s.deforming.P, i) + b);
-    double* c = (double*)(row(s.deforming.c, i) + b);
-    for (int r = 0; r < 9; ++r)
-        P[r] = ((const double*)(t.deforming.P_0.data + b))[r];
-    for (int r = 0; r < 3; ++r)
-        c[r] = ((const double*)(t.deforming.c_0.data + b))[r];
+    const double* c_0 = (const double*)(t.deforming.c_0.data + b);
+    double last = 0.0, c0 = c_0[0], c1 = c_0[1], c2 = c_0[2], sums[8], turned[8];
+    block sum = {}, other = {};  // Σ θ_j P_j and Σ θ_j ∫ρ x φ_jᵀ without their last elements, which are in `last`
     for (int j = 0; j < n; ++j) {
-        for (int r = 0; r < 3; ++r) {
-            own_c_j[3 * j + r] = c_j[3 * j + r];
-            c[r] += x[j] * c_j[3 * j + r];
-            for (int e = 0; e < 3; ++e)
-                P[3 * r + e] += x[j] * (P_j[9 * j + 3 * r + e] + P0_j[9 * j + 3 * e + r]);
-        }
+        const double x_j = x[j];
+        sum += load(P_j + 9 * j) * x_j;
+        other += load(P0_j + 9 * j) * x_j;
+        last += x_j * (P_j[9 * j + 8] + P0_j[9 * j + 8]);
+        c0 += x_j * (own_c_j[3 * j] = c_j[3 * j]);
+        c1 += x_j * (own_c_j[3 * j + 1] = c_j[3 * j + 1]);
+        c2 += x_j * (own_c_j[3 * j + 2] = c_j[3 * j + 2]);
     }
+    store(sums, sum);
+    store(turned, other);
+    double* P = (double*)(row(s.deforming.P, i) + b);
+    const double* P_0 = (const double*)(t.deforming.P_0.data + b);
+    for (int r = 0; r < 8; ++r)
+        P[r] = P_0[r] + sums[r] + turned[3 * (r % 3) + r / 3];
+    P[8] = P_0[8] + last;
+    double* c = (double*)(row(s.deforming.c, i) + b);
+    c[0] = c0;
+    c[1] = c1;
+    c[2] = c2;
 """
 
 
@@ -56,14 +67,9 @@ def integrate_positions(t: Tables, s: Scratch, b: int, first: int, n: int, i: in
 
 RATE = """
     const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
-    double* w_j = (double*)(row(s.deforming.w_j, i) + at);
-    double* e_j = row(s.deforming.e, i) + at;
-    for (int r = 0; r < 3 * n; ++r)
-        w_j[r] = 0.0;
-    for (int r = 0; r < n; ++r)
-        e_j[r] = 0.0;
-    add_weighted_rows(n, 3 * n, row(v, i) + first, (const double*)(t.deforming.Q_cross.data + pair), w_j);
-    add_weighted_rows(n, n, row(a, i) + first, t.deforming.Q_dot.data + pair, e_j);
+    const double* Q_cross = (const double*)(t.deforming.Q_cross.data + pair);
+    put_weighted_rows(n, 3 * n, row(v, i) + first, Q_cross, nullptr, (double*)(row(s.deforming.w_j, i) + at));
+    put_weighted_rows(n, n, row(a, i) + first, t.deforming.Q_dot.data + pair, nullptr, row(s.deforming.e, i) + at);
 """
 
 
@@ -73,16 +79,84 @@ def integrate_rates(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, v
     ...
 
 
+MOVE = """
+    const int at = t.deforming.column_start.data[b];
+    const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);
+    const double* P_j = (const double*)(row(s.deforming.P_j, i) + at);
+    const double *y = row(v, i) + first, *z = row(a, i) + first;
+    const double* c_v = (const double*)(row(s.deforming.c_v, i) + b);
+    double y0 = 0.0, y1 = 0.0, y2 = 0.0, z0 = c_v[0], z1 = c_v[1], z2 = c_v[2], last = 0.0, turned[8];
+    block Pi = {}, sum = {};
+    for (int j = 0; j < n; ++j) {
+        const double y_j = y[j], z_j = z[j];
+        const block P = load(P_j + 9 * j);
+        Pi += P * y_j;
+        sum += P * z_j;
+        last += y_j * P_j[9 * j + 8];
+        y0 += y_j * c_j[3 * j];
+        y1 += y_j * c_j[3 * j + 1];
+        y2 += y_j * c_j[3 * j + 2];
+        z0 += z_j * c_j[3 * j];
+        z1 += z_j * c_j[3 * j + 1];
+        z2 += z_j * c_j[3 * j + 2];
+    }
+    double* to = (double*)(row(s.deforming.Pi, i) + b);
+    store(to, Pi);
+    to[8] = last;
+    to = (double*)(row(s.deforming.c_dot, i) + b);
+    to[0] = y0;
+    to[1] = y1;
+    to[2] = y2;
+    to = (double*)(row(s.deforming.c_ddot, i) + b);
+    to[0] = z0;
+    to[1] = z1;
+    to[2] = z2;
+    store(turned, sum);
+    const double* b_v = (const double*)(row(s.deforming.b_v, i) + b);
+    to = (double*)(row(s.deforming.b, i) + b);
+    to[0] = b_v[0] + turned[5] - turned[7];
+    to[1] = b_v[1] + turned[6] - turned[2];
+    to[2] = b_v[2] + turned[1] - turned[3];
+"""
+
+
+@wp.func_native(MOVE)
+def integrate_motion(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, v: Matrix, a: Matrix):
+    """ċ, Π, c̈ and b of (3) of body b, linear or not, whose first coordinate in v is `first`."""
+    ...
+
+
+OWN = """
+    const int at = t.deforming.column_start.data[b];
+    const double* c_j = (const double*)(row(s.deforming.c_j, i) + at);
+    const double* P_j = (const double*)(row(s.deforming.P_j, i) + at);
+    const double* w_j = (const double*)(row(s.deforming.w_j, i) + at);
+    const double *e_j = row(s.deforming.e, i) + at, *f_j = row(s.deforming.force, i) + at;
+    double* to = row(s.deforming.own, i) + at;
+    const double a0 = acc.c[0], a1 = acc.c[1], a2 = acc.c[2], w0 = 2.0 * w.c[0], w1 = 2.0 * w.c[1], w2 = 2.0 * w.c[2];
+    const double A0 = A.data[0][0], A1 = A.data[0][1], A2 = A.data[0][2], A3 = A.data[1][0], A4 = A.data[1][1];
+    const double A5 = A.data[1][2], A6 = A.data[2][0], A7 = A.data[2][1], A8 = A.data[2][2];
+    for (int j = 0; j < n; ++j) {
+        const double *c = c_j + 3 * j, *P = P_j + 9 * j, *x = w_j + 3 * j;
+        to[j] = (e_j[j] + f_j[j] + a0 * c[0] + a1 * c[1] + a2 * c[2]) + (w0 * x[0] + w1 * x[1] + w2 * x[2])
+            + (A0 * P[0] + A1 * P[1] + A2 * P[2] + A3 * P[3])
+            + (A4 * P[4] + A5 * P[5] + A6 * P[6] + A7 * P[7] + A8 * P[8]);
+    }
+"""
+
+
+@wp.func_native(OWN)
+def put_own_forces(t: Tables, s: Scratch, b: int, n: int, i: int, acc: vec3, w: vec3, A: mat3):
+    """What the coordinates of body b need, linear or not: c_j·a + A : P_j + 2 ω·w_j + e_j + f_j."""
+    ...
+
+
 SLOPES = """
     const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
     double* Pi_q = (double*)(row(s.deforming.Pi_q, i) + at);
     double* b_q = (double*)(row(s.deforming.b_q, i) + at);
-    for (int r = 0; r < 9 * n; ++r)
-        Pi_q[r] = 0.0;
-    for (int r = 0; r < 3 * n; ++r)
-        b_q[r] = 0.0;
-    add_weighted_rows(n, 9 * n, row(v, i) + first, (const double*)(t.deforming.Q.data + pair), Pi_q);
-    add_weighted_rows(n, 3 * n, row(a, i) + first, (const double*)(t.deforming.Q_cross.data + pair), b_q);
+    put_weighted_rows(n, 9 * n, row(v, i) + first, (const double*)(t.deforming.Q.data + pair), nullptr, Pi_q);
+    put_weighted_rows(n, 3 * n, row(a, i) + first, (const double*)(t.deforming.Q_cross.data + pair), nullptr, b_q);
     for (int j = 0; j < n; ++j) {
         for (int r = 0; r < 3; ++r) {
             b_q[3 * j + r] = -b_q[3 * j + r];
