@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 _PUBLIC = {
     "errors": (
         "AccuracyWarning",
+        "CacheWarning",
         "ConvergenceError",
         "ModelError",
         "PlausibilityWarning",
@@ -162,6 +163,7 @@ _PUBLIC = {
     "studies.study": ("StudySimulation", "StudyStatics"),
     "studies.sweep": ("sweep",),
     "studies.trials": ("Trial",),
+    "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
     "view.animation": ("animate",),
     "view.plots": ("plot_shapes",),
     "view.trajectories": ("plot_trajectory",),

@@ -98,6 +98,11 @@ def _parser() -> argparse.ArgumentParser:
     values.add_argument("--inputs", nargs="+", metavar="NAME=VALUE", help="some inputs by name; the others are zero")
     statics.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
     statics.set_defaults(command=_statics)
+
+    kernels = commands.add_parser("kernels", help="compile kernels ahead, or say what this machine has of them")
+    kernels.add_argument("what", choices=("build", "info"))
+    kernels.add_argument("robots", type=Path, nargs="*", metavar="ROBOT", help="robot files; without, plain robots")
+    kernels.set_defaults(command=_kernels)
     return parser
 
 
@@ -117,6 +122,20 @@ def _count(text: str) -> int:
 
 def _show_warning(message: Any, *_: Any) -> None:
     print(f"warning: {message}", file=sys.stderr)
+
+
+def _kernels(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    models = [_load(path)[1] for path in arguments.robots]
+    if arguments.what == "build":
+        ls.build_kernels(*models)
+    cache = ls.kernel_cache(*models)
+    print(f"{cache.folder}: {cache.bytes / 1e6:.1f} MB of everything compiled by Warp")
+    if cache.compiled is not None:
+        whose = ", ".join(str(path) for path in arguments.robots) or "plain robots"
+        print(f"{cache.compiled} of {cache.count} modules of {whose} are compiled")
+    return 0
 
 
 def _load(path: Path) -> tuple[Robot, Model]:
@@ -234,10 +253,11 @@ def _compile(model: Model, u: Any, method: str, say: Any) -> None:
     """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
     import lissom as ls
 
-    text = "still loading kernels; the first time on a machine they are compiled, which takes about a minute"
+    text = "still loading kernels; the first time on a machine they are compiled, which takes about half a minute"
     waiting = Timer(_PATIENCE, say, [text])
     waiting.daemon = True
-    waiting.start()
+    if not sys.stderr.isatty():  # where no bar says so
+        waiting.start()
     try:
         with suppress(ls.ConvergenceError):  # the run itself will say so
             ls.simulate(model, 1e-6, u=u, method=method)

@@ -51,6 +51,11 @@ class AccuracyWarning(UserWarning):
 
 
 @final
+class CacheWarning(UserWarning):
+    """What was compiled cannot be kept, and will be compiled again."""
+
+
+@final
 class PlausibilityWarning(UserWarning):
     """A number of the robot looks like a slip of units, or a result is beyond what the model can mean."""
 

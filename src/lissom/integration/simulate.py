@@ -15,13 +15,19 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, present_anchors
+from lissom.dynamics.forward_dynamics import forward_dynamics_kernel
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
+from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
 from lissom.integration.batches import Batch, ManyMotions, MotionFailed, groups_of
 from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
+from lissom.integration.encounters import encounters_kernel
 from lissom.integration.esdirk import esdirk
+from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import ManyPacedMotions
@@ -32,6 +38,7 @@ from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.streams import Stream
 from lissom.integration.trajectory import Statistics, Trajectory
+from lissom.launch.compiling import ahead
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_motions, warn_of_shapes
@@ -143,6 +150,7 @@ def _simulated(
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method, why = chosen_method(method, model, controller is not None and period is None, dt)
     _check_anchors(model, run, method)
+    _load_ahead(model, controller is None and _is_fused(model, run))
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     given = InputRows(model, u)
@@ -200,6 +208,14 @@ def _explained(motion: Trajectory, why: str) -> Trajectory:
 def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
     """Whether steps of a given size need no Python between two of them, but for a controller's."""
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
+
+
+def _load_ahead(model: Model, is_fused: bool) -> None:
+    """Load the kernels of a motion together."""
+    steps = implicit_steps_kernel if is_fused else residual_derivatives_kernel
+    loops = (constraint_kernel, mass_matrix_kernel) if model.n_rows else ()
+    contacts = (encounters_kernel,) if len(model.surroundings.pair) else ()
+    ahead(model, f"simulate by {steps.__name__}", forward_dynamics_kernel, steps, *loops, *contacts)
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

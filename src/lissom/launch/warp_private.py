@@ -9,6 +9,7 @@ slower; a test says when the list below is out of date.
 from __future__ import annotations
 
 import ctypes
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -44,6 +45,17 @@ def packed_launch(command: Any) -> Callable[[], None]:
         forward(bounds, arguments)
 
     return launch
+
+
+def is_compiled(module: Any, device: str) -> bool | None:
+    """Whether the cache has what a module is compiled to; None where this version of Warp has not been read."""
+    if not is_read(wp.__version__):
+        return None
+    at, folder = wp.get_device(device), str(wp.config.kernel_cache_dir)
+    block = 1 if at.is_cpu else module.options["block_dim"]
+    module.get_module_hash(block)  # which fixes the names
+    name = module._get_compile_output_name(at, block_dim=block)
+    return os.path.exists(os.path.join(folder, module.get_module_identifier(block_dim=block), name))
 
 
 def bytes_of(value: Any) -> int:

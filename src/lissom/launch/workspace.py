@@ -20,6 +20,7 @@ import warp as wp
 
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import tables_with_terms
+from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import cores, making, on_all
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
@@ -168,6 +169,7 @@ class Workspace:
             span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
             with making():
                 made = kernel_for(kernel, self.model)
+                load([made.module], self.device)
                 self.launches.append(direct(wp.launch(made, **span, record_cmd=True)))
         if parts == 1 and self.device == "cpu":
             self.alone = self.launches[0]

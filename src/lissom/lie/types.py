@@ -2,36 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
 import warp as wp
 
+from lissom.lie.start import start_warp
 
-def _start_warp() -> None:
-    """Start Warp without its greeting and without the note that a machine has no CUDA driver.
-
-    The note is written by native code straight to file descriptor 2, which is therefore turned aside meanwhile.
-    """
-    if wp.config.log_level == wp.LOG_INFO:
-        wp.config.log_level = wp.LOG_WARNING
-    try:
-        saved = os.dup(2)
-    except OSError:  # the process has no standard error to protect
-        wp.init()
-        return
-    sink = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(sink, 2)
-    try:
-        wp.init()
-    finally:
-        os.dup2(saved, 2)
-        os.close(saved)
-        os.close(sink)
-
-
-_start_warp()
+start_warp()
 
 vec6 = wp.types.vector(length=6, dtype=wp.float64)
 vec8 = wp.types.vector(length=8, dtype=wp.float64)

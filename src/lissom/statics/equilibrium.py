@@ -32,7 +32,7 @@ from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
 from lissom.statics.descent import Descent
 from lissom.statics.newton import newton
-from lissom.statics.newton_kernel import Sought
+from lissom.statics.newton_kernel import Sought, load_ahead
 from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
 from lissom.statics.parts import raised
 from lissom.statics.residual import static_residual
@@ -149,6 +149,7 @@ def solve_statics(
     if not np.isfinite(u).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
     warn_of_pushing(model, u)
+    load_ahead(model)
     lead = leading(u=u, q0=start)
     rows = [flat(x, lead) for x in (start, u)]
     rows[0] = closed_start(model, moved_to(model, rows[0], t))

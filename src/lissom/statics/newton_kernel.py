@@ -15,9 +15,12 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.constraints import constraint_kernel
+from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.forces.acting import Acting
+from lissom.launch.compiling import ahead
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, crowded, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -120,6 +123,13 @@ def newton_workspace(model: Model, q: np.ndarray, force: np.ndarray, sought: Sou
         host["load"][:] = load_rows(model, sought.t, sought.factor)
     host["pause"][:] = 0, BEGIN
     return w
+
+
+def load_ahead(model: Model) -> None:
+    """Load the kernels of statics together."""
+    if not model.calls_python:
+        loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
+        ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops)
 
 
 def newton_in_kernel(

@@ -1,0 +1,124 @@
+"""All kernels of the library: compiling them ahead of use, and what the cache of this machine holds of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import warp as wp
+
+from lissom.dynamics.actuation import actuation_kernel
+from lissom.dynamics.constraints import constraint_kernel
+from lissom.dynamics.contacts import contacts_kernel
+from lissom.dynamics.coriolis_matrix import coriolis_kernel
+from lissom.dynamics.energy import energy_kernel
+from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
+from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
+from lissom.dynamics.inverse_dynamics_tangent import inverse_dynamics_tangent_kernel
+from lissom.dynamics.kinematics import motion_kernel
+from lissom.dynamics.kinematics_derivatives import kinematics_derivatives_kernel
+from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics_kernel
+from lissom.dynamics.mass_matrix import mass_matrix_kernel
+from lissom.dynamics.path_rates import path_rates_kernel
+from lissom.errors import ModelError
+from lissom.integration.encounters import encounters_kernel
+from lissom.integration.fused_steps import implicit_steps_kernel
+from lissom.launch.compiling import load
+from lissom.launch.composed import kernel_for
+from lissom.launch.cores import making
+from lissom.launch.warp_private import is_compiled
+from lissom.lie import arrays
+from lissom.model.model import Model
+from lissom.robot.bodies import RigidBody
+from lissom.robot.joints import JointRevolute
+from lissom.robot.robot import Robot
+from lissom.statics.newton_kernel import equilibrium_kernel
+
+# One of each module but that of the Lie group's functions, those that take longest first.
+KERNELS: tuple[Any, ...] = (
+    implicit_steps_kernel,
+    equilibrium_kernel,
+    residual_derivatives_kernel,
+    forward_dynamics_kernel,
+    residual_kernel,
+    inverse_dynamics_tangent_kernel,
+    kinematics_derivatives_kernel,
+    coriolis_kernel,
+    constraint_kernel,
+    actuation_kernel,
+    mass_inverse_dynamics_kernel,
+    inverse_dynamics_kernel,
+    motion_kernel,
+    contacts_kernel,
+    path_rates_kernel,
+    encounters_kernel,
+    energy_kernel,
+    mass_matrix_kernel,
+)
+
+
+@final
+@dataclass(frozen=True)
+class KernelCache:
+    """What a machine has compiled.
+
+    Fields:
+        folder: where. bytes: of all that Warp keeps there [B]. compiled: modules of the given robots that are there, of
+        `count`; None where this version of Warp does not tell.
+    """
+
+    folder: Path
+    bytes: int
+    compiled: int | None
+    count: int
+
+
+def build_kernels(*models: Model, device: str = "cpu") -> None:
+    """Compile all kernels ahead, on all cores, so that no call has to wait for them.
+
+    Args:
+        models: robots; kernels are composed of what acts on a robot, and those of each are compiled. None: a robot of
+            links and rods with tendons, on which nothing else acts.
+        device: a Warp device.
+    Raises:
+        ModelError: there is no such device. OSError: the results cannot be written, and what to set.
+    """
+    _check_device(device)
+    with making():
+        load(_modules(models), device)
+
+
+def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
+    """What the cache of this machine holds of the kernels of robots.
+
+    Args:
+        models, device: as of `build_kernels`.
+    Returns:
+        KernelCache.
+    Raises:
+        ModelError: there is no such device.
+    """
+    _check_device(device)
+    here = Path(str(wp.config.kernel_cache_dir))
+    with making():
+        modules = _modules(models)
+    known = [is_compiled(module, device) for module in modules]
+    size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
+    return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules))
+
+
+def _check_device(device: str) -> None:
+    try:
+        wp.get_device(device)
+    except (ValueError, RuntimeError):
+        raise ModelError(f"device: must be one of Warp's on this machine (got {device!r})") from None
+
+
+def _modules(models: tuple[Model, ...]) -> list[Any]:
+    """The modules of all robots' kernels; those that serve several come once."""
+    plain = Robot("plain")
+    plain.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
+    made = [kernel_for(kernel, model).module for kernel in KERNELS for model in models or (plain.build(),)]
+    return list(dict.fromkeys([*made, wp.get_module(arrays.__name__)]))

@@ -1,0 +1,98 @@
+"""Kernels are compiled the first time a machine needs them: those that an algorithm takes together, on all cores, with
+a bar that says so.
+
+Warp compiles a module when one of its kernels is first launched, and finds it in a cache on the disk from then on. That
+takes seconds for each module, and no module waits for another. What an algorithm is about to launch is therefore loaded
+ahead, all at once. Processes that fill the same cache do not disturb each other: each module is written aside and then
+renamed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+from typing import Any
+
+import warp as wp
+
+from lissom.launch.composed import kernel_for
+from lissom.launch.cores import cores, making
+from lissom.lie.start import can_be_kept, keep_elsewhere
+from lissom.model.model import Model
+
+PATIENCE = 1.0  # [s] without a word: kernels that are cached load sooner
+_loaded: set[tuple[str, Any]] = set()  # devices and modules
+
+
+def ahead(model: Model, algorithm: str, *kernels: Any) -> None:
+    """Load what an algorithm launches on a model, all of it together, the first time it runs."""
+    key = f"kernels of {algorithm}"
+    if key not in model.cache:
+        with making():
+            load([kernel_for(kernel, model).module for kernel in kernels], model.device)
+        model.cache[key] = True
+
+
+def load(modules: Iterable[Any], device: str) -> None:
+    """Load modules of kernels for a device, those that the cache does not have compiled together.
+
+    Raises:
+        OSError: the compiler's results cannot be written, and what to set.
+    """
+    wanted = [module for module in dict.fromkeys(modules) if (device, module) not in _loaded]
+    if not wanted:
+        return
+    with (
+        _bar([module.name.split("__locals__")[0] for module in wanted]) as done,
+        ThreadPoolExecutor(min(len(wanted), cores())) as pool,
+    ):
+        waiting = [pool.submit(_load, module, device) for module in wanted]
+        for one in as_completed(waiting):
+            one.result()
+            done()
+    _loaded.update((device, module) for module in wanted)
+
+
+def _load(module: Any, device: str) -> None:
+    block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
+    try:
+        wp.force_load(device, [module], block_dim=block, max_workers=0)
+    except Exception as error:  # also what the compiler says of a disk that is full
+        if can_be_kept(Path(str(wp.config.kernel_cache_dir))):
+            raise
+        keep_elsewhere(error)
+        module.mark_modified()  # or the failure is remembered
+        wp.force_load(device, [module], block_dim=block, max_workers=0)
+
+
+@contextmanager
+def _bar(names: list[str]) -> Iterator[Callable[[], None]]:
+    """A function to call when one more is there. After PATIENCE a bar says what is waited for, on a terminal; elsewhere
+    the logger "lissom" does."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    console = Console(stderr=True)
+    label = "compiling kernels, once on this machine"
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    bar = Progress(*columns, console=console, transient=True)
+    task = bar.add_task(label, total=len(names))
+
+    def say() -> None:
+        if console.is_terminal:
+            bar.start()
+        logging.getLogger("lissom").info("%s: %s", label, ", ".join(names))
+
+    waiting = Timer(PATIENCE, say)
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield lambda: bar.advance(task)
+    finally:
+        waiting.cancel()
+        waiting.join()
+        bar.stop()

@@ -1,0 +1,160 @@
+"""Kernels are compiled together, by several processes at once, and where nothing can be kept."""
+
+import importlib
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import warp as wp
+from house.test_kernels import kernels
+
+import lissom as ls
+from lissom.cli import main
+from lissom.kernels import KERNELS
+from lissom.launch import compiling
+from lissom.launch.composed import kernel_for
+
+ALONE = """
+import warnings
+import numpy as np
+{before}
+with warnings.catch_warnings(record=True) as told:
+    warnings.simplefilter("always")
+    import warp as wp
+    from lissom.launch.compiling import load
+    from lissom.lie import arrays
+    load([wp.get_module(arrays.__name__)], "cpu")
+print(*arrays.so3_exp(np.array([[0.0, 0.0, 0.5 * np.pi]])).round(12).ravel())
+print(*(f"{{w.category.__name__}}: {{w.message}}" for w in told))
+"""
+QUARTER = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+
+
+def begin(before="", **environment):
+    """A process that computes a rotation by kernels of its own."""
+    here = {name: value for name, value in os.environ.items() if name not in ("WARP_CACHE_PATH", "XDG_CACHE_HOME")}
+    here |= {"PYTHONPATH": os.pathsep.join(sys.path)} | environment
+    command = [sys.executable, "-c", ALONE.format(before=before)]
+    return subprocess.Popen(command, env=here, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def answer(process):
+    """Its rotation, and what it told."""
+    out, err = process.communicate(timeout=300)
+    assert process.returncode == 0, err
+    numbers, told = out.splitlines()[-2:]
+    return [float(x) for x in numbers.split()], told
+
+
+def arm(is_held=False):
+    """A rod with a tendon, whose tip may be held by a loop."""
+    robot = ls.Robot("arm")
+    material = ls.Material(young=1e6, density=1000.0, viscosity=2e3)
+    robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1, elongation=1), material))
+    robot.add_tendon("up", "arm", (0, 0.008))
+    if is_held:
+        tip = np.eye(4)
+        tip[0, 3] = 0.3
+        robot.add_loop("hold", "arm", None, s_a=1.0, placement_b=tip, joint=ls.JointSpherical())
+    return robot.build()
+
+
+def test_two_processes_fill_one_cache(tmp_path):
+    """Both come to the right answer, and the cache holds the module once, whole."""
+    both = [begin(WARP_CACHE_PATH=str(tmp_path)) for _ in range(2)]
+    assert [answer(process) for process in both] == [(QUARTER, "")] * 2
+    assert len(list(tmp_path.rglob("*.o"))) == 1 and len(list(tmp_path.rglob("*.meta"))) == 1
+
+
+@pytest.mark.parametrize("name", ["WARP_CACHE_PATH", "HOME"])
+def test_a_cache_that_cannot_be_made(tmp_path, name):
+    """Where there is no folder and none can be made, a process compiles for itself, and says what to set."""
+    (tmp_path / "file").touch()
+    numbers, told = answer(begin(**{name: str(tmp_path / "file" / "below")}, TMPDIR=str(tmp_path)))
+    assert numbers == QUARTER
+    assert told.startswith("CacheWarning: kernels cannot be kept (") and "set WARP_CACHE_PATH to a folder" in told
+
+
+def test_a_full_disk(tmp_path):
+    """Where no file of a kernel fits on the disk, the error says so and what to set."""
+    pytest.importorskip("resource", reason="the system limits no files")
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))"
+    process = begin(limit, WARP_CACHE_PATH=str(tmp_path), TMPDIR=str(tmp_path))
+    err = process.communicate(timeout=300)[1]
+    assert process.returncode == 1
+    last = err.splitlines()[-1]
+    assert last.startswith("OSError: kernels cannot be kept (") and "set WARP_CACHE_PATH to a folder" in last
+
+
+@pytest.fixture
+def loaded(monkeypatch):
+    """The names of modules that are loaded together, as if none had been."""
+    together = []
+
+    def bar(names):
+        together.append(names)
+        return whole(names)
+
+    whole = compiling._bar
+    monkeypatch.setattr(compiling, "_loaded", set())
+    monkeypatch.setattr(compiling, "_bar", bar)
+    return together
+
+
+@pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")  # in a plane
+@pytest.mark.parametrize("is_held", [False, True], ids=["tree", "loop"])
+@pytest.mark.parametrize("method", ["statics", "esdirk", "generalized_alpha", "bdf"])
+def test_an_algorithm_loads_its_kernels_together(loaded, is_held, method):
+    """Nothing is left to compile after that."""
+    model = arm(is_held)
+    if method == "statics":
+        ls.solve_statics(model)
+    else:
+        ls.simulate(model, 1e-3, method=method, **({"dt": 1e-3} if method == "generalized_alpha" else {}))
+    assert len(loaded) == 1, loaded
+
+
+def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
+    """Away from a terminal by the logger of the library."""
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    model = arm()
+    with caplog.at_level("INFO", logger="lissom"), compiling._bar(["one", "two"]) as done:
+        while not caplog.records:
+            pass
+        done()
+    assert caplog.messages == ["compiling kernels, once on this machine: one, two"]
+    compiling.load([kernel_for(KERNELS[-1], model).module], "cpu")
+    assert loaded == [["one", "two"], ["mass_matrix_kernel"]]
+
+
+def test_all_modules_are_built_ahead():
+    """One kernel of each module stands in the list, but of that of the Lie group's functions."""
+    made = {importlib.import_module(name): names for name, names in kernels().items()}
+    alone = {kernel.module.name for kernel in KERNELS if isinstance(kernel, wp.Kernel)}
+    composed = {kernel.__name__ for kernel in KERNELS if not isinstance(kernel, wp.Kernel)}
+    for file in made:
+        own = [x for x in vars(file).values() if inspect.isfunction(x) and x.__module__ == file.__name__]
+        factories = {x.__name__ for x in own if list(inspect.signature(x).parameters) == ["act"]}
+        assert factories <= composed, (file, factories - composed)
+        if not factories and file.__name__ != "lissom.lie.arrays":
+            assert file.__name__ in alone
+
+
+def test_build_and_info_on_the_command_line(tmp_path, capsys, monkeypatch):
+    """What is compiled is counted; the folder is that of Warp."""
+    model = arm()
+    monkeypatch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
+    ls.mass_matrix(model, model.neutral())
+    assert main(["kernels", "build"]) == 0
+    assert main(["kernels", "info"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == lines[3] == "2 of 2 modules of plain robots are compiled"
+    assert lines[2].startswith(f"{wp.config.kernel_cache_dir}: ")
+    monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
+    found = ls.kernel_cache(model)
+    with pytest.raises(ls.ModelError, match="device: must be one of Warp's on this machine"):
+        ls.kernel_cache(model, device="abacus")
+    assert (found.folder, found.bytes, found.compiled, found.count) == (tmp_path, 0, 0, 2)
