@@ -87,6 +87,7 @@ _PUBLIC = {
         "PrimitiveTwist",
     ),
     "model.model": ("Model",),
+    "model.model_batch": ("ModelBatch",),
     "dynamics.configuration": ("difference", "integrate"),
     "dynamics.kinematics": (
         "forward_kinematics",

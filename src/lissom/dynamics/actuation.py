@@ -22,6 +22,7 @@ import warp as wp
 from lissom.errors import AccuracyWarning, ShapeError
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
 from lissom.forces.tendons import add_channel_wrenches, add_path_forces, path_length
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec6
@@ -100,6 +101,11 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
     never pushes."""
     if "warned of pushing" in model.cache:
         return
+    if model.models:
+        own = np.split(u, len(model.models)) if u.ndim > 1 else [u] * len(model.models)
+        for one, rows in zip(model.models, own):
+            warn_of_pushing(one, rows)
+        return
     given = model.channels.is_tendon.copy()
     given[model.spools.channel] = False
     if not given.any():
@@ -113,6 +119,7 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
         warnings.warn(text, AccuracyWarning, stacklevel=3)
 
 
+@over_models("q")
 def actuation_matrix(model: Model, q: Any) -> np.ndarray:
     """Actuation matrix B(q) of M a + c + g + K q + D v = B u + F.
 
@@ -142,6 +149,7 @@ def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
     return B
 
 
+@over_models("q", together=True)
 def path_lengths(model: Model, q: Any) -> np.ndarray:
     """Lengths of the tendons [m], in the order added, shape (..., n_tendons).
 

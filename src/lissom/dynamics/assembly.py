@@ -21,6 +21,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, parts
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -37,6 +38,7 @@ _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coor
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
 
+@over_models("q0")
 def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t: float = 0.0) -> np.ndarray:
     """A configuration near q0 in which every loop is closed.
 
@@ -233,12 +235,24 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
     if q.ndim == 2:
         q, v = onto_loops(model, q[None], v[None])
         return q[0], v[0]
+    if model.models:
+        return _models_onto_loops(model, q, v)
     q, v = q.copy(), v.copy()
     for part in parts(q.shape[1]):
         size = max(1, _STATES // (part.stop - part.start))
         for some in (slice(first, first + size) for first in range(0, len(q), size)):
             q[some, part], v[some, part] = _moved_onto(model, q[some, part], v[some, part])
     return q, v
+
+
+def _models_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The same for motions of many models, of one after the other."""
+    moved = []
+    for one, x, y in zip(model.of_rows(len(q)), q, v):
+        with one.lent():
+            moved.append(onto_loops(one, x, y))
+    q_moved, v_moved = zip(*moved)
+    return np.array(q_moved), np.array(v_moved)
 
 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

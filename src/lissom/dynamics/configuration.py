@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lissom.errors import ShapeError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import leading, stack
 from lissom.lie.arrays import se3_log, so3_log
 from lissom.model.model import Model
@@ -99,6 +100,7 @@ def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
     return unit_quaternions(model, q)
 
 
+@over_models("q", "dv", together=True)
 def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
@@ -127,6 +129,7 @@ def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
     return out
 
 
+@over_models("q0", "q1", together=True)
 def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
 

@@ -29,6 +29,7 @@ from lissom.errors import RedundancyWarning
 from lissom.forces.acting import Acting
 from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
@@ -96,6 +97,7 @@ def run_constraints(
     return w, lead
 
 
+@over_models("q", together=True)
 def loop_residual(model: Model, q: Any) -> np.ndarray:
     """By how much each loop is open.
 
@@ -112,6 +114,7 @@ def loop_residual(model: Model, q: Any) -> np.ndarray:
     return w.result("gap", lead, model.n_rows)
 
 
+@over_models("q", together=True)
 def constraint_jacobian(model: Model, q: Any) -> np.ndarray:
     """A(q) of (1): unit rows of prescribed coordinates, then the rows of the loops.
 
@@ -128,6 +131,7 @@ def constraint_jacobian(model: Model, q: Any) -> np.ndarray:
     return _with_motions(model, row_results(model, w, "A", lead), 1.0)
 
 
+@over_models("q", "v", together=True)
 def constraint_jacobian_derivative(model: Model, q: Any, v: Any) -> np.ndarray:
     """Ȧ along v: A a + Ȧ v is the rate of A v.
 
@@ -158,6 +162,7 @@ class ConstraintDerivatives:
     acceleration_v: np.ndarray
 
 
+@over_models("q", "v", "a", together=True)
 def constraint_derivatives(model: Model, q: Any, v: Any, a: Any) -> ConstraintDerivatives:
     """Exact derivatives of loop residuals, of A v and of A a + Ȧ v, with v and a held fixed.
 
@@ -174,6 +179,7 @@ def constraint_derivatives(model: Model, q: Any, v: Any, a: Any) -> ConstraintDe
     return ConstraintDerivatives(*(row_results(model, w, name, lead) for name in ("A_q", "rate_q", "turn_q", "turn_v")))
 
 
+@over_models("q", "multipliers", together=True)
 def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.ndarray:
     """∂(Aᵀ λ)/∂q at fixed λ.
 
@@ -196,6 +202,7 @@ def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.nd
     return -square_results(model, w, lead)[0]
 
 
+@over_models("q", "multipliers")
 def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
     """The wrench that each loop exerts on its link a, at frame B and in its axes; on link b acts the opposite.
 
@@ -247,7 +254,9 @@ def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
     dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
     if not len(dependent):
         return force.copy()
-    A = row_results(model, w, "A", (w.batch,))[dependent] * model.dofs.scale
+    scale = model.by_row(lambda one: one.dofs.scale, w.batch)
+    scale = scale if scale.ndim == 1 else scale[dependent, None]
+    A = row_results(model, w, "A", (w.batch,))[dependent] * scale
     A[..., model.prescribed.dof] = 0.0
     size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
     Q *= (size > _NOTHING * size[:, -1:])[:, None, :]

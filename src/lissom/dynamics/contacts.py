@@ -15,6 +15,7 @@ import warp as wp
 from lissom.errors import ShapeError
 from lissom.forces.contact_force import contact_force
 from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, batch_of, filled, flat, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -133,6 +134,7 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     return w.host["gap"][0]
 
 
+@over_models("q", "v")
 def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
     """The pairs that touch, with their forces, of one state or of many.
 
@@ -206,6 +208,7 @@ def _ended(rows: np.ndarray) -> np.ndarray:
     return rows[: ended[0] if len(ended) else len(rows)].copy()
 
 
+@over_models("q", "v")
 def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
     """Where the pairs that touch hold on, for `Model.anchored`: those of contacts with a `stick_stiffness`.
 

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
@@ -104,6 +105,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
+@over_models("q", "v", together=True)
 def coriolis_matrix(model: Model, q: Any, v: Any) -> np.ndarray:
     """Coriolis matrix C(q, v): C v is the force of velocities, and Ṁ − 2C is skew along `integrate`.
 

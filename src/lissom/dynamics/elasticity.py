@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from lissom.launch.over_models import over_models
 from lissom.model.model import Model
 
 
+@over_models()
 def stiffness_matrix(model: Model) -> np.ndarray:
     """Stiffness matrix K of the equation of motion, shape (nv, nv) [N·m², N·m, N in the units of each coordinate].
 
@@ -17,6 +19,7 @@ def stiffness_matrix(model: Model) -> np.ndarray:
     return model.elasticity.stiffness.copy()
 
 
+@over_models()
 def damping_matrix(model: Model) -> np.ndarray:
     """Damping matrix D of the equation of motion, shape (nv, nv) [N·m²·s, N·m·s, N·s in the units of each coordinate].
 

@@ -19,6 +19,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -119,12 +120,13 @@ def energy_kernel(act: Acting) -> Any:
 def mass_sums(model: Model, batch: int) -> Workspace:
     """Workspace whose "out" is, from q and v: three energies, the momentum (1), the first moment of mass (2)."""
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "out": (12,)})
-    gravity = w.buffer("gravity", (1,), vec3)
-    w.host["gravity"][0] = model.gravity
+    gravity = w.gravity()
+    w.put_gravity()
     w.record(energy_kernel, [w.tables, w.scratch, w.on_device["q"], w.on_device["v"], gravity, w.on_device["out"]])
     return w
 
 
+@over_models("q", "v", together=True)
 def energy(model: Model, q: Any, v: Any) -> Energy:
     """Kinetic, gravitational and elastic energy.
 

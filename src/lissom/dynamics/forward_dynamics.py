@@ -25,6 +25,7 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import with_loops
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -122,7 +123,7 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     shapes = {"q": (model.nq,), "u": (model.nu,)}
     w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
     w.sums = True
-    w.buffer("gravity", (1,), vec3)
+    w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     return w
 
@@ -156,7 +157,7 @@ def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndar
     if factor != 1.0:
         host["u"][:] *= factor
     if w.factor != factor:
-        host["gravity"][0] = factor * model.gravity
+        w.put_gravity(True, factor)
     if model.loads.varies or w.factor != factor:
         put_loads(model, w, t, factor)
         w.factor = factor
@@ -173,10 +174,17 @@ def run_forward_dynamics(
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
-        w.host["given"][:, model.prescribed.dof] = [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
+        w.host["given"][:, model.prescribed.dof] = _given(model, t, w.batch)
     w.host["pull"][0] = pull
     w.run()
     return w
+
+
+def _given(model: Model, t: Times, count: int) -> list[np.ndarray]:
+    """Accelerations of prescribed coordinates in all instances."""
+    if not model.models:
+        return [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
+    return [one.motions(x)[2] for one, x in zip(model.of_rows(count), np.broadcast_to(t, count).tolist())]
 
 
 def run_residual(
@@ -203,6 +211,7 @@ def input_rows(model: Model, u: Any) -> np.ndarray:
     return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
+@over_models("q", "v", "u", together=True)
 def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> np.ndarray:
     """Acceleration that the inputs, loads, gravity and elasticity produce.
 

@@ -21,6 +21,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_f
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
 from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading, parts, stack
 from lissom.model.model import Model
 from lissom.systems.allowed_motions import solve_with_mass
@@ -33,6 +34,7 @@ def _parts(model: Model, n: int) -> Iterator[slice]:
     return parts(n, 1) if model.calls_python else parts(n)
 
 
+@over_models("q", "v", "u")
 def forward_dynamics_derivatives(
     model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

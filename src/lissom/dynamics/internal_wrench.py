@@ -31,6 +31,7 @@ from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
 from lissom.dynamics.tensions import channel_sizes
 from lissom.errors import ModelError, ShapeError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, require_finite_rows, stack
 from lissom.model.actuation import path_on_rod
 from lissom.model.model import Model
@@ -77,6 +78,7 @@ class _States:
         return self.t[part] if isinstance(self.t, np.ndarray) else self.t
 
 
+@over_models("q", "v", "a", "u")
 def internal_wrench(
     model: Model, q: Any, v: Any, a: Any, u: Any, link: str, s: Any, *, t: Any = 0.0, multipliers: Any = None
 ) -> InternalWrench:
@@ -113,6 +115,7 @@ def internal_wrench(
     return InternalWrench(total.reshape(shape), inside.reshape(shape))
 
 
+@over_models("q", "v", "a", "u")
 def joint_wrench(
     model: Model, q: Any, v: Any, a: Any, u: Any, link: str, *, t: Any = 0.0, multipliers: Any = None
 ) -> np.ndarray:

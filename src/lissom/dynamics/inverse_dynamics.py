@@ -13,6 +13,7 @@ import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.acting import Acting
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -53,7 +54,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
 def _make(model: Model, batch: int) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
     w.sums = True
-    gravity = w.buffer("gravity", (1,), vec3)
+    gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
     d = w.on_device
@@ -68,7 +69,7 @@ def run_inverse_dynamics(
     w, lead = filled(model, "inverse_dynamics", _make, q=q, v=v, a=a)
     if w.options != (gravity, elastic, loads):
         w.options = (gravity, elastic, loads)
-        w.host["gravity"][0] = model.gravity if gravity else 0.0
+        w.put_gravity(gravity)
         w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)
@@ -76,6 +77,7 @@ def run_inverse_dynamics(
     return w, lead
 
 
+@over_models("q", "v", "a", together=True)
 def inverse_dynamics(
     model: Model,
     q: Any,
@@ -109,6 +111,7 @@ def inverse_dynamics(
     return w.result("tau", lead, model.nv)
 
 
+@over_models("q", "v", together=True)
 def external_force(
     model: Model, q: Any, v: Any = None, *, gravity: bool = True, loads: bool = True, t: float = 0.0
 ) -> np.ndarray:

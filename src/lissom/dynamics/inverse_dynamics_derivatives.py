@@ -35,6 +35,7 @@ from lissom.dynamics.python_forces import python_response
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
 from lissom.launch.loop_buffers import with_loops
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -109,7 +110,7 @@ def _make(model: Model, batch: int) -> Workspace:
     shapes |= {"dq": square, "dv": square, "da": square}
     w = Workspace(model, batch, shapes)
     w.differentiates = True
-    w.buffer("gravity", (1,), vec3)
+    w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "gravity", "load", "terms")
@@ -138,7 +139,7 @@ def run_residual_derivatives(
     loops ask in `gap`, `rate`, `acceleration`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
     independent for `chosen_rows`. Inputs act if `inputs`."""
     w.host["force"][:] = force
-    w.host["gravity"][0] = factor * model.gravity if gravity else 0.0
+    w.put_gravity(gravity, factor)
     w.host["terms"][0] = acting_flags(elastic, loads, inputs)
     if loads:
         put_loads(model, w, t, factor)
@@ -195,6 +196,7 @@ def square_results(model: Model, w: Workspace, lead: tuple[int, ...]) -> tuple[n
     return dq, dv, da
 
 
+@over_models("q", "v", "a", together=True)
 def inverse_dynamics_derivatives(
     model: Model,
     q: Any,

@@ -38,6 +38,7 @@ from lissom.dynamics.loads import called_response, put_loads
 from lissom.errors import ShapeError
 from lissom.forces.acting import Acting
 from lissom.forces.answers import change_by_answers
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
@@ -153,7 +154,7 @@ def _make(model: Model, batch: int) -> Workspace:
     d = DirectionStruct()
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]
     d.node = wp.zeros((batch, model.n_nodes), dtype=NodeChange, device=model.device)
-    gravity = w.buffer("gravity", (1,), vec3)
+    gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
     H = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
@@ -162,6 +163,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
+@over_models("q", "v", "a", "dq", "dv", "da", together=True)
 def inverse_dynamics_tangent(
     model: Model,
     q: Any,
@@ -198,7 +200,7 @@ def inverse_dynamics_tangent(
     zero = np.zeros(model.nv)
     given = {name: zero if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
     w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
-    w.host["gravity"][0] = model.gravity if gravity else 0.0
+    w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -194,6 +195,7 @@ def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
     return g, w.result("twist", lead, model.n_nodes, 6)
 
 
+@over_models("q", together=True)
 def forward_kinematics(model: Model, q: Any) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 
@@ -208,6 +210,7 @@ def forward_kinematics(model: Model, q: Any) -> np.ndarray:
     return _node_poses(model, q)
 
 
+@over_models("q")
 def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
     """Pose of a link, of a rod at s, or of a named frame, in the world.
 
@@ -224,6 +227,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
     return of_frames(w, lead, places, "pose", 4, 4)
 
 
+@over_models("q", "v")
 def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
     """Body twist η_B = (ω; v) of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s, m/s].
 
@@ -238,6 +242,7 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
     return of_frames(w, lead, places, "twist", 6)
 
 
+@over_models("q", "v", "a")
 def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
     """Rate of the body twist, η̇_B, of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s², m/s²].
 
@@ -314,6 +319,7 @@ def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -
     return of_frames(w, lead, places, which, 6, model.nv)
 
 
+@over_models("q")
 def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
     """Body Jacobian of a link, rod point or frame: η_B = J_B v.
 
@@ -329,6 +335,7 @@ def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np
     return _run_jacobian(model, q, None, link_or_frame, s, "J")
 
 
+@over_models("q", "v")
 def frame_jacobian_derivative(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
     """Rate of the body Jacobian along v: η̇_B = J_B a + J̇_B v.
 

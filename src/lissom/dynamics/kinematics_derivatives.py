@@ -21,6 +21,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.kinematics import frame_of, of_frames
+from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -128,6 +129,7 @@ def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple
     return tuple(of_frames(w, lead, places, name, 6, model.nv) for name in results)
 
 
+@over_models("q", "v")
 def frame_twist_derivatives(
     model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -147,6 +149,7 @@ def frame_twist_derivatives(
     return dq, dv
 
 
+@over_models("q", "v", "a")
 def frame_acceleration_derivatives(
     model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -32,6 +32,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 from lissom.dynamics.steady_motion import carried, moving_velocity
 from lissom.errors import ShapeError
 from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
 from lissom.systems.allowed_motions import allowed_motions
@@ -80,6 +81,7 @@ class Modes:
         return -np.real(self.exponents) / np.where(size > 0.0, size, 1.0)
 
 
+@over_models("q", "u", "v")
 def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> Linearization:
     """State matrices of small motions about a state of rest or of motion.
 
@@ -106,6 +108,7 @@ def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 
     return Linearization(A, np.vstack([np.zeros((n, model.nu)), da_du]), rate)
 
 
+@over_models("q", "u", "v")
 def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = False, t: float = 0.0) -> Modes:
     """Natural frequencies, exponents and shapes about an equilibrium, at rest or in steady motion.
 

@@ -43,12 +43,24 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     each instance."""
     if not model.n_load_rows:
         return
+    if model.models:
+        _put_loads_of_models(model, w, t, factor)
+        return
     times = np.atleast_1d(t).tolist() if model.loads.varies else [0.0]
     w.host["load"][:] = rows_of_times(model, times, factor)
     if model.surroundings.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
         first, wrenches = len(model.loads.wrench), called_wrenches(model, w.host["q"], v, t)
         w.host["load"][:, first : first + len(model.surroundings.called)] = factor * wrenches
+
+
+def _put_loads_of_models(model: Model, w: Workspace, t: Times, factor: float) -> None:
+    """The same for a batch of models, none of which calls Python at a state."""
+    own = w.batch // len(model.models)
+    times = np.broadcast_to(t, w.batch).reshape(len(model.models), own)
+    for k, one in enumerate(model.models):
+        some = times[k].tolist() if one.loads.varies else [0.0]
+        w.host["load"][k * own : (k + 1) * own] = rows_of_times(one, some, factor)
 
 
 def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.ndarray:

@@ -19,6 +19,7 @@ import warp as wp
 
 from lissom.dynamics.loads import put_loads
 from lissom.forces.acting import Acting
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -78,7 +79,7 @@ def _make(model: Model, batch: int) -> Workspace:
     shapes = {"q": (model.nq,)} | {name: (model.nv,) for name in ("v", "no_acceleration", "bias")}
     w = Workspace(model, batch, shapes | {"M": (model.nv * column_width(model),)})
     w.sums = True
-    gravity = w.buffer("gravity", (1,), vec3)
+    gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
@@ -88,6 +89,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
+@over_models("q", "v", together=True)
 def mass_inverse_dynamics(
     model: Model, q: Any, v: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True, t: float = 0.0
 ) -> MassAndBias:
@@ -106,7 +108,7 @@ def mass_inverse_dynamics(
     Source: Pustina 2025, Algorithms 2 and 3.
     """
     w, lead = filled(model, "mass_inverse_dynamics", _make, q=q, v=v)
-    w.host["gravity"][0] = model.gravity if gravity else 0.0
+    w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)

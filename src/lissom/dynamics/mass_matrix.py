@@ -19,6 +19,7 @@ import warp as wp
 
 from lissom.forces.acting import Acting
 from lissom.launch.composed import free_of_forces
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
@@ -56,6 +57,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
+@over_models("q", together=True)
 def mass_matrix(model: Model, q: Any) -> np.ndarray:
     """Generalised mass matrix M(q) by composite inertias.
 

@@ -8,10 +8,12 @@ import numpy as np
 
 from lissom.dynamics.energy import mass_sums
 from lissom.errors import ModelError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled
 from lissom.model.model import Model
 
 
+@over_models("q", "v", together=True)
 def momentum(model: Model, q: Any, v: Any) -> np.ndarray:
     """Angular momentum about the world's origin and linear momentum of the whole robot, in the world's axes.
 
@@ -32,6 +34,7 @@ def momentum(model: Model, q: Any, v: Any) -> np.ndarray:
     return w.result("out", lead, 12)[..., 3:9].copy()
 
 
+@over_models("q", together=True)
 def center_of_mass(model: Model, q: Any) -> np.ndarray:
     """Centre of mass of the whole robot in the world.
 
@@ -45,9 +48,14 @@ def center_of_mass(model: Model, q: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: O(nodes).
     """
     w, lead = filled(model, "center_of_mass", mass_sums, q=q)  # its own workspace: v stays zero there
+    mass = np.atleast_1d(model.by_row(_mass, w.batch))
+    w.run()
+    w.raise_for_status()
+    return w.result("out", lead, 12)[..., 9:] / (mass.reshape(*lead, 1) if len(mass) > 1 else mass)
+
+
+def _mass(model: Model) -> float:
     mass = float(model.links.mass.sum())
     if not mass > 0.0:
         raise ModelError(f"robot {model.name!r}: a centre of mass needs a mass > 0 (got {mass!r})")
-    w.run()
-    w.raise_for_status()
-    return w.result("out", lead, 12)[..., 9:] / mass
+    return mass

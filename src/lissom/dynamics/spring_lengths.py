@@ -7,9 +7,11 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.kinematics import forward_kinematics
+from lissom.launch.over_models import over_models
 from lissom.model.model import Model
 
 
+@over_models("q")
 def spring_lengths(model: Model, q: Any) -> np.ndarray:
     """Lengths of the springs between points [m], in the order added, shape (..., n_springs).
 

@@ -14,6 +14,7 @@ from lissom.dynamics.actuation import actuation_matrix, custom_actuation, run_ac
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.forces.elastic_tendons import BEGINS_TO_PULL
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import leading, require_finite_rows, stack
 from lissom.model.model import Model
 
@@ -36,6 +37,7 @@ def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
     )
 
 
+@over_models("q", "u")
 def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
     """Tensions of the tendons under given inputs [N], in the order added.
 

@@ -16,7 +16,7 @@ from lissom.forces.term import Term
 from lissom.forces.terms import TERMS
 from lissom.lie.types import RARE, mat6, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables, TablesStruct, TermRows, device_tables
+from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.scratch import Scratch
 from lissom.robot.joints import MotionKind
@@ -82,21 +82,22 @@ def _bound(k: int, users: tuple[Any, ...]) -> Term:
 
 
 def tables_with_terms(model: Model) -> TablesStruct:
-    """The model's tables on its device, with those of all terms."""
+    """The model's tables on its device, with those of all terms; of what models have in common those of the first."""
+    model = model.models[0] if model.models else model
     t = device_tables(model)
     if "terms" not in model.cache:
-        rows = [_rows(term, model) for term in TERMS]
+        rows = [_rows(k, term, model) for k, term in enumerate(TERMS)]
         made = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
         model.cache.setdefault("terms", made)  # of several threads the first one's
     t.terms, _ = model.cache["terms"]
     return t
 
 
-def _rows(term: Term, model: Model) -> TermRows:
+def _rows(k: int, term: Term, model: Model) -> TermRows:
     rows = TermRows()
     index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)
-    rows.index = wp.array(index, dtype=wp.int32, device=model.device)
-    rows.number = wp.array(number, dtype=wp.float64, device=model.device)
+    rows.index = device_array(model, f"index of term {k}", index, wp.int32)
+    rows.number = device_array(model, f"numbers of term {k}", number, wp.float64)
     return rows
 
 

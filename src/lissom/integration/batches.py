@@ -71,7 +71,8 @@ class Batch:
 
     def some(self, which: slice) -> Batch:
         """Some of its motions."""
-        return replace(self, q=self.q[which], v=self.v[which], inputs=self.inputs.some(which))
+        model = self.model.some(which, len(self.q))
+        return replace(self, model=model, q=self.q[which], v=self.v[which], inputs=self.inputs.some(which))
 
     @property
     def projects(self) -> bool:
@@ -122,7 +123,7 @@ class ManyMotions:
         host["counts"][:] = 0
         host["pause"][:], host["pace"][:] = 0, 0.0  # steps are given, whatever ran here before
         self.steps = np.zeros(self.n, dtype=int)
-        self.watches = [Watch(model) for _ in range(self.n)] if len(model.surroundings.pair) else []
+        self.watches = [Watch(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
         parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
         self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
         self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
@@ -131,8 +132,8 @@ class ManyMotions:
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1
         if "anchor" in host:
-            for i in range(self.n):
-                host["anchor"][i] = contact_anchors(model, batch.q[i], batch.v[i]).reshape(-1, 3)
+            for i, one in enumerate(model.of_rows(self.n)):
+                host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
         begun = batch.start(self.w, lambda t: self._inputs([t])[:, 0], dt)
         host["h"][:, 0] = begun["h"]
         self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
@@ -148,9 +149,9 @@ class ManyMotions:
     @property
     def anchors(self) -> np.ndarray:
         """Where contacts hold on now, (n, n_pairs, 6)."""
-        anchors = self.model.surroundings.anchors
-        own = self.w.host.get("anchor", np.broadcast_to(anchors, (self.n, *anchors.shape)))
-        return own.reshape(self.n, *anchors.shape).copy()
+        if "anchor" in self.w.host:
+            return self.w.host["anchor"].reshape(self.n, -1, 6).copy()
+        return np.array([one.surroundings.anchors for one in self.model.of_rows(self.n)])
 
     def run(self, advance: Callable[[float], None]) -> None:
         """Take all the steps.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -13,7 +13,9 @@ from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
 from lissom.dynamics.tensions import input_force
 from lissom.errors import ShapeError
 from lissom.integration.trajectory import Trajectory
+from lissom.launch.over_models import stacked
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 
 
 @final
@@ -36,17 +38,20 @@ class EnergyBalance:
     residual: float
 
 
-def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
+def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyBalance:
     """Energies, work and dissipation along one motion, and how well they balance.
 
     Args:
-        trajectory: of one motion, with times close enough to resolve it: powers are integrated over them.
+        trajectory: of one motion, or of one of each model of a batch, with times close enough to resolve it: powers are
+            integrated over them.
     Returns:
         EnergyBalance.
     Raises:
         ShapeError: the trajectory is a batch.
     Accuracy: that of Simpson's rule on the trajectory's times; O(Δt⁴).
     """
+    if isinstance(model, ModelBatch):
+        return _of_models(model, trajectory)
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
@@ -62,6 +67,19 @@ def energy_balance(model: Model, trajectory: Trajectory) -> EnergyBalance:
     exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
     residual = float(np.abs(error).max() / exchanged) if exchanged > 0.0 else 0.0
     return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual)
+
+
+def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
+    """The same of the motions of a batch of models, one after the other."""
+    if trajectory.q.ndim != 3 or len(trajectory.q) != len(batch):
+        raise ShapeError(f"trajectory: expected one motion of each model, shape ({len(batch)},), "
+                         f"got a batch of shape {trajectory.q.shape[:-2]}")  # fmt: skip
+    found = []
+    for k, model in enumerate(batch):
+        rows = {name: getattr(trajectory, name)[k] for name in ("q", "v", "a", "u", "multipliers", "z")}
+        with model.lent():
+            found.append(energy_balance(model, replace(trajectory, **rows)))
+    return stacked(batch, found)
 
 
 def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:

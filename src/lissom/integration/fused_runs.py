@@ -50,7 +50,7 @@ def roomy_workspace(model: Model, batch: int, room: int) -> Workspace:
 
 def bytes_of_instance(model: Model) -> int:
     """Memory of a motion in a batch, without what its steps leave."""
-    w = steps_workspace(model, 1)
+    w = steps_workspace(model.one(0, 1), 1)
     return max(w.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
 
 
@@ -73,18 +73,19 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
         w.buffer("span", (batch, 3), wp.int32),
         w.buffer("h", (batch, n + 1)),
         w.buffer("inputs", (batch, n, MOST_STAGES * model.nu)),
-        w.buffer("gravity", (1,), vec3),
+        w.gravity(),
         w.buffer("load", (common, model.n_load_rows), vec6, common=True),
         w.buffer("held", (common, 3 * model.n_motions), common=True),
     ]
-    w.host["gravity"][0] = model.gravity
+    w.put_gravity()
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
     b = newton_buffers(model, batch)
     shown(w, b.loops)
     w.share("matrix", b.matrix)
     tables = w.tables
-    if batch > 1 and model.surroundings.sticks:
-        tables = with_anchors(tables, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
+    if batch > 1 and model.one(0, 1).surroundings.sticks:
+        anchor = w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3)
+        tables = with_anchors(tables, w.own(anchor, [anchor] * len(model.models)))
     w.weight = LONG
     paced = [
         w.buffer("pause", (batch, 3), wp.int32),
@@ -144,7 +145,7 @@ def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
     """Whether a and λ are those that q and v ask for: of robots with loops whose velocities are projected, and where
     steps are as long as their error allows, which leaves more of a than of q. Where contacts stick, the anchors are
     known to the steps alone."""
-    return (project or (by_error and not model.n_rows)) and not model.surroundings.sticks
+    return (project or (by_error and not model.n_rows)) and not model.one(0, 1).surroundings.sticks
 
 
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:

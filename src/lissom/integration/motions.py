@@ -6,7 +6,7 @@ motion as if it were alone, so that a motion of a batch is the same to the last 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -42,17 +42,15 @@ def _on_motion(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tup
     return q, v
 
 
-def _by_time(t: np.ndarray, *arrays: np.ndarray) -> list[np.ndarray]:
-    """Arrays (n, n_times, ...) as rows, those of one time behind each other, and the time of each."""
-    n = len(arrays[0])
-    rows = [np.swapaxes(x, 0, 1).reshape(n * len(t), x.shape[-1]) for x in arrays]
-    return [*rows, np.repeat(t, n)]
+def _parts(n: int, times: int) -> Iterator[slice]:
+    """Slices of times at which n motions are looked at together."""
+    return parts(times) if n == 1 else parts(times, max(1, _ROWS // n))
 
 
-def _by_motion(rows: np.ndarray, n: int) -> np.ndarray:
-    """Rows of _by_time as an array (n, n_times, ...)."""
-    times = len(rows) // n if n else 0
-    return np.ascontiguousarray(np.swapaxes(rows.reshape(times, n, rows.shape[-1]), 0, 1))
+def _rows(x: np.ndarray, part: slice) -> np.ndarray:
+    """An array (n, n_times, ...) at some times as rows, motion by motion."""
+    some = x[:, part]
+    return some.reshape(some.shape[0] * some.shape[1], some.shape[2])
 
 
 def accelerations(
@@ -60,16 +58,13 @@ def accelerations(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Accelerations of motions (n, n_times, ...), and the forces of loops of least norm."""
     n = len(q)
-    q, v, u, t = _by_time(t, q, v, u)
-    a, force = np.zeros((len(t), model.nv)), np.zeros((len(t), model.n_rows))
+    a, force = np.zeros((n, len(t), model.nv)), np.zeros((n, len(t), model.n_rows))
     for part in _parts(n, len(t)):
-        w = run_forward_dynamics(model, q[part], v[part], u[part], t[part])
-        a[part], force[part] = w.host["a"], least_norm(model, w, w.host["force"]) if model.n_rows else 0.0
-    return _by_motion(a, n), _by_motion(force, n)
-
-
-def _parts(n: int, rows: int) -> Any:
-    return parts(rows) if n == 1 else parts(rows, _ROWS)
+        w = run_forward_dynamics(model, _rows(q, part), _rows(v, part), _rows(u, part), np.tile(t[part], n))
+        a[:, part] = w.host["a"].reshape(a[:, part].shape)
+        if model.n_rows:
+            force[:, part] = least_norm(model, w, w.host["force"]).reshape(force[:, part].shape)
+    return a, force
 
 
 def _multipliers(
@@ -78,10 +73,10 @@ def _multipliers(
     """Forces of prescribed motions, which are what is left of the equation of motion in their rows, and of loops."""
     if not model.n_motions:
         return force
-    loops, n = force, len(q)
-    q, v, a, u, force, t = _by_time(t, q, v, a, u, force)
-    left = np.zeros((len(t), model.nv))
+    n = len(q)
+    left = np.zeros((n, len(t), model.nv))
     for part in _parts(n, len(t)):
-        w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
-        left[part] = w.host["tau"]
-    return np.concatenate([_by_motion(left[:, model.prescribed.dof], n), loops], axis=-1)
+        x, v_x, a_x, u_x = (_rows(x, part) for x in (q, v, a, u))
+        w = run_residual(model, x, v_x, a_x, u_x, np.tile(t[part], n), 1.0, _rows(force, part))
+        left[:, part] = w.host["tau"].reshape(left[:, part].shape)
+    return np.concatenate([left[..., model.prescribed.dof], force], axis=-1)

@@ -39,8 +39,11 @@ from lissom.integration.step_control import integrate_implicit
 from lissom.integration.streams import Stream
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.compiling import ahead
+from lissom.launch.over_models import lead_of_models
 from lissom.launch.workspace import batch_of, leading, stack
+from lissom.model.common import acts_alike
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_motions, warn_of_shapes
 
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
@@ -55,7 +58,7 @@ METHODS |= {
 
 
 def simulate(
-    model: Model,
+    model: Model | ModelBatch,
     duration: float,
     q0: Any = None,
     v0: Any = None,
@@ -111,6 +114,7 @@ def simulate(
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
+    model = model.common if isinstance(model, ModelBatch) else model
     given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
     given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
     given["project_velocity"] = project_velocity
@@ -148,13 +152,13 @@ def _simulated(
     atols: Any = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
-    run, method, why = chosen_method(method, model, controller is not None and period is None, dt)
-    _check_anchors(model, run, method)
-    _load_ahead(model, controller is None and _is_fused(model, run))
+    run, method, why = chosen_method(method, model.one(0, 1), controller is not None and period is None, dt)
+    _check_anchors(model.one(0, 1), run, method)
+    _load_ahead(model.one(0, 1), controller is None and _is_fused(model, run))
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
     given = InputRows(model, u)
-    lead = leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu)))
+    lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
     if lead and stream is not None:
         raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
     if lead and times is None:
@@ -163,26 +167,28 @@ def _simulated(
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
-    is_known = dt is not None or ManyPacedMotions.can_run(model, inputs)
+    is_known = acts_alike(model) and (dt is not None or ManyPacedMotions.can_run(model, inputs))
     in_kernel = controller is None and _is_fused(model, run) and is_known
     if count > 1 and times is not None and in_kernel:
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
         q, v = (np.array(x) for x in zip(*begun))
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
         batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
-        for some in groups_of(model, count):
+        groups = groups_of(model, count)
+        for some in groups:
             with _progress_bar(progress, float(duration)) as advance:
                 own = batch.some(some)
                 many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
-                motions.append(_together(model, method, many, (some.start, count), unasked, advance))
-        for motion in motions:
-            warn_of_pushing(model, motion.u)
-            warn_of_motions(model, motion.q, motion.t)
+                motions.append(_together(own.model, method, many, (some.start, count), unasked, advance))
+        for motion, some in zip(motions, groups):
+            warn_of_pushing(model.some(some, count), motion.u)
+            warn_of_motions(model.some(some, count), motion.q, motion.t)
         return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
+        own = model.one(i, count)
         with of_instance(i, count), _progress_bar(progress, float(duration)) as advance:
-            law = control_law(model, inputs.of(i), controller, period)
-            own = model.anchored(contact_anchors(model, *begin)) if model.surroundings.sticks else model
+            law = control_law(own, inputs.of(i), controller, period)
+            own = own.anchored(contact_anchors(own, *begin)) if own.surroundings.sticks else own
             f = StateDerivative(own, law)
             x0 = np.concatenate([*begin, law.carried])
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity
@@ -190,9 +196,9 @@ def _simulated(
                 return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
             points = run(own, f, x0, *given)
             motions.append(_collect(own, f, points, method, advance, unasked))
-    for motion in motions:
-        warn_of_pushing(model, motion.u)
-        warn_of_shapes(model, motion.q, motion.t)
+    for own, motion in zip(model.of_rows(count), motions):
+        warn_of_pushing(own, motion.u)
+        warn_of_shapes(own, motion.q, motion.t)
     return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)
 
 
@@ -220,10 +226,9 @@ def _load_ahead(model: Model, is_fused: bool) -> None:
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Starts (n, nq), (n, nv) of motions, one by one on the loops and on prescribed motions."""
-    q, v = on_motion(model, 0.0, q, v)
-    for i in range(len(q)):
+    for i, own in enumerate(model.of_rows(len(q))):
         with of_instance(i, len(q)):
-            yield consistent_start(model, q[i], v[i])
+            yield consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
 
 
 def chosen_method(

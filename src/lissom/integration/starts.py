@@ -47,7 +47,8 @@ def starting_accelerations(
         u = inputs(ahead, *there, z + ahead * slope)
         later.append(accelerations(model, ahead, *there, u)[0])
     change = scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * a) / (2.0 * part)
-    size, most = (np.max(np.abs(x) / model.dofs.scale, axis=1, initial=0.0) for x in (change, a))
+    scale = model.by_row(lambda one: one.dofs.scale, len(q))
+    size, most = (np.max(np.abs(x) / scale, axis=1, initial=0.0) for x in (change, a))
     is_resolved = size <= _RESOLVED * most
     sizes[is_resolved] = h
     return a, np.where(is_resolved[:, None], a + change, a), force, sizes
@@ -59,11 +60,12 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
     for first in range(0, n, _ROWS):
         some = slice(first, first + _ROWS)
-        w = run_forward_dynamics(model, q[some], v[some], u[some], t)
+        w = run_forward_dynamics(model.some(some, n), q[some], v[some], u[some], t)
         if w.status.any():
             k = first + int(np.flatnonzero(w.status)[0])
             with of_instance(k, n):
-                _raise(model, run_forward_dynamics(model, q[k : k + 1], v[k : k + 1], u[k : k + 1], t))
+                one = model.one(k, n)
+                _raise(one, run_forward_dynamics(one, q[k : k + 1], v[k : k + 1], u[k : k + 1], t))
         a[some], force[some] = w.host["a"], w.host["force"]
     return a, force
 

@@ -14,7 +14,7 @@ from lissom.launch.workspace import Workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, device_array
 from lissom.passes import group, traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.linear_solve import lu_solve
@@ -92,7 +92,8 @@ def step_rows(w: Workspace, model: Model) -> StepRowsStruct:
     for name in StepRowsStruct.vars:
         if name != "inverse_scale":
             setattr(x, name, w.buffer(name, (w.batch, sizes.get(name, nv))))
-    x.inverse_scale = wp.array(1.0 / model.dofs.scale, dtype=wp.float64, device=model.device)
+    scales = [device_array(one, "inverse scale", 1.0 / one.dofs.scale, wp.float64) for one in model.models or (model,)]
+    x.inverse_scale = w.own(scales[0], scales)
     return x
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.systems.bordered import LoopRowsStruct, loop_rows
+from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
 
 
 def with_loops(w: Workspace, model: Model, batch: int) -> LoopRowsStruct:
@@ -24,6 +24,7 @@ def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:
 
 def shown(w: Workspace, loops: LoopRowsStruct) -> LoopRowsStruct:
     """The same buffers, shown to the host by a workspace."""
+    w.own(loops.scale, [scale_array(model) for model in w.model.models])
     for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "kept"):
         w.share(name, getattr(loops, name))
     return loops

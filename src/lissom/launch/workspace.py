@@ -11,7 +11,6 @@ runs on one core and releases the interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from itertools import pairwise
 from threading import get_ident
 from typing import Any, final
 
@@ -23,6 +22,7 @@ from lissom.forces.acting import tables_with_terms
 from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import cores, making, on_all
+from lissom.launch.model_launches import for_model, in_turn, shares
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
 from lissom.launch.warp_private import arrays_of, bytes_of, direct
 from lissom.lie.types import vec3
@@ -94,6 +94,7 @@ class Workspace:
         self.room = batch  # instances that fit in
         self.weight = 1  # what an instance takes, in units of a short kernel
         self._recorded: list[tuple[Any, list[Any]]] = []
+        self._own: dict[int, list[Any]] = {}
         self._whole: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
@@ -103,6 +104,23 @@ class Workspace:
         self.share(name, array)
         if common:
             self._common.add(name)
+        return array
+
+    def gravity(self) -> Any:
+        """A buffer of gravity, shown to the host, which put_gravity fills; each model of a batch has its own."""
+        models = self.model.models or (self.model,)
+        array = self.buffer("gravity", (len(models),), vec3, common=True)
+        return self.own(array, [array[k : k + 1] for k in range(len(models))])
+
+    def put_gravity(self, acts: bool = True, factor: float = 1.0) -> None:
+        """Fill in gravity, times a factor, or none."""
+        for k, model in enumerate(self.model.models or (self.model,)):
+            self.host["gravity"][k] = factor * model.gravity if acts else 0.0
+
+    def own(self, array: Any, arrays: list[Any]) -> Any:
+        """The same array, in whose place launches for the models of a batch have each its own of some arrays."""
+        if self.model.models:
+            self._own[id(array)] = arrays
         return array
 
     def share(self, name: str, array: Any) -> None:
@@ -164,15 +182,21 @@ class Workspace:
         if self.device == "cpu":
             most = cores() * (_PIECES if self.weight > 1 else 1)
             parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
-        edges = np.linspace(0, self.batch, parts + 1).astype(int)
-        for first, stop in pairwise(edges.tolist()):
-            span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
-            with making():
-                made = kernel_for(kernel, self.model)
-                load([made.module], self.device)
-                self.launches.append(direct(wp.launch(made, **span, record_cmd=True)))
-        if parts == 1 and self.device == "cpu":
+        for calls in shares(self.model, self.batch, parts):
+            made = [self._recorded_launch(kernel, inputs, *call) for call in calls]
+            self.launches.append(made[0] if len(made) == 1 else in_turn(made))
+        if len(self.launches) == 1 and self.device == "cpu":
             self.alone = self.launches[0]
+
+    def _recorded_launch(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
+        """The launch for some instances of a model, number k of a batch."""
+        if self.model.models:
+            inputs = [for_model(value, model, k, self._own) for value in inputs]
+        with making():
+            span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
+            made = kernel_for(kernel, model)
+            load([made.module], self.device)
+            return direct(wp.launch(made, **span, record_cmd=True))
 
     def run(self) -> None:
         """Run the recorded launch."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.errors import ShapeError
+from lissom.errors import ModelError, ShapeError
 from lissom.model.acting import Loads, Loops, Prescribed
 from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.deforming import Deforming
@@ -22,6 +23,9 @@ from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
 from lissom.robot.robot import Robot
+
+if TYPE_CHECKING:
+    from lissom.model.model_batch import ModelBatch
 
 _KEPT = 128
 _MOST_BYTES = 2**29
@@ -65,10 +69,12 @@ class Model:
     description: Robot  # the robot as it was when it was built
     device: str = "cpu"
     cache: dict[Any, Any] = field(default_factory=dict)
+    models: tuple[Model, ...] = ()  # those of a batch, of which this is what they have in common; else none
 
     def __post_init__(self) -> None:
         for item in fields(self):
-            _freeze(getattr(self, item.name))
+            if item.name != "models":
+                _freeze(getattr(self, item.name))
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"
@@ -150,6 +156,63 @@ class Model:
             self._forget()
         return made
 
+    @contextmanager
+    def lent(self) -> Iterator[None]:
+        """Forget at the end the buffers for many states that were made meanwhile: there may be many models."""
+        known = set(self.cache)
+        try:
+            yield
+        finally:
+            for key in [key for key in self.cache if isinstance(key, tuple) and key[1:2] == ("batch",)]:
+                if key not in known:
+                    del self.cache[key]
+
+    def one(self, k: int, count: int) -> Model:
+        """The model that row k of so many rows belongs to, each model having as many, one behind the other."""
+        return self.models[k * len(self.models) // count] if self.models else self
+
+    def of_rows(self, count: int) -> list[Model]:
+        """The model of each of so many rows."""
+        if self.models and count % len(self.models):
+            raise RuntimeError(f"{count} rows of {len(self.models)} models")
+        return [self.one(k, count) for k in range(count)]
+
+    def some(self, which: slice, count: int) -> Model:
+        """What models of some of so many rows have in common."""
+        rows = range(count)[which]
+        if not self.models or len(rows) == count:
+            return self
+        return replace(self, models=tuple(self.one(k, count) for k in rows), cache={})
+
+    def by_row(self, get: Callable[[Model], Any], count: int) -> np.ndarray:
+        """An array of the model, for all rows, or those of the models, one for each of so many rows."""
+        return np.array([get(model) for model in self.of_rows(count)]) if self.models else get(self)
+
+    def batch(self, path: str, values: Any, *more: Any) -> ModelBatch:
+        """Models that differ from this one in values of the description, such as `arm.material.young`.
+
+        Args:
+            path, values: of `Robot.with_`, and one value for each model; further pairs of both may follow, of as many
+                values.
+        Raises:
+            ModelError: there is no such value, its rule is broken, the numbers of values differ, or the models are not
+                of one structure.
+        """
+        from lissom.model.model_batch import ModelBatch
+
+        pairs = [path, values, *more]
+        columns = dict(zip(pairs[::2], map(list, pairs[1::2])))
+        counts = {name: len(column) for name, column in columns.items()}
+        if len(pairs) % 2 or len(set(counts.values())) != 1:
+            raise ModelError(f"batch: paths and as many values of each must follow each other (got {counts})")
+        rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
+        return ModelBatch([self._as(self.description.with_(row)) for row in rows])
+
+    def _as(self, description: Robot) -> Model:
+        """The model of another description, on the same device, with the same motions and anchors."""
+        held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
+        return _rebuilt(description, self.device, held, self.prescribed.steady, self.surroundings.anchors)
+
     def _forget(self) -> None:
         """Drop what was used least recently, but never the last."""
         keys = [key for key in list(self.cache) if isinstance(key, tuple)]
@@ -206,7 +269,8 @@ def _rebuilt(
 ) -> Model:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to say was said when it was first built
-        model = replace(description.build(), device=device)
+        model = description.build()
+    model = model if device == model.device else model.on(device)
     model = model if steady is None else model.holding(held, steady)
     return model.anchored(anchors) if model.surroundings.sticks else model
 

@@ -151,6 +151,10 @@ def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> 
 
 def warn_of_motions(model: Model, q: np.ndarray, t: np.ndarray) -> None:
     """The same for each of many motions (m, n, nq) at times (n,)."""
+    if model.models:
+        for one, motion in zip(model.of_rows(len(q)), q):
+            warn_of_motions(one, motion[None], t)
+        return
     for first in range(0, len(q), _MOTIONS):
         some = q[first : first + _MOTIONS]
         flat = some.reshape(-1, model.nq)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import is_dataclass
+from hashlib import blake2b
 from math import prod
 from typing import Any
 
@@ -52,13 +53,27 @@ _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _G
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
+_WRITTEN = "surroundings.anchor"  # by steps, of each model for itself
 
 
 def device_tables(model: Model) -> TablesStruct:
-    """The model's tables on its device, made once."""
+    """The model's tables on its device, made once; of what models have in common those of the first."""
+    model = model.models[0] if model.models else model
     if "tables" not in model.cache:
         model.cache["tables"] = _make(model)
     return model.cache["tables"]
+
+
+def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
+    """An array of a table on the device of a model; that of another model of a batch, where it holds the same."""
+    store = model.cache.get("store")
+    if store is None or name == _WRITTEN:
+        return wp.array(value, dtype=dtype, device=model.device)
+    rows = np.ascontiguousarray(value)
+    key = name, rows.dtype.str, rows.shape, blake2b(rows.tobytes(), digest_size=16).digest()
+    if key not in store:
+        store[key] = wp.array(value, dtype=dtype, device=model.device)
+    return store[key]
 
 
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
@@ -75,20 +90,21 @@ def altered(table: Any, **other: Any) -> Any:
 
 
 def _make(model: Model) -> TablesStruct:
-    groups = {name: _filled(struct(), getattr(model, name), model.device) for name, struct in _STRUCTS.items()}
-    t = _filled(TablesStruct(), model, model.device)
+    groups = {name: _filled(model, name, struct(), getattr(model, name)) for name, struct in _STRUCTS.items()}
+    t = _filled(model, "", TablesStruct(), model)
     for name, table in groups.items():
         setattr(t, name, table)
-    t.node = wp.array(_node_rows(model.nodes), dtype=NodeRow, device=model.device)
+    t.node = device_array(model, "node", _node_rows(model.nodes), NodeRow)
     return t
 
 
-def _filled(table: Any, group: Any, device: str) -> Any:
+def _filled(model: Model, name: str, table: Any, group: Any) -> Any:
     """A struct with what kernels read of a group."""
     for field, read in read_by_kernels(type(group)):
         value = getattr(group, field)
         if read.axes > 0:
-            value = wp.array(_entries(value[read.part], read), dtype=read.dtype, device=device)
+            field_name = f"{name}.{read.name or field}"
+            value = device_array(model, field_name, _entries(value[read.part], read), read.dtype)
         setattr(table, read.name or field, value)
     return table
 

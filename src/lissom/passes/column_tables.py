@@ -18,6 +18,7 @@ import warp as wp
 
 from lissom.lie.types import by_reference
 from lissom.model.model import Model
+from lissom.model.tables import device_array
 
 Matrix = wp.array2d(dtype=wp.float64)
 
@@ -60,7 +61,8 @@ def column_width(model: Model) -> int:
 
 
 def column_tables(model: Model) -> ColumnsStruct:
-    """The column tables of a model on its device, made once."""
+    """The column tables of a model on its device, made once; of what models have in common those of the first."""
+    model = model.models[0] if model.models else model
     if "columns" not in model.cache:
         model.cache["columns"] = _make(model)
     return model.cache["columns"]
@@ -94,7 +96,7 @@ def _make(model: Model) -> ColumnsStruct:
     values |= {"entry_block": flat[:, 0], "entry_component": flat[:, 1]}
     values |= {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
     for name, value in values.items():
-        setattr(x, name, wp.array(value, dtype=ColumnsStruct.vars[name].type.dtype, device=model.device))
+        setattr(x, name, device_array(model, f"columns.{name}", value, ColumnsStruct.vars[name].type.dtype))
     return x
 
 

@@ -26,8 +26,10 @@ from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
 from lissom.statics.descent import Descent
@@ -79,7 +81,7 @@ class Equilibrium:
     v: np.ndarray
     is_stable: np.ndarray
     unstable_count: np.ndarray
-    model: Model = field(repr=False, compare=False)
+    model: Model | ModelBatch = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
 
@@ -93,14 +95,17 @@ class Equilibrium:
         this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
         infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
         """
-        lead, n_motions = self.q.shape[:-1], self.model.n_motions - self.model.prescribed.n_held
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
         rows = (
             np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
         )
-        found = [least_stiffness(self.model, q, u, self.t, force) for q, u, force in zip(*rows)]
+        each = model.of_rows(batch_of(lead))
+        found = [least_stiffness(one, q, u, self.t, force) for one, q, u, force in zip(each, *rows)]
         return np.array(found, dtype=np.float64).reshape(lead)
 
 
+@over_models("u", "q0", "v")
 def solve_statics(
     model: Model,
     u: Any = None,

@@ -10,11 +10,13 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.steady_motion import in_motion, moving_velocity
 from lissom.errors import ShapeError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian
 
 
+@over_models("q", "u", "v")
 def tangent_stiffness(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> np.ndarray:
     """Tangent stiffness: the derivative of the residual of statics along the tangent space.
 

@@ -22,7 +22,7 @@ import warp as wp
 from lissom.lie import se3
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
-from lissom.model.tables import Tables
+from lissom.model.tables import Tables, device_array
 from lissom.passes.column_tables import Columns, Matrix, column_width
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
@@ -64,6 +64,17 @@ def bordered_width(model: Model) -> int:
     return (model.nv + model.n_rows + 7) // 8 * 8 if model.n_rows else column_width(model)
 
 
+def scale_array(model: Model) -> Any:
+    """Natural sizes of the coordinates on the device, zero of prescribed ones, made once."""
+    model = model.models[0] if model.models else model
+    if "scale of loops" not in model.cache:
+        scale = np.zeros(column_width(model))
+        scale[: model.nv] = model.dofs.scale
+        scale[model.prescribed.dof] = 0.0
+        model.cache["scale of loops"] = device_array(model, "scale of loops", scale, wp.float64)
+    return model.cache["scale of loops"]
+
+
 def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
     """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width."""
     loops = LoopRowsStruct()
@@ -76,10 +87,7 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
     loops.slot = wp.full((batch, m), -1, dtype=wp.int32, device=model.device)
     loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
-    scale = np.zeros(w)
-    scale[: model.nv] = model.dofs.scale
-    scale[model.prescribed.dof] = 0.0
-    loops.scale = wp.array(scale, dtype=wp.float64, device=model.device)
+    loops.scale = scale_array(model)
     size = (model.nv + m) * loops.width if m or square is not None else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
     loops.matrix = bordered if m or square is None else square

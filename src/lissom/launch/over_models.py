@@ -1,0 +1,111 @@
+"""Functions of a model that take a batch of models as well."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass, replace
+from functools import wraps
+from inspect import BoundArguments, signature
+from typing import Any, Concatenate, ParamSpec, TypeVar, final
+
+import numpy as np
+
+from lissom.errors import of_instance
+from lissom.launch.workspace import leading, stack
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+
+P = ParamSpec("P")
+R = TypeVar("R")
+_SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "u": "nu", "multipliers": "n_multipliers"}
+
+
+def over_models(
+    *arrays: str, together: bool = False
+) -> Callable[[Callable[Concatenate[Model, P], R]], Callable[Concatenate[Model | ModelBatch, P], R]]:
+    """Let a function of a model take a ModelBatch.
+
+    Args:
+        arrays: names of its arguments (..., n) whose first leading axis is that of the models. The first one of them is
+            always given where `together`.
+        together: whether the function itself takes the common Model of a batch, with leading axes that begin with that
+            of the models; it is asked about one model after the other else, and where models call Python.
+    """
+
+    def decorate(function: Any) -> Any:
+        known = signature(function)
+
+        @wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            model = args[0] if args else kwargs.get("model")
+            if type(model) is not ModelBatch:
+                return function(*args, **kwargs)
+            bound = known.bind(*args, **kwargs)
+            rows = spread(model, bound, arrays)
+            if together and not (model.common.calls_python or model.common.asks_before_launch):
+                return function(**(bound.arguments | rows | {"model": model.common}))
+            return stacked(model, [one(function, model, bound, rows, k) for k in range(len(model))])
+
+        return call
+
+    return decorate
+
+
+def spread(batch: ModelBatch, bound: BoundArguments, arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """Those of the arguments that are given, each with all leading axes, of which the first is that of the models."""
+    rows = {}
+    for name in arrays:
+        value = bound.arguments.get(name)
+        if value is not None:
+            rows[name] = stack(name, value, getattr(batch.common, _SIZES.get(name, "nv")))
+    lead = leading(**rows) if rows else ()
+    models = np.zeros((len(batch), *(1,) * (len(lead) - 1), 1))
+    lead = leading(**rows, models=models)
+    return {name: np.broadcast_to(x, (*lead, x.shape[-1])) for name, x in rows.items()}
+
+
+def lead_of_models(model: Model, lead: tuple[int, ...]) -> tuple[int, ...]:
+    """Leading axes, the first of which is that of the models of a batch."""
+    if not model.models:
+        return lead
+    return leading(arguments=np.zeros((*lead, 0)), models=np.zeros((len(model.models), *(1,) * (len(lead) - 1), 0)))
+
+
+def one(function: Any, batch: ModelBatch, bound: BoundArguments, rows: dict[str, np.ndarray], k: int) -> Any:
+    """What a function says of one of the models."""
+    model = batch.models[k]
+    with model.lent(), of_instance(k, len(batch)):
+        return function(**(bound.arguments | {name: x[k] for name, x in rows.items()} | {"model": model}))
+
+
+def stacked(batch: ModelBatch, results: list[Any]) -> Any:
+    """Results of all models as one, whose arrays have the axis of the models in front; a tuple of them where they are
+    not of the same shapes."""
+    try:
+        return _stacked(batch, results)
+    except _Ragged:
+        return tuple(results)
+
+
+@final
+class _Ragged(Exception):
+    """Results have different shapes."""
+
+
+def _stacked(batch: ModelBatch, results: list[Any]) -> Any:
+    first = results[0]
+    if isinstance(first, np.ndarray | np.generic | float | int):
+        if len({np.shape(x) for x in results}) > 1:
+            raise _Ragged
+        return np.array(results)
+    if isinstance(first, Model):
+        return batch
+    if is_dataclass(first) and not isinstance(first, type):
+        parts = {item.name: [getattr(x, item.name) for x in results] for item in fields(first)}
+        return replace(first, **{name: _stacked(batch, values) for name, values in parts.items()})
+    if isinstance(first, tuple) and len({len(x) for x in results}) == 1:
+        parts = [_stacked(batch, list(values)) for values in zip(*results)]
+        return type(first)(*parts) if hasattr(first, "_fields") else tuple(parts)
+    if isinstance(first, str) and all(x == first for x in results):
+        return first
+    raise _Ragged
