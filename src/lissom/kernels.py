@@ -9,6 +9,7 @@ from typing import Any, final
 import warp as wp
 
 from lissom.dynamics.actuation import actuation_kernel
+from lissom.dynamics.articulated_dynamics import articulated_kernel
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contacts_kernel
 from lissom.dynamics.coriolis_matrix import coriolis_kernel
@@ -42,6 +43,7 @@ KERNELS: tuple[Any, ...] = (
     equilibrium_kernel,
     residual_derivatives_kernel,
     forward_dynamics_kernel,
+    articulated_kernel,
     residual_kernel,
     inverse_dynamics_tangent_kernel,
     kinematics_derivatives_kernel,

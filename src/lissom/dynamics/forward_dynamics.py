@@ -21,6 +21,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
+from lissom.dynamics.articulated_dynamics import record_articulated, solves_by_blocks
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
@@ -131,6 +132,9 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
 def _make(model: Model, batch: int) -> Workspace:
     w = _buffers(model, batch, ("v", "given", "extra", "a"))
     w.outputs = ("a",)
+    if solves_by_blocks(model):
+        record_articulated(w, model, batch, with_loops(w, model, batch), w.buffer("q_dot", (batch, model.nq)))
+        return w
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
     d = w.on_device
@@ -175,7 +179,8 @@ def run_forward_dynamics(
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
         w.host["given"][:, model.prescribed.dof] = _given(model, t, w.batch)
-    w.host["pull"][0] = pull
+    if "pull" in w.host:
+        w.host["pull"][0] = pull
     w.run()
     return w
 

@@ -47,6 +47,15 @@ def in_base(R: mat3, p: vec3, X: mat6) -> mat6:
 
 
 @wp.func
+def about(X: mat6, r: vec3) -> mat6:
+    """A matrix from twists to wrenches, both about a point at r, as that about the origin with the same axes."""
+    D = bottom_right(X)
+    B = top_right(X) + so3.cross_columns(r, D)
+    P = so3.hat(r)
+    return se3.block(top_left(X) + so3.cross_columns(r, bottom_left(X)) - B * P, B, bottom_left(X) - D * P, D)
+
+
+@wp.func
 def top_left(M: mat6) -> mat3:
     """M₁₁ of [[M₁₁, M₁₂], [M₂₁, M₂₂]]."""
     return mat3(M[0, 0], M[0, 1], M[0, 2], M[1, 0], M[1, 1], M[1, 2], M[2, 0], M[2, 1], M[2, 2])

@@ -209,11 +209,13 @@ class _Assembly:
 
 
 def _ordered(robot: Robot) -> list[str]:
-    """Link names, parents before children, otherwise in the order added."""
-    done: list[str] = []
-    waiting = list(robot.links)
-    while waiting:
-        ready = [n for n in waiting if robot.links[n].parent is None or robot.links[n].parent in done]
-        done += ready
-        waiting = [n for n in waiting if n not in ready]
-    return done
+    """Link names by their number of ancestors, otherwise in the order added."""
+    depth: dict[str | None, int] = {None: -1}
+    for name in robot.links:
+        path, here = [], name
+        while here not in depth:
+            path.append(here)
+            here = robot.links[here].parent
+        for count, link in enumerate(reversed(path), depth[here] + 1):
+            depth[link] = count
+    return sorted(robot.links, key=lambda name: depth[name])

@@ -12,6 +12,7 @@ points of tendons, which have Φ₁ alone.
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -25,9 +26,10 @@ Matrix = wp.array2d(dtype=wp.float64)
 
 @wp.struct
 class ColumnsStruct:
-    """What every column algorithm needs of the topology: width of a row, the running sum each node adds to, the columns
-    below each node, on its path and in its running sum, the straight tendon pieces and the loops that end at it, and
-    the entries and rows of Φ at each site."""
+    """What every column algorithm needs of the topology: width of a row, how many running sums there are (none where
+    the columns of a node count from the first of its block), the one each node adds to, the columns below each node, on
+    its path and in its running sum, the straight tendon pieces and the loops that end at it, and the entries and rows
+    of Φ at each site."""
 
     width: wp.int32
     n_slots: wp.int32
@@ -80,24 +82,33 @@ def _make(model: Model) -> ColumnsStruct:
         if model.nodes.parent[k] >= 0:
             below[model.nodes.parent[k]] |= below[k]
     start, ranges = stretches(below)
-    sites = [_node_rows(model, k) for k in range(model.n_nodes)]
+    sites = [node_rows(model, k) for k in range(model.n_nodes)]
     sites += [_point_rows(model, k) for k in range(len(model.points.run_start))]
-    entries = [_entries(rows) for rows in sites]
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
     values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
     values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
-    values["row_start"] = np.cumsum([0] + [len(rows) for rows in sites])
+    put(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
+    return x
+
+
+def put(model: Model, group: str, x: Any, values: dict[str, np.ndarray]) -> None:
+    """Set arrays of a struct of tables, called by the name of their group."""
+    for name, value in values.items():
+        setattr(x, name, device_array(model, f"{group}.{name}", value, x._cls.vars[name].type.dtype))
+
+
+def site_values(sites: list[np.ndarray], first: np.ndarray) -> dict[str, np.ndarray]:
+    """The rows of all sites, and their entries with columns counted from the first of each site."""
+    entries = [_entries(rows - [at, 0.0, 0.0, 0.0]) for rows, at in zip(sites, first)]
+    values = {"row_start": np.cumsum([0] + [len(rows) for rows in sites])}
     values["entry_start"] = np.cumsum([0] + [len(blocks) for blocks in entries])
     rows = np.concatenate([np.zeros((0, 4)), *sites])
     for c, name in enumerate(("row_v", "row_component", "row_phi1", "row_phi2")):
         values[name] = rows[:, c]
     flat = np.concatenate([np.zeros((0, 18)), *entries])
     values |= {"entry_block": flat[:, 0], "entry_component": flat[:, 1]}
-    values |= {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
-    for name, value in values.items():
-        setattr(x, name, device_array(model, f"columns.{name}", value, ColumnsStruct.vars[name].type.dtype))
-    return x
+    return values | {"entry_phi1": flat[:, 2:10].ravel(), "entry_phi2": flat[:, 10:].ravel()}
 
 
 def own_blocks(model: Model, k: int) -> np.ndarray:
@@ -114,7 +125,7 @@ def stretches(blocks: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return start.astype(np.int32), np.concatenate([np.zeros(0, int), *edges]).astype(np.int32)
 
 
-def _node_rows(model: Model, k: int) -> np.ndarray:
+def node_rows(model: Model, k: int) -> np.ndarray:
     """Coordinate, component and value at the two Gauss points of all that is not zero in Φ of node k, shape (n, 4)."""
     first, stop = int(model.nodes.v_start[k]), int(model.nodes.v_stop[k])
     if model.nodes.has_quaternion[k]:

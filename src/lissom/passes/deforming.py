@@ -213,6 +213,23 @@ def couple_mass(t: Tables, s: Scratch, x: Columns, i: int, k: int, V: Matrix, ha
             half[i, at_e] = half[i, at_e] + so3.HALF * gram(t, s, i, b, j, n, e)
 
 
+@wp.func(inline=False)
+def couple_block(
+    t: Tables, s: Scratch, i: int, k: int, square: int, width: int, row: int, H: Matrix, G: Matrix, diagonal: Matrix
+):
+    """What the body adds to H, G and the diagonal of its block, which articulated places there."""
+    b = t.node[k].map
+    at = t.deforming.column_start[b]
+    n = t.node[k].v_stop - t.node[k].v_start
+    for j in range(n):
+        y = se3.Ad_dual(s.node[i, k].R, s.node[i, k].p, acceleration_row(s, i, at + j))
+        for c in range(6):
+            G[i, 8 * (row + j) + c] = G[i, 8 * (row + j) + c] + y[c]
+        diagonal[i, row + j] = diagonal[i, row + j] + gram(t, s, i, b, j, n, j)
+        for e in range(n):
+            H[i, square + j * width + e] = H[i, square + j * width + e] + gram(t, s, i, b, j, n, e)
+
+
 @wp.func
 def project_change(t: Tables, s: Scratch, i: int, k: int, tau: Matrix):
     """tau += what (3) changes by."""

@@ -175,6 +175,15 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
 
 
 @wp.func(inline=False)
+def put_block_columns(t: Tables, s: Scratch, width: int, i: int, k: int, S: Matrix):
+    """S of (3) in rows of `width` whose first number is that of the node's first coordinate."""
+    for j in range(t.node[k].v_stop - t.node[k].v_start):
+        y = se3.Ad(s.node[i, k].R, s.node[i, k].p, column(t, s, i, k, j))
+        for r in range(6):
+            S[i, (6 * k + r) * width + j] = y[r]
+
+
+@wp.func(inline=False)
 def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, S_dot: Matrix):
     """Ṡ of (3)."""
     first = t.node[k].v_start

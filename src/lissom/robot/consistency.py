@@ -114,13 +114,16 @@ def _check_parent(robot: Robot, link: Link) -> None:
 
 
 def _check_cycles(robot: Robot) -> None:
+    rooted: set[str] = set()  # links whose way to the world is known
     for name in robot.links:
-        chain, ancestor = [name], robot.links[name].parent
-        while ancestor is not None:
-            cyclic = ancestor in chain
-            chain.append(ancestor)
-            checks.require(not cyclic, f"link {name!r}: parent", "must not close a cycle", " -> ".join(chain))
+        chain, ancestor = {name: None}, robot.links[name].parent
+        while ancestor is not None and ancestor not in rooted:
+            if ancestor in chain:
+                cycle = " -> ".join([*chain, ancestor])
+                checks.require(False, f"link {name!r}: parent", "must not close a cycle", cycle)
+            chain[ancestor] = None
             ancestor = robot.links[ancestor].parent
+        rooted.update(chain)
 
 
 def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
