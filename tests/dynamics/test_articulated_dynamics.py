@@ -8,6 +8,11 @@ from dynamics.small_robots import describe_mixed
 from robots import SEEDS, build, random_state, random_tree
 
 import lissom as ls
+from lissom.deformable.body import DeformableBody
+from lissom.deformable.finite_elements import KinematicsFiniteElements, KinematicsReduced
+from lissom.deformable.materials import HyperelasticLinear
+from lissom.deformable.meshes import DomainTetrahedra
+from lissom.deformable.structured_meshes import box_mesh
 from lissom.dynamics import articulated_dynamics
 from lissom.dynamics.articulated_dynamics import solves_by_blocks
 
@@ -60,6 +65,27 @@ def test_prescribed_coordinates_keep_their_motions(monkeypatch):
     dense, blocks = accelerations(monkeypatch, model, q, v, rng.uniform(size=model.nu), 0.7)
     np.testing.assert_allclose(blocks, dense, rtol=1e-10, atol=1e-10 * np.abs(dense).max())
     np.testing.assert_array_equal(blocks[model.prescribed.dof], model.motions(0.7)[2])
+
+
+def test_deformable_bodies_and_custom_joints(monkeypatch):
+    """Blocks of a body in reduced elements with a hinge at its tip, and of a joint given by a table."""
+    pytest.importorskip("jax")
+    mesh = DomainTetrahedra(*box_mesh((0.3, 0.1, 0.06), (2, 1, 1)))
+    elements, law = KinematicsFiniteElements(mesh, 1), HyperelasticLinear(1e6, 0.3, damping_time=0.01)
+    modes = elements.vibration_modes(law, 800.0, 3)[1]
+    robot = ls.Robot("flesh")
+    points = np.linspace(-2.0, 2.0, 7)[:, None]
+    screw = ls.PoseSpline(points[:, 0], points * [0.0, 0.6, 0.8], points * [0.1, 0.02, 0.0])
+    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointCustom(screw))
+    body = DeformableBody(KinematicsReduced(elements, modes), mesh, law, 800.0)
+    robot.add_link("body", body, ls.JointUniversal((0, 1, 0), (0, 0, 1)), parent="base")
+    robot.add_link("tip", ls.RigidBody.sphere(0.05, density=900.0), HINGE, parent="body")
+    model = robot.build()
+    rng = np.random.default_rng(4)
+    q, v = 0.3 * rng.normal(size=model.nq), rng.normal(size=model.nv)
+    dense, blocks = accelerations(monkeypatch, model, q, v)
+    unit = np.sqrt(np.diag(ls.mass_matrix(model, q)))
+    np.testing.assert_allclose(unit * blocks, unit * dense, rtol=0.0, atol=1e-11 * np.abs(unit * dense).max())
 
 
 def chain(count, *, tree=False):
