@@ -130,6 +130,19 @@ def test_a_batch_is_its_states(by_blocks):
     np.testing.assert_array_equal(batch, [ls.forward_dynamics(model, *state) for state in zip(q, v, u)])
 
 
+def test_designs_are_single_models(by_blocks):
+    """A batch of models by blocks gives what each model gives, to the last bit."""
+    designs = (
+        describe_mixed().build().batch("arm.material.density", [900.0, 1000.0, 1100.0], "arm.length", [0.2, 0.3, 0.4])
+    )
+    rng = np.random.default_rng(3)
+    q = ls.integrate(designs, designs[0].neutral(), 0.3 * rng.normal(size=(3, 2, designs[0].nv)))
+    v = rng.normal(size=(3, 2, designs[0].nv))
+    batch = ls.forward_dynamics(designs, q, v)
+    for k in range(3):
+        np.testing.assert_array_equal(batch[k], ls.forward_dynamics(designs[k], q[k], v[k]))
+
+
 def light(tip):
     """Two hinges about one axis on a body that turns about two, with the body `tip` at the end."""
     robot = ls.Robot("light")
