@@ -212,8 +212,9 @@ def _ordered(robot: Robot) -> list[str]:
     """Link names by their number of ancestors, otherwise in the order added."""
     depth: dict[str | None, int] = {None: -1}
     for name in robot.links:
-        path, here = [], name
-        while here not in depth:
+        path: list[str] = []
+        here: str | None = name
+        while here is not None and here not in depth:
             path.append(here)
             here = robot.links[here].parent
         for count, link in enumerate(reversed(path), depth[here] + 1):

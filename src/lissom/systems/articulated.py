@@ -16,7 +16,7 @@ Source: R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3, with block
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
 
 from __future__ import annotations
 
