@@ -12,12 +12,16 @@ first derivatives bring with them, and Σ ∂²S_j/∂θ_c∂θ_e v_c v_e comes 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.deformable.moved_points import MovedPoints
 from lissom.deformable.slopes import Bends, Slopes
+from lissom.deformable.twists import cross
+from lissom.robot.poses import compiled
 
 _STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over the size of the body
 _FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order, at −2, −1, 1 and 2 steps
@@ -40,37 +44,44 @@ class Area(NamedTuple):
     d_jc: np.ndarray | None = None
 
 
-def _cross(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """a×b of vectors (..., 3), for which NumPy's takes four times as long."""
-    u, v, w = (b[..., k] for k in range(3))
-    x, y, z = (a[..., k] for k in range(3))
-    return np.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+def area_columns(x: Area) -> tuple[Any, Any, Any]:
+    """R (K, 3, 3), S (K, n, 6) and, if second derivatives are there, ∂S (K, n, n, 6) by [j, c], else None."""
+    import jax.numpy as jnp
 
-
-def area_columns(x: Area) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
-    """R (K, 3, 3), S (K, n, 6) and, if second derivatives are there, ∂S (K, n, n, 6) by [j, c]."""
-    n, n_j = _cross(x.b, x.d), _cross(x.b_j, x.d[:, None]) + _cross(x.b[:, None], x.d_j)
-    of_b, of_n = (np.linalg.norm(part, axis=-1)[:, None] for part in (x.b, n))
+    n, n_j = cross(x.b, x.d), cross(x.b_j, x.d[:, None]) + cross(x.b[:, None], x.d_j)
+    of_b, of_n = (jnp.linalg.norm(part, axis=-1)[:, None] for part in (x.b, n))
     first, second = n / of_n, x.b / of_b
-    R = np.stack([first, second, _cross(first, second)], axis=-1)
+    R = jnp.stack([first, second, cross(first, second)], axis=-1)
     b_R, n_R = x.b_j @ R / of_b[..., None], n_j @ R / of_n[..., None]  # in the axes, over |b| and |n|
-    w, u = np.stack([b_R[..., 2], -n_R[..., 2], n_R[..., 1]], axis=-1), x.J @ R  # (1)
-    S = np.concatenate([w, u], axis=-1)
+    w, u = jnp.stack([b_R[..., 2], -n_R[..., 2], n_R[..., 1]], axis=-1), x.J @ R  # (1)
+    S = jnp.concatenate([w, u], axis=-1)
     if x.H is None or x.b_jc is None or x.d_jc is None:
         return R, S, None
-    across = _cross(x.b_j[:, :, None], x.d_j[:, None])
-    n_jc = _cross(x.b_jc, x.d[:, None, None]) + across + across.swapaxes(1, 2)
-    n_jc += _cross(x.b[:, None, None], x.d_jc)
+    across = cross(x.b_j[:, :, None], x.d_j[:, None])
+    n_jc = cross(x.b_jc, x.d[:, None, None]) + across + across.swapaxes(1, 2) + cross(x.b[:, None, None], x.d_jc)
     w_c = w[:, None]
     b_Rc = _turned(x.b_jc, R, b_R, w_c, of_b) - b_R[:, :, None] * b_R[:, None, :, 1:2]  # (2)
     n_Rc = _turned(n_jc, R, n_R, w_c, of_n) - n_R[:, :, None] * n_R[:, None, :, :1]
-    w_jc = np.stack([b_Rc[..., 2], -n_Rc[..., 2], n_Rc[..., 1]], axis=-1)
-    return R, S, np.concatenate([w_jc, x.H @ R[:, None] - _cross(w_c, u[:, :, None])], axis=-1)
+    w_jc = jnp.stack([b_Rc[..., 2], -n_Rc[..., 2], n_Rc[..., 1]], axis=-1)
+    return R, S, jnp.concatenate([w_jc, x.H @ R[:, None] - cross(w_c, u[:, :, None])], axis=-1)
 
 
-def _turned(x_jc: np.ndarray, R: np.ndarray, x_j: np.ndarray, w_c: np.ndarray, size: Any) -> np.ndarray:
+def _turned(x_jc: Any, R: Any, x_j: Any, w_c: Any, size: Any) -> Any:
     """∂/∂θ_c of Rᵀx_j, of a size, that is x_j in the axes, by what x_j and the axes change."""
-    return x_jc @ R[:, None] / size[..., None, None] - _cross(w_c, x_j[:, :, None])
+    return x_jc @ R[:, None] / size[..., None, None] - cross(w_c, x_j[:, :, None])
+
+
+def _columns_along(x: Area, v: Any, h: Any, b_h: Any, d_h: Any) -> tuple[Any, Any, Any]:
+    """R, S and Σ ∂S_j/∂θ_c v_j v_c (K, 6), with what second derivatives of p, b and d come to along v, (K, 3)."""
+    R, S, _ = area_columns(x)
+    J, b_j, d_j = ((v @ part)[:, None] for part in (x.J, x.b_j, x.d_j))
+    second = (part[:, None, None] for part in (h, b_h, d_h))
+    return R, S, area_columns(Area(J, x.b, x.d, b_j, d_j, *second))[2][:, 0, 0]
+
+
+@lru_cache(maxsize=2)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    return compiled(function)
 
 
 @final
@@ -115,13 +126,11 @@ class FramesSeen:
         change = np.concatenate([np.zeros_like(x.h), x.h]).T
         if turns.any():
             own = _area(x, turns)
-            R[turns], S[turns], _ = area_columns(own)
-            if rate is not None:
-                along = Area(*(_summed(part, rate) for part in own[:5]))
-                b_hh, d_hh = x.F_h[:, 1:, turns].transpose(1, 2, 0)[:, :, None, None]
-                along = along._replace(b=own.b, d=own.d, H=x.h[:, turns].T[:, None, None], b_jc=b_hh, d_jc=d_hh)
-                second = area_columns(along)[2]
-                change[turns] = 0.0 if second is None else second[:, 0, 0]
+            if rate is None:
+                R[turns], S[turns], _ = _compiled(area_columns)(own)
+            else:
+                bent = (x.h[:, turns].T, *x.F_h[:, 1:, turns].transpose(1, 2, 0))
+                R[turns], S[turns], change[turns] = _compiled(_columns_along)(own, rate, *bent)
         S_q = np.zeros((*S.shape[:2], len(q), 6))
         if rate is not None:
             S_q += np.multiply.outer(rate, rate)[:, :, None] * change[:, None, None] / (rate @ rate) ** 2
@@ -136,9 +145,7 @@ class FramesSeen:
         if turns.any():
             b_jc, d_jc = x.F_jl[..., 1:, turns].transpose(3, 4, 0, 1, 2)
             own = _area(x, turns)._replace(H=S_q[turns][..., 3:], b_jc=b_jc, d_jc=d_jc)
-            R[turns], S[turns], change = area_columns(own)
-            if change is not None:
-                S_q[turns] = change
+            R[turns], S[turns], S_q[turns] = _compiled(area_columns)(own)
         return R, x.p.T, S, S_q
 
     def _step(self, S: np.ndarray, v: np.ndarray) -> float:
@@ -168,11 +175,6 @@ def _area(x: Slopes | Bends, turns: np.ndarray) -> Area:
     """Of the points whose frames turn, with first derivatives."""
     b, d = x.F[:, 1:, turns].transpose(1, 2, 0)
     return Area(x.J[..., turns].transpose(2, 0, 1), b, d, *x.F_j[:, :, 1:, turns].transpose(2, 3, 0, 1))
-
-
-def _summed(part: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Derivatives (K, n, 3) along v, as of one coordinate."""
-    return np.einsum("kja,j->ka", part, v)[:, None] if part.ndim == 3 else part
 
 
 def _along_rate(change: np.ndarray, v: np.ndarray) -> np.ndarray:

@@ -25,7 +25,7 @@ from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.deformable.materials import Hyperelastic, determinant
 from lissom.deformable.moved_points import MotionSlopes, MovedPoints
-from lissom.deformable.sharing import shared
+from lissom.deformable.sharing import kept, shared
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot.poses import compiled, in_double
 
@@ -113,7 +113,14 @@ class ShapeIntegrals:
 
     def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> ShapeDerivatives:
         """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n)."""
-        return ShapeDerivatives(*_batched(self._derivatives, (q, v, a)))
+        if self.kinematics.is_linear:
+            return ShapeDerivatives(*_batched(self._derivatives, (q, v, a)))
+        q, v, a = np.broadcast_arrays(q, v, np.asarray(a, dtype=np.float64))
+        found = _batched(self._derivatives_at_rest, (q, v))
+        (c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ), (pxH, HJ, K, d_q) = found[:10], found[10:]
+        by = moving_points.ByAcceleration(JxJ, pxH, HJ)
+        c_q, b_q, e_q = moving_points.accelerated((c_q, b_q, e_q), c_jl, a, by)
+        return ShapeDerivatives(c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ, K, d_q)
 
     def fold(self, q: np.ndarray) -> np.ndarray:
         """The least det ∂f/∂x of the points at θ = q, shape (...); where it is not positive the map folds."""
@@ -225,27 +232,33 @@ class ShapeIntegrals:
             slopes = moving_points.linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_derivatives(a), *slopes)
 
-        def derivatives(w: Any, m: Any, x: Any, v: Any, a: Any) -> Any:
+        return partial(compiled(known), self._slopes_of_points) if self._uses_slopes else self.compiled(linear)
+
+    @cached_property
+    def _derivatives_at_rest(self) -> Callable[..., Any]:
+        """Where f is not linear, at θ̈ = 0; those of the last few states are kept."""
+        moduli = self.material.moduli()
+
+        def derivatives(w: Any, m: Any, x: Any, v: Any) -> Any:
             bends = Bends(*x)
             forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
-            return (*moving_points.inertia_slopes(m, bends, v, a), *forces)
+            return (*moving_points.inertia_slopes(m, bends, v), *forces)
 
-        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any, a: Any) -> Any:
-            return derivatives(w, m, self.kinematics.bends(x, q, v), v, a)
+        def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
+            return derivatives(w, m, self.kinematics.bends(x, q, v), v)
 
-        if self.points is not None:
-            return self._summed(derivatives, self.points.bends_by_row, self._weights(self.points, bends=True))
-        if self._uses_slopes:
-            return partial(compiled(known), self._slopes_of_points)
-        return self.compiled(linear if self.kinematics.is_linear else any_other)
+        points = self.points
+        if points is None:
+            return kept(self.compiled(any_other))
+        return kept(self._summed(derivatives, points.bends_by_row, self._weights(points, bends=True)))
 
     @staticmethod
     def _summed(function: Callable[..., Any], rows: Callable[..., Any], weights: list[list[np.ndarray]]) -> Any:
-        """A function of θ, θ̇ and perhaps θ̈ as a sum over rows of points, whose slopes are compiled apart and kept."""
+        """A function of θ and θ̇ as a sum over rows of points, whose slopes are compiled apart and kept."""
         inner = compiled(function)
 
-        def summed(q: np.ndarray, v: np.ndarray, *a: np.ndarray) -> Any:
-            found = [inner(*weight, x, v, *a) for *weight, x in zip(*weights, rows(q, v))]
+        def summed(q: np.ndarray, v: np.ndarray) -> Any:
+            found = [inner(*weight, x, v) for *weight, x in zip(*weights, rows(q, v))]
             return found[0] if len(found) == 1 else [reduce(np.add, map(np.asarray, parts)) for parts in zip(*found)]
 
         return summed
@@ -340,5 +353,7 @@ def _batched(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) ->
     rows = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
     batch = rows[0].shape[:-1]
     flat = [row.reshape(-1, row.shape[-1]) for row in rows]
+    if len(flat[0]) == 1:
+        return [np.asarray(part).reshape(batch + part.shape) for part in function(*(row[0] for row in flat))]
     found = [[np.asarray(part) for part in function(*state)] for state in zip(*flat)]
     return [np.stack(parts).reshape(batch + parts[0].shape) for parts in zip(*found)]

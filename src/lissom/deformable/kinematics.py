@@ -56,6 +56,11 @@ class Kinematics(ABC):
         """The same with second derivatives."""
         return slopes.bends(*self._motions(points), q, v)
 
+    def jets(self, points: Any, q: Any) -> Any:
+        """Derivatives of what a composed motion is composed of, which `slopes` and, with those of their own coordinates
+        alone, `bends` take as a further argument."""
+        raise NotImplementedError
+
     def _motions(self, points: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
         """p and F of fixed points as functions of θ, points along the last axis."""
         return lambda q: self.positions(points, q).T, lambda q: self.deformations(points, q).transpose(1, 2, 0)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.deformable.running import integral
+from lissom.deformable.series import ORDER, Series, chained, integrals
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.poses import compiled, in_double
@@ -40,22 +40,42 @@ def values(modes: Modes, s: Any) -> Any:
 
 
 def combined(modes: Modes, q: Any, s: Any) -> Any:
-    """Σ modes θ at abscissae s, of the shape of s."""
+    """Σ modes θ at abscissae s, an array or a series, of the shape of s; of series θ is a tuple."""
     import jax
     import jax.numpy as jnp
 
-    if callable(modes):
-        flat = jnp.ravel(s)
-        return jnp.reshape(jax.vmap(lambda s: values(modes, s) @ q)(flat), jnp.shape(s))
-    return _horner(q @ _table(modes), s)
+    if not callable(modes):
+        return _horner(_weighted(_table(modes), q), s)
+    if isinstance(q, tuple):
+        return sum(mode * theta for mode, theta in zip(_modes_of_series(modes, s), q))
+    flat = jnp.ravel(s)
+    return jnp.reshape(jax.vmap(lambda s: values(modes, s) @ q)(flat), jnp.shape(s))
 
 
 def summed(modes: Modes, q: Any, s: Any) -> Any:
     """The integral of Σ modes θ from 0 to s, of the shape of s."""
     if callable(modes):
-        return integral(lambda q, s: combined(modes, q, s), q, s)
+        return integrals(lambda q, s: (combined(modes, q, s),), q, s)[0]
     table = _table(modes)
-    return s * _horner(q @ (table / (1.0 + np.arange(table.shape[1]))), s)
+    return s * _horner(_weighted(table / (1.0 + np.arange(table.shape[1])), q), s)
+
+
+def _modes_of_series(modes: Callable[[Any], Any], s: Any) -> list[Any]:
+    """Each mode of a series, or of an array."""
+    import jax
+    import jax.numpy as jnp
+
+    def sloped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))[1]
+
+    is_series = isinstance(s, Series)
+    functions: list[Callable[[Any], Any]] = [jax.vmap(lambda s: values(modes, s), out_axes=-1)]
+    for _ in range(ORDER * is_series):
+        functions.append(sloped(functions[-1]))
+    if not is_series:
+        return list(functions[0](s))
+    found = [function(s.terms[()]) for function in functions]
+    return [chained([part[k] for part in found], s) for k in range(len(found[0]))]
 
 
 def _table(modes: Sequence[Sequence[float]]) -> np.ndarray:
@@ -64,8 +84,15 @@ def _table(modes: Sequence[Sequence[float]]) -> np.ndarray:
     return np.array([[*polynomial, *[0.0] * (size - len(polynomial))] for polynomial in modes], dtype=np.float64)
 
 
+def _weighted(table: np.ndarray, q: Any) -> Any:
+    """Coefficients of Σ modes θ."""
+    if not isinstance(q, tuple):
+        return q @ table
+    return [sum((theta * float(c) for theta, c in zip(q, column) if c), 0.0) for column in table.T]
+
+
 def _horner(coefficients: Any, s: Any) -> Any:
-    total = 0.0 * s + coefficients[-1]
+    total = 0.0 * s + coefficients[-1] if not isinstance(coefficients, list) else coefficients[-1]
     for k in reversed(range(len(coefficients) - 1)):
         total = total * s + coefficients[k]
     return total

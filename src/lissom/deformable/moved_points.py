@@ -19,35 +19,83 @@ from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot.poses import compiled
 
-ROW = 32  # points of a row for second derivatives, which are no faster in longer ones
-_LONGEST = 512  # points of a row for first derivatives
+_UNIT = 16  # points of which rows are multiples
+_LONGEST = 256  # points of a row
 _MORE = 56  # points of frames and tendons that a row has room for beside those of a quadrature
 _KEPT = 64  # rows at states
+# operations one by one on all points take less time than those that XLA repeats in whatever it fuses them with
+_UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class MotionSlopes:
-    """How points of a motion change with θ, as functions of points (m, 3), θ and θ̇."""
+    """How points of a composed motion change with θ, as functions that JAX compiles."""
 
     kinematics: Kinematics
 
     @cached_property
+    def _made(self) -> list[Any]:
+        """Of the derivatives how they are put together, and those that are constants, once they were compiled."""
+        return []
+
+    @cached_property
+    def jets(self) -> Callable[..., Any]:
+        """Derivatives of the motions it is composed of, as a function of points (m, 3) and θ."""
+        import jax
+        import jax.numpy as jnp
+
+        def stacked(points: Any, q: Any) -> Any:
+            leaves, tree = jax.tree.flatten(self.kinematics.jets(points, q))
+            self._made[:] = [tree, [x if isinstance(x, float) else None for x in leaves]]
+            return jnp.stack([jnp.broadcast_to(x, len(points)) for x in leaves if not isinstance(x, float)])
+
+        return compiled(stacked, **_UNFUSED)
+
+    @cached_property
     def slopes(self) -> Callable[..., Slopes]:
-        return compiled(self.kinematics.slopes)
+        """What these make of points, as a function of them, of points, θ and θ̇."""
+        return self._of_jets(self.kinematics.slopes)
 
     @cached_property
     def bends(self) -> Callable[..., Bends]:
-        return compiled(self.kinematics.bends)
+        """The same with second derivatives."""
+        return self._of_jets(self.kinematics.bends)
+
+    def _of_jets(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def moved(jets: Any, points: Any, q: Any, v: Any) -> Any:
+            (tree, constants), rows = self._made, iter(jets)
+            return function(points, q, v, tree.unflatten([next(rows) if x is None else x for x in constants]))
+
+        return compiled(moved)
+
+
+@final
+class Row:
+    """What was found of a row of points at some θ̇, as JAX holds it and as NumPy arrays, and of some of its points."""
+
+    def __init__(self, rate: bytes, found: tuple[Any, ...]) -> None:
+        self.rate, self.found = rate, found
+        self._picked: dict[bytes, list[np.ndarray]] = {}
+
+    def picked(self, numbers: np.ndarray) -> list[np.ndarray]:
+        key = numbers.tobytes()
+        if key not in self._picked:
+            self._picked[key] = [np.asarray(part)[..., numbers] for part in self.found]
+        return self._picked[key]
 
 
 @final
 class Rows:
-    """What a function of points, θ and θ̇ gives of rows of points, kept for the last few states."""
+    """What a function of derivatives, points, θ and θ̇ gives of rows of points, kept for the last few states.
 
-    def __init__(self, function: Callable[..., Any], size: int) -> None:
-        self.function, self.size = function, size
-        self._found: OrderedDict[tuple[int, bytes], tuple[bytes, tuple[Any, ...]]] = OrderedDict()
+    Args:
+        function: of what `given` returns, θ and θ̇. given: derivatives and points of a row at θ. size: of a row.
+    """
+
+    def __init__(self, function: Callable[..., Any], given: Callable[[int, np.ndarray], Any], size: int) -> None:
+        self.function, self.given, self.size = function, given, size
+        self._found: OrderedDict[tuple[int, bytes], Row] = OrderedDict()
 
     def holding(self, numbers: np.ndarray) -> list[int]:
         """The rows that points stand in, in order."""
@@ -56,27 +104,24 @@ class Rows:
     def has(self, row: int, q: np.ndarray) -> bool:
         return (row, q.tobytes()) in self._found
 
-    def get(self, row: int, points: list[np.ndarray], q: np.ndarray, v: np.ndarray | None) -> tuple[Any, ...]:
-        """Of a row of all points, at any rate where v is None."""
+    def get(self, row: int, q: np.ndarray, v: np.ndarray | None) -> Row:
+        """At any rate where v is None."""
         key, rate = (row, q.tobytes()), b"" if v is None else v.tobytes()
         known = self._found.get(key)
-        if known is not None and (v is None or known[0] == rate):
-            return known[1]
-        some = np.array(points[row * self.size : (row + 1) * self.size])
-        filled = np.concatenate([some, np.repeat(some[:1], self.size - len(some), axis=0)])
-        found = tuple(self.function(filled, q, np.zeros_like(q) if v is None else v))
-        self._found[key] = rate, found
-        if len(self._found) > _KEPT:
-            self._found.popitem(last=False)
-        return found
+        if known is None or not (v is None or known.rate == rate):
+            found = self.function(*self.given(row, q), q, np.zeros_like(q) if v is None else v)
+            known = self._found[key] = Row(rate, tuple(found))
+            if len(self._found) > _KEPT:
+                self._found.popitem(last=False)
+        return known
 
-    def picked(self, numbers: np.ndarray, points: list[np.ndarray], q: np.ndarray, v: Any) -> list[np.ndarray]:
+    def picked(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None) -> list[np.ndarray]:
         """Of some points, as NumPy arrays."""
         rows = self.holding(numbers)
-        found = [[np.asarray(part) for part in self.get(row, points, q, v)] for row in rows]
+        if len(rows) == 1:
+            return self.get(rows[0], q, v).picked(numbers - rows[0] * self.size)
+        found = [[np.asarray(part) for part in self.get(row, q, v).found] for row in rows]
         at = np.searchsorted(rows, numbers // self.size) * self.size + numbers % self.size
-        if len(found) == 1:
-            return [part[..., at] for part in found[0]]
         return [np.concatenate(parts, axis=-1)[..., at] for parts in zip(*found)]
 
     def forget(self) -> None:
@@ -96,8 +141,22 @@ class MovedPoints:
         self.size = float(np.ptp(points, axis=0).max()) or 1.0
         self._points = list(points)
         self._number: dict[bytes, int] = {}
-        self._slopes = Rows(motion.slopes, min(-(-(len(points) + _MORE) // ROW) * ROW, _LONGEST))
-        self._bends = Rows(motion.bends, ROW)
+        length = min(-(-(len(points) + _MORE) // _UNIT) * _UNIT, _LONGEST)
+        self._jets = motion.jets
+        self._given: OrderedDict[tuple[int, bytes], tuple[Any, np.ndarray]] = OrderedDict()
+        self._slopes, self._bends = (Rows(find, self._of_row, length) for find in (motion.slopes, motion.bends))
+
+    def _of_row(self, row: int, q: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Derivatives and points of a row, which the first of its points fills up."""
+        key = row, q.tobytes()
+        if key not in self._given:
+            size = self._slopes.size
+            some = np.array(self._points[row * size : (row + 1) * size])
+            filled = np.concatenate([some, np.repeat(some[:1], size - len(some), axis=0)])
+            self._given[key] = self._jets(filled, q), filled
+            if len(self._given) > _KEPT:
+                self._given.popitem(last=False)
+        return self._given[key]
 
     def numbers(self, points: np.ndarray) -> np.ndarray:
         """Where points (m, 3) stand; new ones join the others."""
@@ -105,8 +164,9 @@ class MovedPoints:
             if x.tobytes() not in self._number:
                 self._number[x.tobytes()] = len(self._points)
                 self._points.append(x.copy())
-                self._slopes.forget()
-                self._bends.forget()
+                for part in (self._slopes, self._bends):
+                    part.forget()
+                self._given.clear()
         return np.array([self._number[x.tobytes()] for x in points], dtype=np.int64)
 
     def slopes(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None = None) -> Slopes:
@@ -115,11 +175,16 @@ class MovedPoints:
         if v is None and all(self._bends.has(row, q) for row in self._bends.holding(numbers)):
             x = self.bends(numbers, q)  # which say the same and more
             return Slopes(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
-        return Slopes(*self._slopes.picked(numbers, self._points, q, v))
+        return Slopes(*self._slopes.picked(numbers, q, v))
 
     def bends(self, numbers: np.ndarray, q: np.ndarray) -> Bends:
         """The same with second derivatives, h_q being that of any rate."""
-        return Bends(*self._bends.picked(numbers, self._points, q, None))
+        return Bends(*self._bends.picked(numbers, q, None))
+
+    def expect(self, q: np.ndarray) -> None:
+        """Begin with the rows that hold the quadrature at θ = q, which are asked for next."""
+        for row in range(-(-self.count // self._slopes.size)):
+            self._of_row(row, q)
 
     def slopes_by_row(self, q: np.ndarray, v: np.ndarray | None) -> list[tuple[Any, ...]]:
         """Slopes of the rows that hold the quadrature, as JAX arrays."""
@@ -130,7 +195,7 @@ class MovedPoints:
         return self._by_row(self._bends, q, v)
 
     def _by_row(self, rows: Rows, q: np.ndarray, v: np.ndarray | None) -> list[tuple[Any, ...]]:
-        return [rows.get(row, self._points, q, v) for row in range(-(-self.count // rows.size))]
+        return [rows.get(row, q, v).found for row in range(-(-self.count // rows.size))]
 
     def weights(self, weights: np.ndarray, *, bends: bool) -> list[np.ndarray]:
         """Weights (N,) of the quadrature by rows, zero for what else stands there."""

@@ -12,7 +12,7 @@ and with S = w (∂W/∂F + η (∂E/∂F)ᵀ ℂ Ė) of F and Ḟ = Σ F_k θ̇
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,15 +42,22 @@ def inertia(m: Any, x: Slopes, v: Any) -> tuple[Any, ...]:
     return x.p @ m, x.p @ (m * x.p).T, mJ.sum(axis=-1), P_j, M, *ends
 
 
-def inertia_slopes(m: Any, x: Bends, v: Any, a: Any) -> tuple[Any, ...]:
-    """The integrals of ShapeDerivatives from c_q to w_v."""
+class ByAcceleration(NamedTuple):
+    """What c_q, b_q and e_q change by with θ̈_k, beside ∫ρ ∂²f/∂θ_j∂θ_l: ∫ρ J_l×J_j (n, n, 3) by [j, l], and by [j, l]
+    ∫ρ p×H_jl (n, n, 3) and ∫ρ H_jl·J_k (n, n, n)."""
+
+    JxJ: Any
+    pxH: Any
+    HJ: Any
+
+
+def inertia_slopes(m: Any, x: Bends, v: Any) -> tuple[Any, ...]:
+    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, and those of ByAcceleration behind JxJ."""
     import jax.numpy as jnp
 
     turned, mJ = jnp.einsum("ljak,j->lak", x.H, v), m * x.J
     p_dot, h = (jnp.einsum("jak,j->ak", part, v) for part in (x.J, turned))
-    force = m * (jnp.einsum("jak,j->ak", x.J, a) + h)
-    by_q = m * (jnp.einsum("ljak,j->lak", x.H, a) + x.h_q)  # (1)
-    by_v = 2.0 * m * turned
+    force, by_q, by_v = m * h, m * x.h_q, 2.0 * m * turned  # (1)
     JJ = jnp.einsum("lak,jbk->jlab", x.J, mJ)
     b_q = crossed(jnp.einsum("lak,bk->lab", x.J, force) + jnp.einsum("ak,lbk->lab", x.p, by_q))
     e_q = jnp.einsum("ljak,ak->jl", x.H, force) + jnp.einsum("jak,lak->jl", x.J, by_q)
@@ -58,7 +65,21 @@ def inertia_slopes(m: Any, x: Bends, v: Any, a: Any) -> tuple[Any, ...]:
     w_q = jnp.einsum("lak,jbk->jlab", turned, mJ) + moments[:, :, 4:]
     b_v, e_v = crossed(jnp.einsum("ak,lbk->lab", x.p, by_v)), jnp.einsum("jak,lak->jl", x.J, by_v)
     firsts = by_q.sum(axis=-1), b_q, e_q, moments[:, :, 0], JJ + moments[:, :, 1:4], crossed(w_q)
-    return *firsts, by_v.sum(axis=-1), b_v, e_v, crossed(JJ)
+    HJ = jnp.einsum("jlak,iak->jli", x.H, mJ)
+    return *firsts, by_v.sum(axis=-1), b_v, e_v, crossed(JJ), crossed(moments[:, :, 1:4]), HJ
+
+
+def accelerated(found: tuple[Any, ...], c_jl: Any, a: Any, by: ByAcceleration) -> tuple[Any, ...]:
+    """c_q, b_q and e_q at θ̈ = a (..., n) of those at rest, as NumPy arrays with leading axes."""
+    c_q, b_q, e_q = found
+    column = a[..., None, :, None]
+    turning = by.JxJ.swapaxes(-3, -2) + by.pxH  # by [l, k]
+    along = (by.HJ * a[..., None, None, :]).sum(axis=-1)
+    return (
+        c_q + (c_jl * column).sum(axis=-2),
+        b_q + (turning * column).sum(axis=-2),
+        e_q + along + (by.HJ * column).sum(axis=-2).swapaxes(-1, -2),
+    )
 
 
 def _stress(law: Hyperelastic, w: Any, F: Any) -> Any:

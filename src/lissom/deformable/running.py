@@ -31,7 +31,8 @@ def _polynomials(u: Any) -> Any:
     return T
 
 
-def _integral(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
+def plain_integral(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
+    """The same as `integral`, of which JAX knows no derivatives by a rule."""
     import jax.numpy as jnp
 
     low, high = jnp.minimum(x.min(), 0.0), jnp.maximum(x.max(), 0.0)
@@ -46,10 +47,10 @@ def _integral(function: Callable[[Any, Any], Any], q: Any, x: Any) -> Any:
 
 @lru_cache(maxsize=1)
 def _made() -> Callable[..., Any]:
-    """`_integral` with (1) as the rule of its derivatives."""
+    """`plain_integral` with (1) as the rule of its derivatives."""
     import jax
 
-    whole = jax.custom_jvp(_integral, nondiff_argnums=(0,))
+    whole = jax.custom_jvp(plain_integral, nondiff_argnums=(0,))
 
     def rule(function: Callable[[Any, Any], Any], values: Any, rates: Any) -> Any:
         (q, x), (q_dot, x_dot) = values, rates

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from lissom.deformable import composition, modes
+from lissom.deformable import composition, modes, series
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.modes import Modes
-from lissom.deformable.running import integral
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot import checks
 
@@ -29,7 +28,7 @@ class Primitive(ABC):
 
     @abstractmethod
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        """h of points by their coordinates x, y and z, of one shape, made of jax.numpy."""
+        """h of points by their coordinates x, y and z, arrays of one shape, or series, of which q is a tuple then."""
 
     @abstractmethod
     def check(self, where: str) -> None:
@@ -56,7 +55,7 @@ class PrimitiveStretch(Primitive):
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
         longer = length * modes.summed(self.modes, q, x[0] / length)
-        narrower = (1.0 + modes.combined(self.modes, q, x[0] / length)) ** -0.5
+        narrower = series.power(1.0 + modes.combined(self.modes, q, x[0] / length), -0.5)
         return x[0] + longer, narrower * x[1], narrower * x[2]
 
 
@@ -81,20 +80,14 @@ class PrimitiveBending(Primitive):
         _check_axis(self.axis, where)
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        import jax.numpy as jnp
-
         sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
 
-        def angle(q: Any, x: Any) -> Any:
-            return sign * length * modes.summed(self.modes, q, x / length)
+        def axis(q: Any, x: Any) -> tuple[Any, Any]:
+            return series.cos_sin(sign * length * modes.summed(self.modes, q, x / length))
 
-        def axis(q: Any, x: Any) -> Any:
-            turn = angle(q, x)
-            return jnp.stack([jnp.cos(turn), jnp.sin(turn)])
-
-        line, (c, s) = integral(axis, q, x[0]), axis(q, x[0])
-        w = 2.0 * across / (1.0 + jnp.sqrt(1.0 - 2.0 * sign * modes.combined(self.modes, q, x[0] / length) * across))
-        first, second = line[0] - w * s, line[1] + w * c
+        along, beyond, c, s = series.integrals(axis, q, x[0])
+        w = across * series.thickened(sign * modes.combined(self.modes, q, x[0] / length) * across)
+        first, second = along - w * s, beyond + w * c
         return (first, second, beside) if self.axis == "z" else (first, beside, second)
 
 
@@ -113,10 +106,8 @@ class PrimitiveTwist(Primitive):
         modes.check_modes(self.modes, f"{where}: modes")
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        import jax.numpy as jnp
-
         angle = modes.combined(self.modes, q, x[0] / length)
-        c, s = jnp.cos(angle), jnp.sin(angle)
+        c, s = series.cos_sin(angle)
         return x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]
 
 
@@ -157,11 +148,8 @@ class PrimitiveSource(Primitive):
         modes.check_modes(self.modes, f"{where}: modes")
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        import jax.numpy as jnp
-
-        square = x[1] * x[1] + x[2] * x[2]
-        away = jnp.where(square > 0.0, square, 1.0)  # the axis itself stays
-        growth = jnp.sqrt(1.0 + modes.combined(self.modes, q, x[0] / length) / away)
+        away = series.or_one(x[1] * x[1] + x[2] * x[2])  # the axis itself stays
+        growth = series.power(1.0 + modes.combined(self.modes, q, x[0] / length) / away, 0.5)
         return x[0], growth * x[1], growth * x[2]
 
 
@@ -222,18 +210,23 @@ class KinematicsVolumePreserving(Kinematics):
 
         return jax.vmap(along)(jnp.eye(3)).transpose(2, 1, 0)
 
-    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
-        return composition.slopes(self._steps(), points, q, v)
+    def jets(self, points: Any, q: Any) -> list[composition.Jet]:
+        return composition.jets(self._steps(), points, q)
 
-    def bends(self, points: Any, q: Any, v: Any) -> Bends:
-        return composition.bends(self._steps(), points, q, v)
+    def slopes(self, points: Any, q: Any, v: Any, jets: list[composition.Jet] | None = None) -> Slopes:
+        return composition.slopes(jets or self.jets(points, q), self._counts(), points, v)
+
+    def bends(self, points: Any, q: Any, v: Any, jets: list[composition.Jet] | None = None) -> Bends:
+        return composition.bends(jets or self.jets(points, q), self._counts(), points, v)
+
+    def _counts(self) -> list[int]:
+        return [modes.count(primitive.modes) for primitive in self.primitives]
 
     def _steps(self) -> list[tuple[composition.Step, int]]:
-        """The primitives as motions of rows of points, each with the number of its coordinates."""
-        import jax.numpy as jnp
+        """The primitives as motions of series, each with the number of its coordinates."""
 
         def step(primitive: Primitive) -> composition.Step:
-            return lambda x, q: jnp.stack(primitive.moved((x[0], x[1], x[2]), q, self.length))
+            return lambda x, q: primitive.moved(x, q, self.length)
 
         return [(step(primitive), modes.count(primitive.modes)) for primitive in self.primitives]
 

@@ -76,8 +76,12 @@ def _make(model: Model, batch: int) -> Workspace:
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
     w, lead = filled(model, "actuation", _make, q=q)
-    w.run()
-    w.raise_for_status()
+    here = w.host["q"].tobytes() if w.batch == 1 else None
+    if here is None or w.user != here:  # what a law asks for B is asked for lengths next
+        w.user = None
+        w.run()
+        w.raise_for_status()
+        w.user = here
     return w, lead
 
 

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.deformable.material_frames import MaterialFrame
+from lissom.launch.remembered import remembered
 from lissom.model.model import Model
 from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
@@ -18,8 +20,7 @@ from lissom.robot.poses import PoseDerivatives
 
 def fills_tables(model: Model, everywhere: bool, weighs: bool) -> bool:
     """Whether `prepare` has anything to do before some launch."""
-    maps = any(everywhere or model.maps.node[m] < model.n_dynamic for m in model.maps.called())
-    return maps or (weighs and model.deforming.calls_python) or len(model.pulls) > 0
+    return bool(_called(model, everywhere)) or (weighs and model.deforming.calls_python) or len(model.pulls) > 0
 
 
 class Wanted(NamedTuple):
@@ -38,6 +39,10 @@ class Wanted(NamedTuple):
     sums: bool
     rough: bool
     weighs: bool
+
+
+VALUES = ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v", "energy", "force", "D")
+DERIVATIVES = ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q", "c_qdot", "b_qdot", "e_qdot", "w_qdot", "K")
 
 
 @final
@@ -67,7 +72,9 @@ def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
     model = views.model
     if "q" not in host:
         return
-    called = {m for m in model.maps.called() if wanted.everywhere or model.maps.node[m] < model.n_dynamic}
+    if len(host["q"]) == 1:
+        _expect(model, host["q"][0])
+    called = model.cached(("maps that Python fills", wanted.everywhere), lambda: _called(model, wanted.everywhere))
     if called:
         _place(model, views, host, called, wanted)
     if wanted.weighs and model.deforming.calls_python:
@@ -79,18 +86,49 @@ def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
             views.scratch.pulls.answer.zero_()  # of an earlier launch with inputs
 
 
+def _called(model: Model, everywhere: bool) -> list[int]:
+    """Numbers of the maps that a launch needs from Python."""
+    return [m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic]
+
+
+def _expect(model: Model, q: np.ndarray) -> None:
+    """Begin with points of all bodies that are moved together, one after the other by the same code."""
+    bodies = model.deforming
+    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
+        points = bodies.integrals[b].points
+        if points is not None:
+            first = int(bodies.q_start[b])
+            points.expect(q[first : first + int(bodies.column_start[b + 1] - bodies.column_start[b])])
+
+
 def _drives(host: dict[str, Any]) -> bool:
     """Whether a launch asks what inputs do: it takes some, or gives B, and they count."""
     counts = "terms" not in host or bool(int(host["terms"].flat[0]) & int(INPUTS))
     return counts and ("u" in host or "B" in host)
 
 
-def _place(model: Model, views: Views, host: dict[str, Any], called: set[int], wanted: Wanted) -> None:
+def _place(model: Model, views: Views, host: dict[str, Any], called: list[int], wanted: Wanted) -> None:
     """Poses of some maps, and their columns with two derivatives."""
-    maps = model.maps
     rows = views.of("maps", ("R", "p", "S", "S_q", "S_qq"))
     q = host["q"][: len(rows["R"])]
     v = host["v"][: len(q)] if "v" in host else None
+    asked, here = (wanted.differentiates, wanted.curved, wanted.sums, wanted.rough), ("maps", *called, q.tobytes())
+    bent = wanted.differentiates or wanted.curved
+    full, names = (*here, b"" if v is None else v.tobytes(), asked), ("R", "p", "S", "S_q", "S_qq")
+    keys, names = ([here], names[:3]) if v is None and not bent else ([full, here], names[: 5 if bent else 4])
+    remembered(model).fill(keys, rows, names, lambda: _put_frames(model, rows, (q, v), called, wanted))
+    views.hand_over("maps")
+
+
+def _put_frames(
+    model: Model,
+    rows: dict[str, np.ndarray],
+    state: tuple[np.ndarray, np.ndarray | None],
+    called: list[int],
+    wanted: Wanted,
+) -> None:
+    """Poses and columns of some maps at q and v."""
+    maps, (q, v) = model.maps, state
     for m, pose in maps.functions():
         if m in called:
             first = int(maps.q_start[m])
@@ -108,7 +146,6 @@ def _place(model: Model, views: Views, host: dict[str, Any], called: set[int], w
             found = poses[0].family.derivatives(poses, theta, theta_dot, curved=curved, sloped=sloped)
             for k, m in enumerate(asked):
                 _put_frame(model, rows, m, PoseDerivatives(*(part[:, k] for part in found)))
-    views.hand_over("maps")
 
 
 def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
@@ -126,42 +163,58 @@ def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDer
 
 def _deform(model: Model, views: Views, host: dict[str, Any], derivatives: bool) -> None:
     """Integrals over deformable bodies, with their derivatives if these are asked for."""
-    bodies = model.deforming
     rows = views.of("deforming", DeformingState.vars)
     q = host["q"][: len(rows["c"])]
     nothing = np.zeros((len(q), model.nv))
     v, a = (host.get(name, nothing)[: len(q)] for name in ("v", "a"))
     elastic = "terms" not in host or bool(int(host["terms"].flat[0]) & int(SPRINGS))
-    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
-        first, n = int(bodies.q_start[b]), int(bodies.column_start[b + 1] - bodies.column_start[b])
-        start = int(model.nodes.v_start[bodies.node[b]])
-        theta, theta_dot = q[:, first : first + n], v[:, start : start + n]
-        for name, values in _values(bodies.integrals[b], theta, theta_dot, elastic).items():
-            _put(model, rows, b, name, values)
-        if derivatives:
-            theta_ddot = a[:, start : start + n]
-            for name, values in _derivatives(bodies.integrals[b], theta, theta_dot, theta_ddot, elastic).items():
-                _put(model, rows, b, name, values)
+    parts = [(_values, VALUES, (q, v))] + [(_derivatives, DERIVATIVES, (q, v, a))] * derivatives
+    for function, names, state in parts:
+        key = (names, elastic, *(part.tobytes() for part in state))
+        make = partial(_integrate, model, rows, partial(function, elastic=elastic), state)
+        remembered(model).fill([key], rows, names, make)
     views.hand_over("deforming")
+
+
+def _integrate(
+    model: Model, rows: dict[str, np.ndarray], function: Callable[..., Any], state: tuple[np.ndarray, ...]
+) -> None:
+    """Integrals over all bodies at q, v and perhaps a, as a function of integrals and of the state of one body."""
+    bodies = model.deforming
+    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
+        n, start = int(bodies.column_start[b + 1] - bodies.column_start[b]), int(model.nodes.v_start[bodies.node[b]])
+        starts = int(bodies.q_start[b]), start, start
+        own = [part[:, first : first + n] for part, first in zip(state, starts)]
+        for name, values in function(bodies.integrals[b], *own).items():
+            _put(model, rows, b, name, values)
 
 
 def _pull(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
     """What unit inputs do inside deformable bodies, with its derivatives if these are asked for."""
-    pulls = model.pulls
     rows = views.of("pulls", ("work", "wrench", "B", "wrench_q", "B_q"))
     q = q[: len(rows["work"])]
+    for derived, names in ((False, ("work", "wrench", "B")), (True, ("wrench_q", "B_q"))):
+        if derivatives or not derived:
+            make = partial(_put_pulls, model, rows, q, derived)
+            remembered(model).fill([(names, q.tobytes())], rows, names, make)
+    views.hand_over("pulls")
+
+
+def _put_pulls(model: Model, rows: dict[str, np.ndarray], q: np.ndarray, derived: bool) -> None:
+    """What pulls do at q, or its derivatives."""
+    pulls = model.pulls
     for q_start, here, found in pulls.bodies:
         theta = q[:, q_start : q_start + found.motion.n]
         by_column, by_pair = (slice(start[here.start], start[here.stop]) for start in (pulls.column_start,
                                                                                     pulls.pair_start))  # fmt: skip
-        work, B, wrench = found.values(theta)
-        rows["work"][: len(q), here], rows["wrench"][: len(q), here] = work, wrench
-        rows["B"][: len(q), by_column] = B.reshape(len(q), -1)
-        if derivatives:
+        if derived:
             B_q, wrench_q = found.derivatives(theta)
             rows["B_q"][: len(q), by_pair] = B_q.reshape(len(q), -1)
             rows["wrench_q"][: len(q), by_column] = wrench_q.reshape(len(q), -1, 6)
-    views.hand_over("pulls")
+        else:
+            work, B, wrench = found.values(theta)
+            rows["work"][: len(q), here], rows["wrench"][: len(q), here] = work, wrench
+            rows["B"][: len(q), by_column] = B.reshape(len(q), -1)
 
 
 def _values(integrals: Any, q: np.ndarray, v: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
