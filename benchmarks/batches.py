@@ -6,6 +6,12 @@ Each motion has inputs and a start of its own and lasts 1 s, in steps of 10 ms b
 rounds, and the best round of each counts. On a machine that others use, wall times say little. Beside them stand the
 ratio in time of the processor, how many cores the call on all of them got, and how much faster it would be on two whole
 ones: all but what its first thread does is shared by them.
+
+    python benchmarks/batches.py [how many] designs
+    python benchmarks/batches.py [how many] steps
+
+The first compares a batch of models, the CDM with as many Young's moduli, with simulations of each: motions as above, and
+one inverse dynamics of each. The second lets so many CDMs of one model go at once and counts steps per second.
 """
 
 from __future__ import annotations
@@ -114,10 +120,54 @@ def compare(name: str, model: ls.Model, q: np.ndarray, u: np.ndarray) -> None:
           f"{wall['one core'] / wall['all cores']:9.2f}{got:9.2f}{2.0 / (1.0 + share):9.2f}")  # fmt: skip
 
 
+def compare_designs(count: int) -> None:
+    """A batch of models with as many Young's moduli, beside as many single ones."""
+    model = ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build()
+    young = np.geomspace(0.5, 2.0, count) * model.description.described_values()["arm.material.young"]
+    began = time.perf_counter()
+    models = model.batch("arm.material.young", young)
+    print(f"{count} designs of the CDM: built in {time.perf_counter() - began:.1f} s")
+    q, u = np.zeros((count, model.nq)), np.random.default_rng(0).uniform(0.0, 8.0, (count, model.nu))
+    found: dict[str, Any] = {}
+
+    def together() -> None:
+        found["together"] = ls.simulate(models, 1.0, q, u=u, **OPTIONS).q
+
+    def single() -> None:
+        found["single"] = np.array([ls.simulate(one, 1.0, x, u=y, **OPTIONS).q for one, x, y in zip(models, q, u)])
+
+    print("motions of 1 s [s]: wall time, time of the processor")
+    for name, call in (("single, first", single), ("together, first", together)):
+        wall, cpu, _ = measured(call)
+        print(f"{name:26s}{wall:9.2f}{cpu:9.2f}")
+    for name, call in (("single", single), ("together", together)):
+        rounds = [measured(call) for _ in range(ROUNDS)]
+        print(f"{name:26s}{min(x[0] for x in rounds):9.2f}{min(x[1] for x in rounds):9.2f}")
+    assert np.array_equal(found["together"], found["single"]), "not the same to the last bit"
+    print(f"the same to the last bit, and {len(np.unique(found['single'][:, -1, 0]))} different ones")
+    print("inverse dynamics of each [µs]")
+    for name, robots in (("of one model", model), ("of each", models)):
+        wall = min(measured(lambda robots=robots: ls.inverse_dynamics(robots, q, q, q))[0] for _ in range(20))
+        print(f"{name:26s}{1e6 * wall / count:9.2f}")
+
+
+def count_steps(count: int) -> None:
+    """So many CDMs of one model at once, and their steps per second."""
+    model = ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build()
+    u = np.random.default_rng(0).uniform(0.0, 8.0, (count, model.nu))
+    rounds = [measured(lambda: ls.simulate(model, 1.0, u=u, **OPTIONS)) for _ in range(ROUNDS)]
+    wall, cpu = (min(x[k] for x in rounds) for k in (0, 1))
+    print(f"{count} CDMs for 1 s in steps of 10 ms: {wall:.2f} s, {100 * count / wall:.0f} steps per second "
+          f"({100 * count / cpu:.0f} per second of the processor)")  # fmt: skip
+
+
 def main() -> None:
     """Print the table."""
     warnings.simplefilter("ignore")
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
+    if sys.argv[2:] in (["designs"], ["steps"]):
+        (compare_designs if sys.argv[2] == "designs" else count_steps)(count)
+        return
     print(f"{count} motions of 1 s [s]; aims: at most 1.15 times the single calls on one core, 1.8 times faster on two")
     print(f"{'':26s}{'single':>9s}{'1 core':>9s}{'all':>9s}{'1/single':>10s}{'by CPU':>9s}{'faster':>9s}{'cores':>9s}"
           f"{'on two':>9s}")  # fmt: skip

@@ -26,11 +26,12 @@ from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import with_loops
-from lissom.launch.over_models import over_models
+from lissom.launch.over_models import for_models
 from lissom.launch.workspace import Workspace, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
 from lissom.passes import scratch, traversal
 from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width
@@ -216,8 +217,7 @@ def input_rows(model: Model, u: Any) -> np.ndarray:
     return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
-@over_models("q", "v", "u", together=True)
-def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> np.ndarray:
+def forward_dynamics(model: Model | ModelBatch, q: Any, v: Any, u: Any = None, t: float = 0.0) -> np.ndarray:
     """Acceleration that the inputs, loads, gravity and elasticity produce.
 
         M(q) a = B(q) u + F_ext − c(q, v) − g(q) − K q − D v
@@ -234,6 +234,8 @@ def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
     Accuracy: as inverse_dynamics, times the condition number of M.
     Source: Mathew 2025 eq. (4).
     """
+    if isinstance(model, ModelBatch):
+        return for_models(forward_dynamics, locals(), "q", "v", "u")
     q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), input_rows(model, u)
     lead = leading(q=q, v=v, u=u)
     rows = [flat(x, lead) for x in (q, v, u)]

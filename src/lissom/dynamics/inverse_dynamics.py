@@ -13,10 +13,11 @@ import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.acting import Acting
-from lissom.launch.over_models import over_models
+from lissom.launch.over_models import for_models, over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.scratch import ScratchStruct, acting_flags
@@ -77,9 +78,8 @@ def run_inverse_dynamics(
     return w, lead
 
 
-@over_models("q", "v", "a", together=True)
 def inverse_dynamics(
-    model: Model,
+    model: Model | ModelBatch,
     q: Any,
     v: Any,
     a: Any,
@@ -106,6 +106,8 @@ def inverse_dynamics(
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Cost: O(nodes).
     Source: Mathew 2025 §4, eqs. (14)-(16); S in the child frame here.
     """
+    if isinstance(model, ModelBatch):
+        return for_models(inverse_dynamics, locals(), "q", "v", "a")
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
     return w.result("tau", lead, model.nv)

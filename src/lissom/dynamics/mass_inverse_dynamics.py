@@ -19,10 +19,11 @@ import warp as wp
 
 from lissom.dynamics.loads import put_loads
 from lissom.forces.acting import Acting
-from lissom.launch.over_models import over_models
+from lissom.launch.over_models import for_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
@@ -89,9 +90,15 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-@over_models("q", "v", together=True)
 def mass_inverse_dynamics(
-    model: Model, q: Any, v: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True, t: float = 0.0
+    model: Model | ModelBatch,
+    q: Any,
+    v: Any,
+    *,
+    gravity: bool = True,
+    elastic: bool = True,
+    loads: bool = True,
+    t: float = 0.0,
 ) -> MassAndBias:
     """Mass matrix and bias force together, for less than the two apart.
 
@@ -107,6 +114,8 @@ def mass_inverse_dynamics(
     Accuracy: as inverse_dynamics and mass_matrix.
     Source: Pustina 2025, Algorithms 2 and 3.
     """
+    if isinstance(model, ModelBatch):
+        return for_models(mass_inverse_dynamics, locals(), "q", "v")
     w, lead = filled(model, "mass_inverse_dynamics", _make, q=q, v=v)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)

@@ -19,10 +19,11 @@ import warp as wp
 
 from lissom.forces.acting import Acting
 from lissom.launch.composed import free_of_forces
-from lissom.launch.over_models import over_models
+from lissom.launch.over_models import for_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
@@ -57,8 +58,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-@over_models("q", together=True)
-def mass_matrix(model: Model, q: Any) -> np.ndarray:
+def mass_matrix(model: Model | ModelBatch, q: Any) -> np.ndarray:
     """Generalised mass matrix M(q) by composite inertias.
 
     Args:
@@ -70,6 +70,8 @@ def mass_matrix(model: Model, q: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link).
     Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
     """
+    if isinstance(model, ModelBatch):
+        return for_models(mass_matrix, locals(), "q")
     w, lead = filled(model, "mass_matrix", _make, q=q)
     w.run()
     w.raise_for_status()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from inspect import BoundArguments, signature
+from inspect import signature
 from typing import Any, Concatenate, ParamSpec, TypeVar, final
 
 import numpy as np
@@ -40,22 +40,42 @@ def over_models(
             model = args[0] if args else kwargs.get("model")
             if type(model) is not ModelBatch:
                 return function(*args, **kwargs)
-            bound = known.bind(*args, **kwargs)
-            rows = spread(model, bound, arrays)
-            if together and not (model.common.calls_python or model.common.asks_before_launch):
-                return function(**(bound.arguments | rows | {"model": model.common}))
-            return stacked(model, [one(function, model, bound, rows, k) for k in range(len(model))])
+            given = known.bind(*args, **kwargs).arguments
+            return _together(function, given, arrays) if together else _one_by_one(function, given, arrays)
 
         return call
 
     return decorate
 
 
-def spread(batch: ModelBatch, bound: BoundArguments, arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
+def for_models(function: Callable[..., R], given: dict[str, Any], *arrays: str) -> R:
+    """What `over_models(..., together=True)` does, for functions that do not take long: these look themselves whether
+    their `model` is a batch, and hand over their arguments, as `locals()` has them."""
+    return _together(function, dict(given), arrays)
+
+
+def _together(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
+    common = given["model"].common
+    if common.calls_python or common.asks_before_launch:
+        return _one_by_one(function, given, arrays)
+    return function(**(given | spread(given["model"], given, arrays) | {"model": common}))
+
+
+def _one_by_one(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
+    batch: ModelBatch = given["model"]
+    rows, found = spread(batch, given, arrays), []
+    for k, model in enumerate(batch):
+        own = given | {name: x[k] for name, x in rows.items()} | {"model": model}
+        with model.lent(), of_instance(k, len(batch)):
+            found.append(function(**own))
+    return stacked(batch, found)
+
+
+def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
     """Those of the arguments that are given, each with all leading axes, of which the first is that of the models."""
     rows = {}
     for name in arrays:
-        value = bound.arguments.get(name)
+        value = given.get(name)
         if value is not None:
             rows[name] = stack(name, value, getattr(batch.common, _SIZES.get(name, "nv")))
     lead = leading(**rows) if rows else ()
@@ -69,13 +89,6 @@ def lead_of_models(model: Model, lead: tuple[int, ...]) -> tuple[int, ...]:
     if not model.models:
         return lead
     return leading(arguments=np.zeros((*lead, 0)), models=np.zeros((len(model.models), *(1,) * (len(lead) - 1), 0)))
-
-
-def one(function: Any, batch: ModelBatch, bound: BoundArguments, rows: dict[str, np.ndarray], k: int) -> Any:
-    """What a function says of one of the models."""
-    model = batch.models[k]
-    with model.lent(), of_instance(k, len(batch)):
-        return function(**(bound.arguments | {name: x[k] for name, x in rows.items()} | {"model": model}))
 
 
 def stacked(batch: ModelBatch, results: list[Any]) -> Any:

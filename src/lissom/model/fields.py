@@ -9,8 +9,8 @@ group's struct on a device from that, so that a field is written once.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Annotated, Any, final, get_type_hints
 
 import numpy as np
@@ -65,9 +65,8 @@ def hints(group: type) -> dict[str, Any]:
     return found
 
 
-def read_by_kernels(group: type) -> Iterator[tuple[str, Read]]:
+@cache
+def read_by_kernels(group: type) -> tuple[tuple[str, Read], ...]:
     """Each field or property of a group that kernels read, and how, in the order declared."""
-    for name, hint in hints(group).items():
-        for read in getattr(hint, "__metadata__", ()):
-            if isinstance(read, Read):
-                yield name, read
+    found = [(name, read) for name, hint in hints(group).items() for read in getattr(hint, "__metadata__", ())]
+    return tuple((name, read) for name, read in found if isinstance(read, Read))
