@@ -10,8 +10,8 @@ ones: all but what its first thread does is shared by them.
     python benchmarks/batches.py [how many] designs
     python benchmarks/batches.py [how many] steps
 
-The first compares a batch of models, the CDM with as many Young's moduli, with simulations of each: motions as above, and
-one inverse dynamics of each. The second lets so many CDMs of one model go at once and counts steps per second.
+The first compares a batch of models, the CDM with as many Young's moduli, with simulations of each, and takes
+one inverse dynamics of each besides. The second lets so many CDMs of one model go at once and counts steps per second.
 """
 
 from __future__ import annotations
