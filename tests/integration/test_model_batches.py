@@ -136,3 +136,16 @@ def test_what_has_no_batch():
         ls.simulate(models, 0.1, np.zeros((2, 3)), t_eval=TIMES)
     one = ls.simulate(models[:1], 0.1, t_eval=TIMES, **STEPS)
     assert np.array_equal(one.q[0], ls.simulate(models[0], 0.1, t_eval=TIMES, **STEPS).q)
+
+
+def test_branches():
+    """Branches of equilibria are those of each model, as a tuple."""
+    models = models_of("rod")
+    options = {"max_points": 4, "events": False}
+    found = ls.continuation(models, u=[[0.5], [1.0], [2.0]], **options)
+    several = ls.branches(models, u=np.array([[[0.5], [1.0]], [[0.5], [0.2]], [[1.0], [2.0]]]), **options)
+    for k, model in enumerate(models):
+        one = ls.continuation(model, u=[[0.5], [1.0], [2.0]][k], **options)
+        assert np.array_equal(found[k].q, one.q)
+    assert [len(some) for some in several] == [2, 2, 2]
+    assert np.array_equal(several[0][1].q, ls.continuation(models[0], u=[1.0], **options).q)

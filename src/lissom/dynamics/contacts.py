@@ -134,7 +134,7 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     return w.host["gap"][0]
 
 
-@over_models("q", "v")
+@over_models("q", "v", apart=True)
 def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
     """The pairs that touch, with their forces, of one state or of many.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -21,7 +21,7 @@ _SIZES = {"q": "nq", "q0": "nq", "q1": "nq", "u": "nu", "multipliers": "n_multip
 
 
 def over_models(
-    *arrays: str, together: bool = False
+    *arrays: str, together: bool = False, apart: bool = False
 ) -> Callable[[Callable[Concatenate[Model, P], R]], Callable[Concatenate[Model | ModelBatch, P], R]]:
     """Let a function of a model take a ModelBatch.
 
@@ -30,6 +30,7 @@ def over_models(
             always given where `together`.
         together: whether the function itself takes the common Model of a batch, with leading axes that begin with that
             of the models; it is asked about one model after the other else, and where models call Python.
+        apart: whether results stay a tuple, with one for each model, since they are seldom of the same shapes.
     """
 
     def decorate(function: Any) -> Any:
@@ -41,7 +42,9 @@ def over_models(
             if type(model) is not ModelBatch:
                 return function(*args, **kwargs)
             given = known.bind(*args, **kwargs).arguments
-            return _together(function, given, arrays) if together else _one_by_one(function, given, arrays)
+            if together:
+                return _together(function, given, arrays)
+            return tuple(_each(function, given, arrays)) if apart else _one_by_one(function, given, arrays)
 
         return call
 
@@ -62,13 +65,16 @@ def _together(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> 
 
 
 def _one_by_one(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
+    return stacked(given["model"], list(_each(function, given, arrays)))
+
+
+def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Iterator[Any]:
     batch: ModelBatch = given["model"]
-    rows, found = spread(batch, given, arrays), []
+    rows = spread(batch, given, arrays)
     for k, model in enumerate(batch):
         own = given | {name: x[k] for name, x in rows.items()} | {"model": model}
         with model.lent(), of_instance(k, len(batch)):
-            found.append(function(**own))
-    return stacked(batch, found)
+            yield function(**own)
 
 
 def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, np.ndarray]:
@@ -77,7 +83,8 @@ def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) ->
     for name in arrays:
         value = given.get(name)
         if value is not None:
-            rows[name] = stack(name, value, getattr(batch.common, _SIZES.get(name, "nv")))
+            size = batch.nv + 1 if name == "along" else getattr(batch.common, _SIZES.get(name, "nv"))
+            rows[name] = stack(name, value, size)
     lead = leading(**rows) if rows else ()
     models = np.zeros((len(batch), *(1,) * (len(lead) - 1), 1))
     lead = leading(**rows, models=models)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from math import ceil
 
@@ -95,16 +96,28 @@ def _stretches(rod: Rod) -> list[tuple[float, float]]:
 
 
 def _rule(rod: Rod, count: int) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
-    x, w = np.polynomial.legendre.leggauss(count)
+    x, w = _points(count)
     return [(a, b, a + (b - a) * (x + 1) / 2, (b - a) * w / 2) for a, b in _stretches(rod)]
+
+
+@cache
+def _points(count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Gauss points on [−1, 1] and their weights."""
+    return np.polynomial.legendre.leggauss(count)
+
+
+@cache
+def _transform() -> np.ndarray:
+    """What turns values in SAMPLES Gauss points into Legendre coefficients."""
+    x, w = _points(SAMPLES)
+    return (np.arange(SAMPLES) + 0.5)[:, None] * w * np.polynomial.legendre.legvander(x, SAMPLES - 1).T
 
 
 def _degrees(function: Callable[[float], np.ndarray], start: float, stop: float) -> np.ndarray:
     """Degree of the polynomial in s that fits each entry of a function on [start, stop], at most SAMPLES − 1."""
-    x, w = np.polynomial.legendre.leggauss(SAMPLES)
+    x, _ = _points(SAMPLES)
     values = np.array([function(float(s)) for s in start + (stop - start) * (x + 1) / 2])
-    k = np.arange(SAMPLES)
-    transform = (k + 0.5)[:, None] * w * np.polynomial.legendre.legvander(x, SAMPLES - 1).T
+    k, transform = np.arange(SAMPLES), _transform()
     coefficients = np.abs(np.tensordot(transform, values, axes=1))
     seen = coefficients > FITS * np.abs(values).max(axis=0)
     return np.max(k.reshape(-1, *([1] * (values.ndim - 1))) * seen, axis=0)

@@ -21,6 +21,7 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.errors import ConvergenceError, ShapeError
+from lissom.launch.over_models import over_models
 from lissom.launch.workspace import flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -64,6 +65,7 @@ class Branch:
     ended: str
 
 
+@over_models("q0", "u", "along", apart=True)
 def continuation(
     model: Model,
     q0: Any = None,
@@ -121,6 +123,7 @@ def continuation(
     )[0]
 
 
+@over_models("q0", "u", "along", apart=True)
 def branches(
     model: Model,
     q0: Any = None,
