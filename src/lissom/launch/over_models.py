@@ -37,11 +37,10 @@ def over_models(
         known = signature(function)
 
         @wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            model = args[0] if args else kwargs.get("model")
+        def call(model: Any, *args: Any, **kwargs: Any) -> Any:
             if type(model) is not ModelBatch:
-                return function(*args, **kwargs)
-            given = known.bind(*args, **kwargs).arguments
+                return function(model, *args, **kwargs)
+            given = known.bind(model, *args, **kwargs).arguments
             if together:
                 return _together(function, given, arrays)
             return tuple(_each(function, given, arrays)) if apart else _one_by_one(function, given, arrays)

@@ -74,7 +74,7 @@ class Workspace:
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
-        self.row: dict[str, np.ndarray] = {}
+        self.row: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # of one instance, and its shape
         self.options: tuple[bool, ...] = ()
         self.factor = np.nan  # of the forces that stand in the buffers and do not vary
         for name, shape in arrays.items():
@@ -128,22 +128,25 @@ class Workspace:
         self.on_device[name] = array
         self.host[name] = array.numpy()
         if self.batch == 1 and self.device == "cpu" and len(self.host[name]) == 1:
-            self.row[name] = self.host[name][0]
+            self.row[name] = self.host[name][0], self.host[name][0].shape
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
-        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
-        if not lead and len(shape) == 1 and name in self.row:
-            return self.row[name].copy()
+        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`, or its buffer's."""
+        if not lead:
+            known = self.row.get(name)
+            if known is not None and (not shape or known[1] == shape):
+                return known[0].copy()
+        shape = shape or self.host[name].shape[1:]
         return self.host[name].reshape((*lead, *shape)).copy()
 
     def fill_one(self, arrays: dict[str, Any]) -> bool:
         """Copy the arguments of one state, if each is an array of just its shape; whether they were."""
         row = self.row
         for name, value in arrays.items():
-            buffer = row.get(name)
-            if buffer is None or type(value) is not np.ndarray or value.shape != buffer.shape:
+            known = row.get(name)
+            if known is None or type(value) is not np.ndarray or value.shape != known[1]:
                 return False
-            buffer[:] = value
+            known[0][:] = value
         return True
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -84,32 +85,32 @@ class Model:
         """Number of nodes."""
         return len(self.nodes.parent)
 
-    @property
+    @cached_property
     def n_multipliers(self) -> int:
         """Number of constraint forces: one for each prescribed coordinate, then one for each row of each loop."""
         return self.n_motions + self.n_rows
 
-    @property
+    @cached_property
     def n_motions(self) -> int:
         """Number of prescribed coordinates."""
         return len(self.prescribed.dof)
 
-    @property
+    @cached_property
     def n_rows(self) -> int:
         """Number of directions that loops hold, dependent ones included."""
         return len(self.loops.row_direction)
 
-    @property
+    @cached_property
     def n_load_rows(self) -> int:
         """Rows that kernels read: wrenches of point loads and of Python forces, then current and time."""
         return len(self.loads.node) + (2 if self.meets_anything else 0)
 
-    @property
+    @cached_property
     def meets_anything(self) -> bool:
         """Whether kernels must look at surroundings or at springs between points."""
         return self.surroundings.exists or len(self.springs) > 0
 
-    @property
+    @cached_property
     def calls_python(self) -> bool:
         """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
         cannot call."""
@@ -117,7 +118,7 @@ class Model:
         bodies = self.deforming.calls_python or len(self.pulls) > 0
         return bool(self.inputs.custom or self.surroundings.called or maps or bodies)
 
-    @property
+    @cached_property
     def asks_before_launch(self) -> bool:
         """Whether tables of a state come from Python functions before each launch."""
         return self.maps.calls_python or self.deforming.calls_python or len(self.pulls) > 0
