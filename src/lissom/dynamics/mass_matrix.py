@@ -75,4 +75,4 @@ def mass_matrix(model: Model | ModelBatch, q: Any) -> np.ndarray:
     w, lead = filled(model, "mass_matrix", _make, q=q)
     w.run()
     w.raise_for_status()
-    return w.result("M", lead)[..., : model.nv]
+    return w.result("M", lead, model.nv, column_width(model))[..., : model.nv]

@@ -167,8 +167,8 @@ class StateDerivative:
             if w.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
                 self.ready = w  # only q, v and u differ from now on
         else:
-            row = w.row
-            row["q"][:], row["v"][:], row["u"][:], w.host["pull"][0] = q, v, u, self.pull
+            known = w.host
+            known["q"][0], known["v"][0], known["u"][0], known["pull"][0] = q, v, u, self.pull
             w.run()
         host = w.host
         out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]

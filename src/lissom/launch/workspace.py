@@ -131,12 +131,11 @@ class Workspace:
             self.row[name] = self.host[name][0], self.host[name][0].shape
 
     def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
-        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`, or its buffer's."""
+        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
         if not lead:
             known = self.row.get(name)
-            if known is not None and (not shape or known[1] == shape):
-                return known[0].copy()
-        shape = shape or self.host[name].shape[1:]
+            if known is not None:
+                return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
         return self.host[name].reshape((*lead, *shape)).copy()
 
     def fill_one(self, arrays: dict[str, Any]) -> bool:
