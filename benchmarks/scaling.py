@@ -1,9 +1,10 @@
-"""How cost grows: inverse dynamics, its derivatives and forward dynamics on chains of 1 to 32 rods, in one run.
+"""How cost grows: inverse dynamics, its derivatives and forward dynamics on chains of rods and of rigid links.
 
     python benchmarks/scaling.py [OUT.png]
 
-Each rod has 6 coordinates and 5 nodes. Inverse dynamics must grow with the number of nodes, its derivatives at most
-with the square of the degrees of freedom. Times are of one instance inside a kernel, on one core.
+Each rod has 6 coordinates and 5 nodes. Inverse and forward dynamics must grow with the number of links, to 500 rods of
+3000 coordinates and to 2000 rigid links, beside Pinocchio on the same links; derivatives at most with the square of the
+degrees of freedom. Times are of one instance inside a kernel, on one core; of Pinocchio, of a call from Python.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
+from typing import Any
 
 import numpy as np
 from run import smallest, state
@@ -24,6 +26,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, r
 from lissom.launch import workspace
 
 COUNTS = (1, 2, 4, 8, 16, 32)
+MANY_RODS = (30, 100, 300, 500)
+MANY_LINKS = (100, 300, 1000, 2000)
 
 
 def chain(rods: int) -> ls.Model:
@@ -45,6 +49,81 @@ def times(model: ls.Model) -> tuple[float, float, float]:
     run_residual_derivatives(model, three, 0.0)
     forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)
     return smallest(one.run), smallest(three.run), smallest(forward.run)
+
+
+def links(count: int) -> ls.Model:
+    """Rigid links in a row, with hinges about z and y in turn."""
+    robot = ls.Robot(f"chain of {count} links")
+    body = ls.RigidBody(1.0, (0.02, 0.01, 0.1), np.diag([0.03, 0.025, 0.01]))
+    end = np.eye(4)
+    end[2, 3] = 0.2
+    for k in range(count):
+        joint = ls.JointRevolute((0, 0, 1) if k % 2 == 0 else (0, 1, 0))
+        parent = f"link{k - 1}" if k else None
+        robot.add_link(f"link{k}", body, joint, parent=parent, placement=end if k else None)
+    return robot.build()
+
+
+def pinocchio_links(count: int) -> Any:
+    """The same in Pinocchio."""
+    import pinocchio as pin
+
+    model, parent = pin.Model(), 0
+    for k in range(count):
+        joint = pin.JointModelRZ() if k % 2 == 0 else pin.JointModelRY()
+        placement = pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.2 if k else 0.0]))
+        parent = model.addJoint(parent, joint, placement, f"joint{k}")
+        body = pin.Inertia(1.0, np.array([0.02, 0.01, 0.1]), np.diag([0.03, 0.025, 0.01]))
+        model.appendBodyToJoint(parent, body, pin.SE3.Identity())
+    return model
+
+
+def sweeps(model: ls.Model) -> tuple[float, float, float]:
+    """Inverse and forward dynamics [µs], and what the buffers of forward dynamics take [MB]."""
+    q, v, a = (0.1 * x for x in state(model))
+    one, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
+    forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)
+    return smallest(one.run), smallest(forward.run), forward.nbytes / 1e6
+
+
+def pinocchio_sweeps(count: int, ours: ls.Model) -> tuple[float, float]:
+    """Inverse and forward dynamics of the same links in Pinocchio [µs], whose results must be ours."""
+    import pinocchio as pin
+
+    model = pinocchio_links(count)
+    data = model.createData()
+    q, v, a = (0.1 * x for x in state(ours))
+    tau = pin.rnea(model, data, q, v, a)
+    assert np.allclose(tau, ls.inverse_dynamics(ours, q, v, a), rtol=0.0, atol=1e-9 * np.abs(tau).max())
+    return smallest(lambda: pin.rnea(model, data, q, v, a)), smallest(lambda: pin.aba(model, data, q, v, 0.0 * a))
+
+
+def powers(table: np.ndarray, columns: dict[str, int], what: str) -> None:
+    """Say to which power of the first column others grow."""
+    for name, k in columns.items():
+        slopes = np.diff(np.log(table[:, k])) / np.diff(np.log(table[:, 0]))
+        print(f"{name}: grows with {what} to the power {slopes[-1]:.2f} at the end, {slopes.mean():.2f} on average")
+
+
+def large() -> None:
+    """Print how inverse and forward dynamics of many links grow."""
+    print(f"\n{'rods':>6s}{'dof':>6s}{'ID':>11s}{'FD':>11s}   [µs]{'FD buffers':>13s} [MB]")
+    rows = []
+    for count in MANY_RODS:
+        model = chain(count)
+        rows.append((count, *sweeps(model)))
+        print(f"{count:6d}{model.nv:6d}{rows[-1][1]:11.1f}{rows[-1][2]:11.1f}{'':7s}{rows[-1][3]:13.1f}")
+    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "memory": 3}, "rods")
+    heads = f"{'links':>6s}{'ID':>11s}{'FD':>11s}{'Pinocchio ID':>15s}{'FD':>11s}"
+    print(f"\n{heads}   [µs]{'ID / its':>11s}{'FD / its':>11s}")
+    rows = []
+    for count in MANY_LINKS:
+        model = links(count)
+        rows.append((count, *sweeps(model)[:2], *pinocchio_sweeps(count, model)))
+        mine, theirs = rows[-1][1:3], rows[-1][3:]
+        ratios = "".join(f"{x / y:11.2f}" for x, y in zip(mine, theirs))
+        print(f"{count:6d}{mine[0]:11.1f}{mine[1]:11.1f}{theirs[0]:15.1f}{theirs[1]:11.1f}{'':7s}{ratios}")
+    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "Pinocchio's": 4}, "links")
 
 
 def draw(rows: np.ndarray, path: str) -> None:
@@ -71,7 +150,7 @@ def draw(rows: np.ndarray, path: str) -> None:
 
 
 def main() -> None:
-    """Print one table, and draw it where a path is given."""
+    """Print the tables, and draw the first one where a path is given."""
     workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
     print(f"{'rods':>6s}{'dof':>6s}{'nodes':>7s}{'ID':>11s}{'derivatives':>13s}{'FD':>11s}   [µs]")
     rows = []
@@ -81,9 +160,8 @@ def main() -> None:
         rows.append(row)
         print(f"{count:6d}{row[0]:6d}{row[1]:7d}{row[2]:11.2f}{row[3]:13.2f}{row[4]:11.2f}")
     table = np.array(rows)
-    for k, what in ((2, "inverse dynamics"), (3, "derivatives"), (4, "forward dynamics")):
-        slopes = np.diff(np.log(table[:, k])) / np.diff(np.log(table[:, 0]))
-        print(f"{what}: grows with dof to the power {slopes[-1]:.2f} at the end, {slopes.mean():.2f} on average")
+    powers(table, {"inverse dynamics": 2, "derivatives": 3, "forward dynamics": 4}, "dof")
+    large()
     if sys.argv[1:]:
         draw(table, sys.argv[1])
 

@@ -112,7 +112,7 @@ def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
 
 def _weights(model: Model, free: np.ndarray) -> np.ndarray:
     """Square root of W of (1), zero for what stays."""
-    stiffness = np.diag(model.elasticity.stiffness) * model.dofs.scale**2
+    stiffness = model.elasticity.stiffness_diagonal * model.dofs.scale**2
     soft = stiffness[stiffness > 0.0].min(initial=np.inf)
     weights = model.dofs.scale / np.sqrt(1.0 + stiffness / soft)
     weights[~free] = 0.0

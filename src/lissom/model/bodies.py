@@ -95,8 +95,7 @@ class PlacedRod(PlacedBody):
         K, D = self._add_intervals(where)
         turning = np.any([self.strain.basis(s)[:3].any(axis=0) for s in np.linspace(0.013, 0.987, 7)], axis=0)
         tree.scale[block] = np.where(turning, 1.0 / rod.length, 1.0)
-        tree.K[block, block] = tree.K_linear[block, block] = (K + K.T) / 2
-        tree.D[block, block] = (D + D.T) / 2
+        tree.put_elasticity(block.start, (K + K.T) / 2, (D + D.T) / 2)
         warn_inexact(rod, where)
         wake = None if self.felt is None else self.felt.wake(rod.section)
         if wake is not None:

@@ -41,9 +41,8 @@ class PlacedDeformableBody(PlacedBody):
         if known is not None and (known.K2 is None or (known.K3 is not None and n > MOST_IN_KERNELS)):
             known = None  # kernels do not know its elasticity
         if known is not None and known.K2 is not None:
-            tree.K[block, block] = tree.K_linear[block, block] = known.K2
-            tree.D[block, block] = self.body.material.damping_time * known.K2
-            tree.has_rows[block] = known.K3 is None  # of other laws K2 stands with K3 and K4
+            D = self.body.material.damping_time * known.K2
+            tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # others stand with K3 and K4
         none = np.zeros((6, n))
         self.behind, self.q_start = base, block.start + shift
         self.tree, self.link = tree, tree.names.index(link.name)

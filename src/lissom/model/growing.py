@@ -19,9 +19,8 @@ class GrowingTree:
     Fields:
         names: of the links in the order added. nodes: parents before children.
         q_start, v_start: where a link's coordinates start, its joint's before its body's.
-        neutral (nq,), dof_q, scale, rest (nv,), K, D, K_linear (nv, nv): by coordinate; K_linear is without the springs
-        of joints that turn freely, which are in `groups`: node, rest pose, stiffness (6, 6). has_rows (nv,): whether
-        the rows that kernels read have K and D, and not the term of a body.
+        neutral (nq,), dof_q, scale, rest (nv,): by coordinate. groups: springs of joints that turn freely: node, rest
+        pose, stiffness (6, 6).
         mass: of each link [kg]. wet: nodes in the fluid and what it does there; tails: nodes with a wake, added mass.
     """
 
@@ -49,9 +48,8 @@ class GrowingTree:
         self.nv = self.v_start[-1]
         self.dof_q = np.full(self.nv, -1, dtype=np.int32)
         self.scale = np.ones(self.nv)
-        self.K, self.D = np.zeros((self.nv, self.nv)), np.zeros((self.nv, self.nv))
-        self.K_linear, self.rest = np.zeros((self.nv, self.nv)), np.zeros(self.nv)
-        self.has_rows = np.ones(self.nv, dtype=bool)
+        self.rest = np.zeros(self.nv)
+        self._elastic: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = {}
 
     def add(self, node: Node) -> Frame:
         """Take in a node whose parent is there; its frame."""
@@ -77,16 +75,39 @@ class GrowingTree:
         node.heavy = node.heavy - wet.carried
         self.wet.append((node, wet))
 
+    def put_elasticity(
+        self, v: int, K: np.ndarray, D: np.ndarray, *, is_linear: bool = True, has_rows: bool = True
+    ) -> None:
+        """Give the coordinates from v on their K and D.
+
+        Args:
+            is_linear: whether the force is K times the coordinates; that of a spring in `groups` is not.
+            has_rows: whether kernels read K and D as rows, and not in the term of a body.
+        """
+        if len(K):
+            self._elastic[v] = K, D, K if is_linear else np.zeros_like(K), has_rows
+
     def elasticity(self) -> Elasticity:
-        """K and D, and both on their common pattern, row by row."""
-        rows, columns = np.nonzero(self.has_rows[:, None] & ((self.K_linear != 0.0) | (self.D != 0.0)))
+        """K and D by blocks, and both on their common pattern, row by row."""
+        blocks = sorted(self._elastic.items())
+        rows, columns = [np.zeros(0, int)], [np.zeros(0, int)]
+        values: list[list[np.ndarray]] = [[np.zeros(0)] for _ in range(4)]
+        for v, (K, D, K_linear, has_rows) in blocks:
+            row, column = np.nonzero(has_rows & ((K_linear != 0.0) | (D != 0.0)))
+            rows.append(v + row)
+            columns.append(v + column)
+            for found, part in zip(values, (K.ravel(), D.ravel(), K_linear[row, column], D[row, column])):
+                found.append(part)
+        stiffness, damping, row_stiffness, row_damping = map(np.concatenate, values)
         return Elasticity(
-            stiffness=self.K,
-            damping=self.D,
-            start=np.searchsorted(rows, np.arange(self.nv + 1)).astype(np.int32),
-            column=columns.astype(np.int32),
-            row_stiffness=self.K_linear[rows, columns],
-            row_damping=self.D[rows, columns],
+            block_start=np.array([v for v, _ in blocks], dtype=np.int32),
+            block_size=np.array([len(block[0]) for _, block in blocks], dtype=np.int32),
+            block_stiffness=stiffness,
+            block_damping=damping,
+            start=np.searchsorted(np.concatenate(rows), np.arange(self.nv + 1)).astype(np.int32),
+            column=np.concatenate(columns).astype(np.int32),
+            row_stiffness=row_stiffness,
+            row_damping=row_damping,
         )
 
     def pose_springs(self) -> PoseSprings:

@@ -28,13 +28,11 @@ def place_joint(tree: GrowingTree, link: Link, here: Frame) -> Frame:
 def _add_spring(tree: GrowingTree, link: Link, v: int, node: Node | None, where: str) -> None:
     joint, n = link.joint, link.joint.nv
     K = checks.symmetric(joint.stiffness, n, f"{where}: stiffness")
-    block = slice(v, v + n)
-    tree.K[block, block] = K
-    tree.D[block, block] = checks.symmetric(joint.damping, n, f"{where}: damping")
+    D = checks.symmetric(joint.damping, n, f"{where}: damping")
+    tree.put_elasticity(v, K, D, is_linear=joint.nq == n)
     rest = joint.rest_configuration(where)
     if joint.nq == n:
-        tree.K_linear[block, block] = K
-        tree.rest[block] = rest
+        tree.rest[v : v + n] = rest
     elif K.any() and node is not None:
         wide = np.zeros((6, 6))
         wide[:n, :n] = K

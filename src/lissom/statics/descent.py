@@ -164,7 +164,7 @@ def _slope(model: Model, q: np.ndarray, u: np.ndarray, t: float, r: np.ndarray) 
     if not np.isfinite(K).all():
         return None
     own, loads = (
-        np.diag(model.elasticity.stiffness),
+        model.elasticity.stiffness_diagonal,
         np.abs((K - model.elasticity.stiffness) * S * S[:, None]).max(initial=0.0),
     )
     size = max(loads, float(np.abs(S * r).max(initial=0.0))) or 1.0

@@ -69,7 +69,7 @@ def _make(model: Model, batch: int) -> Workspace:
     x.numbers = w.buffer("numbers", (NUMBERS,), common=True)
     x.opened = w.buffer("opened", (model.n_rows,), common=True)
     x.inverse_scale = wp.array(1.0 / model.dofs.scale, dtype=wp.float64, device=model.device)
-    x.sprung = wp.array(np.diag(model.elasticity.stiffness).copy(), dtype=wp.float64, device=model.device)
+    x.sprung = wp.array(model.elasticity.stiffness_diagonal, dtype=wp.float64, device=model.device)
     rest = [
         w.buffer("gravity", (1,), vec3, common=True),
         w.buffer("load", (model.n_load_rows,), vec6, common=True),

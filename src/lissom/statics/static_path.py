@@ -100,7 +100,7 @@ class StaticPath:
     ) -> StaticPath:
         """The path from λ = `begin` with the rows of loops that are independent at q."""
         kept, sigma = bordered_at(model, q, u, begin if t is None else t)
-        stiff = np.diag(model.elasticity.stiffness) * model.dofs.scale**2
+        stiff = model.elasticity.stiffness_diagonal * model.dofs.scale**2
         stiff = np.where(stiff > 0.0, stiff, stiff[stiff > 0.0].min(initial=np.inf))
         own = 1.0 / np.sqrt(np.where(np.isfinite(stiff), stiff, 1.0))
         own[model.prescribed.dof] = 1.0

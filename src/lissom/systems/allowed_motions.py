@@ -20,7 +20,7 @@ def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray
     if not len(kept):
         return N
     rows = (A[kept] * S)[:, free]
-    own = np.diag(model.elasticity.stiffness)[free] * S[free] ** 2
+    own = model.elasticity.stiffness_diagonal[free] * S[free] ** 2
     soft = own[own > 0.0].min(initial=np.inf)
     order: np.ndarray = qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
     led, lead = order[: len(kept)], np.sort(order[len(kept) :])
