@@ -5,6 +5,7 @@ import pytest
 import warp as wp
 from native.native_calls import COUNT, HERE, changed, device, random
 
+from lissom.deformable.linear_coefficients import LinearCoefficients
 from lissom.forces.green_strains import (
     add_strain_change,
     add_strain_force,
@@ -13,6 +14,7 @@ from lissom.forces.green_strains import (
     strain_energy,
 )
 from lissom.lie.types import kernel_options, mat3, vec3
+from lissom.model.deforming import pair_rows
 from lissom.model.tables import TablesStruct
 from lissom.passes import linear_bodies
 from lissom.passes.column_tables import Matrix
@@ -29,8 +31,8 @@ def positions(t: TablesStruct, s: ScratchStruct, q: Matrix, n: int, i: int):
 
 
 @wp.kernel
-def rates(t: TablesStruct, s: ScratchStruct, v: Matrix, a: Matrix, n: int, i: int):
-    linear_bodies.integrate_rates(t, s, 1, BEFORE, n, i, v, a)
+def rates(t: TablesStruct, s: ScratchStruct, q: Matrix, v: Matrix, a: Matrix, n: int, i: int):
+    linear_bodies.integrate_rates(t, s, 1, BEFORE + 1, BEFORE, n, i, q, v, a)
     linear_bodies.integrate_slopes(t, s, 1, BEFORE, n, i, v, a)
 
 
@@ -73,6 +75,9 @@ class Body:
             setattr(self.s.deforming, name, wp.zeros((COUNT, first + n), dtype=dtype, device="cpu"))
         for name, dtype in (("c", vec3), ("P", mat3), ("c_dot", vec3), ("Pi", mat3), ("c_ddot", vec3), ("b", vec3)):
             setattr(self.s.deforming, name, wp.zeros((COUNT, 2), dtype=dtype, device="cpu"))
+        known = LinearCoefficients(0.0, self.c_0, self.P_0, self.c_j, self.P0_j, self.Q, None, None, None)
+        rows, shift = pair_rows(known), 8
+        t.pair_row_start, t.pair_rows = device([0, shift], wp.int32), device(np.concatenate([random(shift), rows]))
         self.force, self.c_v, self.b_v = random(COUNT, first + n), *random(2, COUNT, 2, 3)
         self.s.deforming.force = device(self.force)
         self.s.deforming.c_v, self.s.deforming.b_v = device(self.c_v, vec3), device(self.b_v, vec3)
@@ -92,7 +97,14 @@ class Body:
         return kept[0] if first == 1 else kept
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 20])  # rows shorter and longer than blocks of eight and of thirty-two
+def moved(c_j, P_j, v, a):
+    """(3) of a body whose points move linearly."""
+    turned = np.einsum("j,jab->ab", a, P_j)
+    around = np.array([turned[1, 2] - turned[2, 1], turned[2, 0] - turned[0, 2], turned[0, 1] - turned[1, 0]])
+    return {"c_dot": v @ c_j, "Pi": np.einsum("j,jab->ab", v, P_j), "c_ddot": a @ c_j, "b": around}
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 7, 8, 20])  # rows shorter and longer than blocks of eight and of thirty-two
 def test_sums_over_pairs(n):
     """Purpose: all integrals of linear motions are the sums that (1) and (2) say, whatever the number of shapes."""
     body, (q, v, a) = Body(n), random(3, COUNT, BEFORE + n)
@@ -101,12 +113,15 @@ def test_sums_over_pairs(n):
     P_j = body.P0_j + np.einsum("e,ejab->jab", x, body.Q)
     across = np.einsum("j,jab->ab", x, body.P0_j)
     P = body.P_0 + across + across.T + np.einsum("j,e,jeab->ab", x, x, body.Q)
-    for name, expected in (("P_j", P_j), ("c_j", body.c_j), ("c", body.c_0 + x @ body.c_j), ("P", P)):
-        np.testing.assert_allclose(body.found(name), expected, rtol=0, atol=1e-12)
-    wp.launch(rates, dim=1, inputs=[body.t, body.s, device(v), device(a), n, HERE], device="cpu")
+    placed = {"P_j": P_j, "c_j": body.c_j, "c": body.c_0 + x @ body.c_j, "P": P}
+    for name, values in placed.items():
+        np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
+    q = np.concatenate([random(COUNT, 1), q], axis=1)
+    wp.launch(rates, dim=1, inputs=[body.t, body.s, device(q), device(v), device(a), n, HERE], device="cpu")
     Pi_q = np.einsum("e,ejab->jba", x_dot, body.Q)
     expected = {"w_j": np.einsum("e,eja->ja", x_dot, body.cross), "e": body.dot @ x_ddot, "Pi_q": Pi_q,
-                "b_q": np.einsum("e,jea->ja", x_ddot, body.cross)}  # fmt: skip
+                "b_q": np.einsum("e,jea->ja", x_ddot, body.cross), **placed, **moved(c_j=body.c_j, P_j=P_j, v=x_dot,
+                a=x_ddot)}  # fmt: skip
     for name, values in expected.items():
         np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
 
@@ -117,11 +132,9 @@ def test_motion(n):
     body, (v, a) = Body(n), random(2, COUNT, BEFORE + n)
     c_j, P_j = body.put("c_j", random(n, 3)), body.put("P_j", random(n, 3, 3))
     wp.launch(motion, dim=1, inputs=[body.t, body.s, device(v), device(a), n, HERE], device="cpu")
-    x_dot, x_ddot = v[HERE, BEFORE:], a[HERE, BEFORE:]
-    turned = np.einsum("j,jab->ab", x_ddot, P_j)
-    around = np.array([turned[1, 2] - turned[2, 1], turned[2, 0] - turned[0, 2], turned[0, 1] - turned[1, 0]])
-    expected = {"c_dot": x_dot @ c_j, "Pi": np.einsum("j,jab->ab", x_dot, P_j),
-                "c_ddot": body.c_v[HERE, 1] + x_ddot @ c_j, "b": body.b_v[HERE, 1] + around}  # fmt: skip
+    expected = moved(c_j=c_j, P_j=P_j, v=v[HERE, BEFORE:], a=a[HERE, BEFORE:])
+    expected["c_ddot"] += body.c_v[HERE, 1]
+    expected["b"] += body.b_v[HERE, 1]
     for name, values in expected.items():
         np.testing.assert_allclose(body.found(name), values, rtol=0, atol=1e-12)
 

@@ -61,8 +61,9 @@ def _sliding_joint(nodes: list[Node], root: int) -> list[int]:
 
 
 def _is_joint(node: Node) -> bool:
-    """Whether a node moves and is not an interval of a rod."""
-    return node.Phi1.shape[1] > 0 and node.kappa == 0.0
+    """Whether a node moves and is no interval of a rod and no frame of a deformable body, whose coordinates move what
+    is on it and not the frame."""
+    return node.Phi1.shape[1] > 0 and node.kappa == 0.0 and node.kind is not MotionKind.BODY
 
 
 def _slides(node: Node) -> bool:

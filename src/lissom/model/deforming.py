@@ -47,6 +47,8 @@ class Deforming:
     Q: Matrices3  # ∫ρ φ_j φ_kᵀ by pair
     Q_cross: Vectors3  # ∫ρ φ_j×φ_k by pair
     Q_dot: Floats  # ∫ρ φ_j·φ_k by pair
+    pair_row_start: Ints  # where what is left starts by body
+    pair_rows: Floats  # the same once more, as sums of rows are fast
 
     def __len__(self) -> int:
         return len(self.node)
@@ -63,6 +65,7 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
     sizes = np.array([node.Phi1.shape[1] for _, node, _ in found], dtype=int)
     constants = [_constants(flesh.coefficients, flesh.integrals, n) for (_, _, flesh), n in zip(found, sizes.tolist())]
     Q = np.concatenate([np.zeros((0, 3, 3)), *(c.Q_jk.reshape(-1, 3, 3) for c in constants)])
+    rows = [pair_rows(c) for c in constants]
     return Deforming(
         node=np.array([k for k, _, _ in found], dtype=np.int32),
         q_start=np.array([node.v_start + node.q_shift for _, node, _ in found], dtype=np.int32),
@@ -80,7 +83,24 @@ def deforming_tables(nodes: list[Node]) -> Deforming:
         Q=Q,
         Q_cross=np.stack([Q[:, 1, 2] - Q[:, 2, 1], Q[:, 2, 0] - Q[:, 0, 2], Q[:, 0, 1] - Q[:, 1, 0]], axis=-1),
         Q_dot=np.trace(Q, axis1=1, axis2=2),
+        pair_row_start=starts(np.array([part.size for part in rows], dtype=int))[:-1],
+        pair_rows=np.concatenate([np.zeros(0), *rows]),
     )
+
+
+def pair_rows(known: LinearCoefficients) -> np.ndarray:
+    """Of each eight coordinates ∫ρ φ_j by axis, then of x φ_jᵀ and of φ_k φ_jᵀ of all k the parts that are symmetric
+    (xx, yy, zz, xy, xz, yz) and the cross product: each number for the eight one after the other, zeros behind the
+    last."""
+    X = np.concatenate([known.P0_j[None], known.Q_jk])
+    along, first, second = [0, 1, 2, 0, 0, 1], [1, 2, 0], [2, 0, 1]
+    turned = X[..., first, second] - X[..., second, first]
+    parts = np.concatenate([0.5 * (X + np.swapaxes(X, 2, 3))[..., along, [0, 1, 2, 1, 2, 2]], turned], axis=2)
+    n = len(known.c_j)
+    rows = np.concatenate([known.c_j, parts.transpose(1, 0, 2).reshape(n, -1)], axis=1)
+    whole = np.zeros((-(-n // 8) * 8, rows.shape[1]))
+    whole[:n] = rows
+    return whole.reshape(-1, 8, rows.shape[1]).swapaxes(1, 2).ravel()
 
 
 def _stretched(flesh: Flesh) -> Stretched | None:

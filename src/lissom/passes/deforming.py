@@ -60,12 +60,18 @@ def slope_of_P(t: Tables, s: Scratch, i: int, b: int, j: int, n: int, c: int) ->
     return s.deforming.P_jl[i, t.deforming.pair_start[b] + n * j + c]
 
 
-@wp.func(inline=False)
-def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
-    """Pose of the frame, and the integrals that depend on θ alone."""
+@wp.func
+def put_frame(t: Tables, s: Scratch, i: int, k: int):
+    """Pose of the frame."""
     R, p = joint_side(t, s, i, k)
     s.node[i, k].R = R
     s.node[i, k].p = p
+
+
+@wp.func(inline=False)
+def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of the frame, and the integrals that depend on θ alone."""
+    put_frame(t, s, i, k)
     b = t.node[k].map
     if t.deforming.is_linear[b] != 0:
         first = t.node[k].v_start
@@ -75,15 +81,15 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 @wp.func(inline=False)
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """Pose of the frame and all integrals; nothing of its twist and acceleration is its own."""
-    place(t, s, i, k, q)
+    put_frame(t, s, i, k)
     b = t.node[k].map
-    at = t.deforming.column_start[b]
     first = t.node[k].v_start
     n = t.node[k].v_stop - first
-    integrate_motion(t, s, b, first, n, i, v, a)
     if t.deforming.is_linear[b] != 0:
-        integrate_rates(t, s, b, first, n, i, v, a)
+        integrate_rates(t, s, b, first + t.node[k].q_shift, first, n, i, q, v, a)
     else:
+        integrate_motion(t, s, b, first, n, i, v, a)
+        at = t.deforming.column_start[b]
         for j in range(n):
             e_j = s.deforming.e_v[i, at + j]
             for c in range(n):

@@ -65,17 +65,135 @@ def integrate_positions(t: Tables, s: Scratch, b: int, first: int, n: int, i: in
     ...
 
 
+# The sums that are left of each column of pairs: of θ, θ̇ or θ̈ with symmetric parts of P_j, with ∫ρ p×J_j and with c_j.
 RATE = """
-    const int at = t.deforming.column_start.data[b], pair = t.deforming.pair_start.data[b];
-    const double* Q_cross = (const double*)(t.deforming.Q_cross.data + pair);
-    put_weighted_rows(n, 3 * n, row(v, i) + first, Q_cross, nullptr, (double*)(row(s.deforming.w_j, i) + at));
-    put_weighted_rows(n, n, row(a, i) + first, t.deforming.Q_dot.data + pair, nullptr, row(s.deforming.e, i) + at);
+    const int at = t.deforming.column_start.data[b];
+    const double* from = t.deforming.pair_rows.data + t.deforming.pair_row_start.data[b];
+    const double *x = row(q, i) + first_q, *y = row(v, i) + first, *z = row(a, i) + first;
+    double* P_j = (double*)(row(s.deforming.P_j, i) + at);
+    double* w_j = (double*)(row(s.deforming.w_j, i) + at);
+    double* c_j = (double*)(row(s.deforming.c_j, i) + at);
+    double* e_j = row(s.deforming.e, i) + at;
+    block total[32] = {};
+    for (int k = 0; k < n; k += 8) {
+        const int here = n - k < 8 ? n - k : 8;
+        double part[96] = {};
+        for (int r = 0; r < here; ++r) {
+            part[r] = x[k + r];
+            part[8 + r] = y[k + r];
+            part[16 + r] = z[k + r];
+        }
+        const block X = load(part), Y = load(part + 8), Z = load(part + 16);
+        for (int r = 0; r < 3; ++r, from += 8) {
+            const block c = load(from);
+            total[18 + r] += c * X;
+            total[21 + r] += c * Y;
+            total[24 + r] += c * Z;
+            for (int j = 0; j < here; ++j)
+                c_j[3 * (k + j) + r] = from[j];
+        }
+        block p0 = load(from), p1 = load(from + 8), p2 = load(from + 16), p3 = load(from + 24), p4 = load(from + 32);
+        block p5 = load(from + 40), p6 = load(from + 48), p7 = load(from + 56), p8 = load(from + 64);
+        total[0] += p0 * X;
+        total[1] += p1 * X;
+        total[2] += p2 * X;
+        total[3] += p3 * X;
+        total[4] += p4 * X;
+        total[5] += p5 * X;
+        from += 72;
+        block w0 = {}, w1 = {}, w2 = {}, e = {};
+        for (int j = 0; j < n; ++j, from += 72) {
+            const double x_j = x[j], y_j = y[j];
+            block trace = load(from);
+            const block yy = load(from + 8), zz = load(from + 16);
+            p0 += trace * x_j;
+            p1 += yy * x_j;
+            p2 += zz * x_j;
+            trace += yy;
+            trace += zz;
+            e += trace * z[j];
+            p3 += load(from + 24) * x_j;
+            p4 += load(from + 32) * x_j;
+            p5 += load(from + 40) * x_j;
+            const block across0 = load(from + 48), across1 = load(from + 56), across2 = load(from + 64);
+            p6 += across0 * x_j;
+            p7 += across1 * x_j;
+            p8 += across2 * x_j;
+            w0 += across0 * y_j;
+            w1 += across1 * y_j;
+            w2 += across2 * y_j;
+        }
+        const block p[9] = {p0, p1, p2, p3, p4, p5, p6, p7, p8};
+        for (int r = 0; r < 6; ++r) {
+            total[r] += p[r] * X;
+            total[6 + r] += p[r] * Y;
+        }
+        for (int r = 6; r < 9; ++r) {
+            total[6 + r] += p[r] * Y;
+            total[9 + r] += p[r] * Z;
+        }
+        for (int r = 0; r < 6; ++r)
+            store(part + 8 * r, p[r]);
+        for (int r = 6; r < 9; ++r)
+            store(part + 8 * r, p[r] * 0.5);
+        store(part + 72, w0);
+        store(part + 80, w1);
+        store(part + 88, w2);
+        for (int j = 0; j < here; ++j) {
+            double *to = P_j + 9 * (k + j), *w = w_j + 3 * (k + j);
+            to[0] = part[j];
+            to[1] = part[24 + j] + part[64 + j];
+            to[2] = part[32 + j] - part[56 + j];
+            to[3] = part[24 + j] - part[64 + j];
+            to[4] = part[8 + j];
+            to[5] = part[40 + j] + part[48 + j];
+            to[6] = part[32 + j] + part[56 + j];
+            to[7] = part[40 + j] - part[48 + j];
+            to[8] = part[16 + j];
+            w[0] = part[72 + j];
+            w[1] = part[80 + j];
+            w[2] = part[88 + j];
+        }
+        store(part, e);
+        for (int j = 0; j < here; ++j)
+            e_j[k + j] = part[j];
+    }
+    double sums[32];
+    for (int r = 0; r < 32; r += 8)
+        store(sums + r, totals(total + r));
+    const int place[9] = {0, 3, 4, 3, 1, 5, 4, 5, 2};  // among the symmetric parts
+    const double* P_0 = (const double*)(t.deforming.P_0.data + b);
+    double* P = (double*)(row(s.deforming.P, i) + b);
+    double* Pi = (double*)(row(s.deforming.Pi, i) + b);
+    for (int r = 0; r < 9; ++r) {
+        P[r] = P_0[r] + sums[place[r]];
+        Pi[r] = sums[6 + place[r]];
+    }
+    Pi[5] += 0.5 * sums[12];
+    Pi[7] -= 0.5 * sums[12];
+    Pi[6] += 0.5 * sums[13];
+    Pi[2] -= 0.5 * sums[13];
+    Pi[1] += 0.5 * sums[14];
+    Pi[3] -= 0.5 * sums[14];
+    const double* c_0 = (const double*)(t.deforming.c_0.data + b);
+    double* c = (double*)(row(s.deforming.c, i) + b);
+    double* c_dot = (double*)(row(s.deforming.c_dot, i) + b);
+    double* c_ddot = (double*)(row(s.deforming.c_ddot, i) + b);
+    double* moment = (double*)(row(s.deforming.b, i) + b);
+    for (int r = 0; r < 3; ++r) {
+        c[r] = c_0[r] + sums[18 + r];
+        c_dot[r] = sums[21 + r];
+        c_ddot[r] = sums[24 + r];
+        moment[r] = sums[15 + r];
+    }
 """
 
 
 @wp.func_native(RATE)
-def integrate_rates(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, v: Matrix, a: Matrix):
-    """w_j and e_j of body b, whose first coordinate in v is `first`."""
+def integrate_rates(
+    t: Tables, s: Scratch, b: int, first_q: int, first: int, n: int, i: int, q: Matrix, v: Matrix, a: Matrix
+):
+    """All of (1) and (3) of body b, whose first coordinates in q and v are `first_q` and `first`."""
     ...
 
 
@@ -122,7 +240,7 @@ MOVE = """
 
 @wp.func_native(MOVE)
 def integrate_motion(t: Tables, s: Scratch, b: int, first: int, n: int, i: int, v: Matrix, a: Matrix):
-    """ċ, Π, c̈ and b of (3) of body b, linear or not, whose first coordinate in v is `first`."""
+    """The same of (3) alone, of a body that is not linear."""
     ...
 
 
