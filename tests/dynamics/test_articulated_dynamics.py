@@ -143,6 +143,20 @@ def test_designs_are_single_models(by_blocks):
         np.testing.assert_array_equal(batch[k], ls.forward_dynamics(designs[k], q[k], v[k]))
 
 
+@pytest.mark.parametrize("method", ["dop853", "bdf"])
+def test_motions_are_those_of_the_mass_matrix(monkeypatch, method):
+    """Methods that ask for accelerations, also again in the same buffers, go the same way."""
+    model = describe_mixed().build()
+    options = {"method": method, "rtol": 1e-9, "u": np.full(model.nu, 0.2), "t_eval": [0.0, 0.01]}
+    dense = ls.simulate(copy(model), 0.01, **options)
+    monkeypatch.setattr(articulated_dynamics, "_LEAST_COORDINATES", 0)
+    model = copy(model)
+    blocks = ls.simulate(model, 0.01, **options)
+    assert solves_by_blocks(model)
+    np.testing.assert_allclose(blocks.q[-1], dense.q[-1], atol=1e-9)
+    np.testing.assert_allclose(blocks.v[-1], dense.v[-1], atol=1e-7)
+
+
 def light(tip):
     """Two hinges about one axis on a body that turns about two, with the body `tip` at the end."""
     robot = ls.Robot("light")

@@ -133,15 +133,15 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
 def _make(model: Model, batch: int) -> Workspace:
     w = _buffers(model, batch, ("v", "given", "extra", "a"))
     w.outputs = ("a",)
-    if solves_by_blocks(model):
-        record_articulated(w, model, batch, with_loops(w, model, batch), w.buffer("q_dot", (batch, model.nq)))
+    loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
+    if solves_by_blocks(model):  # without loops, so that nothing pulls
+        record_articulated(w, model, batch, loops, q_dot)
         return w
     width = column_width(model)
     M = w.buffer("M", (batch, (model.nv + 1) * width))
     d = w.on_device
     names = ("q", "v", "given", "u", "extra", "gravity", "load")
     tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
-    loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
     w.record(forward_dynamics_kernel, [*tables, *(d[name] for name in names), loops, pull, M, q_dot, d["a"]])
     return w
 
@@ -180,8 +180,7 @@ def run_forward_dynamics(
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
         w.host["given"][:, model.prescribed.dof] = _given(model, t, w.batch)
-    if "pull" in w.host:
-        w.host["pull"][0] = pull
+    w.host["pull"][0] = pull
     w.run()
     return w
 
