@@ -13,6 +13,7 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import tables_with_terms
+from lissom.launch.warp_private import struct_of
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors
 from lissom.passes.block_tables import block_columns
@@ -44,7 +45,7 @@ def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> An
     others."""
     if isinstance(value, wp.array):
         return own[id(value)][k] if id(value) in own else value
-    struct = getattr(value, "_cls", None)
+    struct = struct_of(value)
     if struct is TablesStruct:
         tables = tables_with_terms(model)
         anchor = value.surroundings.anchor

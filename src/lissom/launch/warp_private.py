@@ -58,6 +58,11 @@ def is_compiled(module: Any, device: str) -> bool | None:
     return os.path.exists(os.path.join(folder, module.get_module_identifier(block_dim=block), name))
 
 
+def struct_of(value: Any) -> Any:
+    """The struct that an argument of a kernel is of; None where it is of none."""
+    return getattr(value, "_cls", None)
+
+
 def bytes_of(value: Any) -> int:
     """Memory of an argument of a kernel: an array, or a struct of arrays; 0 of what Warp does not let see."""
     return sum(int(array.size) * wp.types.type_size_in_bytes(array.dtype) for array in arrays_of(value))
@@ -68,5 +73,5 @@ def arrays_of(value: Any) -> Iterator[Any]:
     if isinstance(value, wp.array):
         yield value
     else:
-        for name in getattr(getattr(value, "_cls", None), "vars", ()):
+        for name in getattr(struct_of(value), "vars", ()):
             yield from arrays_of(getattr(value, name))
