@@ -26,7 +26,7 @@ from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coe
 from lissom.deformable.materials import Hyperelastic, determinant
 from lissom.deformable.moved_points import MotionSlopes, MovedPoints
 from lissom.deformable.sharing import kept, shared
-from lissom.deformable.slopes import Bends, Slopes
+from lissom.deformable.slopes import Bends, Slopes, unpacked
 from lissom.robot.poses import compiled, in_double
 
 _MOST_SLOPES = 1 << 23  # numbers of ∂φ/∂x that are kept
@@ -203,8 +203,7 @@ class ShapeIntegrals:
             forces = moving_points.linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_inertia(q, v), *forces)
 
-        def values(w: Any, m: Any, x: Any, v: Any) -> Any:
-            slopes = Slopes(*x)
+        def values(w: Any, m: Any, slopes: Slopes, v: Any) -> Any:
             forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
             return (*moving_points.inertia(m, slopes, v), *forces)
 
@@ -212,7 +211,7 @@ class ShapeIntegrals:
             return values(w, m, self.kinematics.slopes(x, q, v), v)
 
         if self.points is not None:
-            return self._summed(values, self.points.slopes_by_row, self._weights(self.points, bends=False))
+            return self._summed(values, Slopes, self.points.slopes_by_row, self._weights(self.points, bends=False))
         if self._uses_slopes:
             return partial(compiled(known), self._slopes_of_points)
         return self.compiled(linear if self.kinematics.is_linear else any_other)
@@ -239,8 +238,7 @@ class ShapeIntegrals:
         """Where f is not linear, at θ̈ = 0; those of the last few states are kept."""
         moduli = self.material.moduli()
 
-        def derivatives(w: Any, m: Any, x: Any, v: Any) -> Any:
-            bends = Bends(*x)
+        def derivatives(w: Any, m: Any, bends: Bends, v: Any) -> Any:
             forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
             return (*moving_points.inertia_slopes(m, bends, v), *forces)
 
@@ -250,12 +248,12 @@ class ShapeIntegrals:
         points = self.points
         if points is None:
             return kept(self.compiled(any_other))
-        return kept(self._summed(derivatives, points.bends_by_row, self._weights(points, bends=True)))
+        return kept(self._summed(derivatives, Bends, points.bends_by_row, self._weights(points, bends=True)))
 
     @staticmethod
-    def _summed(function: Callable[..., Any], rows: Callable[..., Any], weights: list[list[np.ndarray]]) -> Any:
+    def _summed(function: Callable[..., Any], kind: Any, rows: Callable[..., Any], weights: list[Any]) -> Any:
         """A function of θ and θ̇ as a sum over rows of points, whose slopes are compiled apart and kept."""
-        inner = compiled(function)
+        inner = compiled(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v))
 
         def summed(q: np.ndarray, v: np.ndarray) -> Any:
             found = [inner(*weight, x, v) for *weight, x in zip(*weights, rows(q, v))]

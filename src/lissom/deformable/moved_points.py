@@ -16,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.deformable.kinematics import Kinematics
-from lissom.deformable.slopes import Bends, Slopes
+from lissom.deformable.slopes import Bends, Slopes, packed, unpacked
 from lissom.robot.poses import compiled
 
 _UNIT = 16  # points of which rows are multiples
@@ -53,35 +53,36 @@ class MotionSlopes:
         return compiled(stacked, **_UNFUSED)
 
     @cached_property
-    def slopes(self) -> Callable[..., Slopes]:
-        """What these make of points, as a function of them, of points, θ and θ̇."""
+    def slopes(self) -> Callable[..., Any]:
+        """What these make of points, packed, as a function of them, of points, θ and θ̇."""
         return self._of_jets(self.kinematics.slopes)
 
     @cached_property
-    def bends(self) -> Callable[..., Bends]:
+    def bends(self) -> Callable[..., Any]:
         """The same with second derivatives."""
         return self._of_jets(self.kinematics.bends)
 
     def _of_jets(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def moved(jets: Any, points: Any, q: Any, v: Any) -> Any:
             (tree, constants), rows = self._made, iter(jets)
-            return function(points, q, v, tree.unflatten([next(rows) if x is None else x for x in constants]))
+            given = tree.unflatten([next(rows) if x is None else x for x in constants])
+            return packed(function(points, q, v, given))
 
         return compiled(moved)
 
 
 @final
 class Row:
-    """What was found of a row of points at some θ̇, as JAX holds it and as NumPy arrays, and of some of its points."""
+    """What was found of a row of points at some θ̇, packed, and of some of its points."""
 
-    def __init__(self, rate: bytes, found: tuple[Any, ...]) -> None:
+    def __init__(self, rate: bytes, found: Any) -> None:
         self.rate, self.found = rate, found
-        self._picked: dict[bytes, list[np.ndarray]] = {}
+        self._picked: dict[bytes, np.ndarray] = {}
 
-    def picked(self, numbers: np.ndarray) -> list[np.ndarray]:
+    def picked(self, numbers: np.ndarray) -> np.ndarray:
         key = numbers.tobytes()
         if key not in self._picked:
-            self._picked[key] = [np.asarray(part)[..., numbers] for part in self.found]
+            self._picked[key] = np.asarray(self.found)[:, numbers]
         return self._picked[key]
 
 
@@ -110,19 +111,18 @@ class Rows:
         known = self._found.get(key)
         if known is None or not (v is None or known.rate == rate):
             found = self.function(*self.given(row, q), q, np.zeros_like(q) if v is None else v)
-            known = self._found[key] = Row(rate, tuple(found))
+            known = self._found[key] = Row(rate, found)
             if len(self._found) > _KEPT:
                 self._found.popitem(last=False)
         return known
 
-    def picked(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None) -> list[np.ndarray]:
-        """Of some points, as NumPy arrays."""
+    def picked(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """Of some points, as a NumPy array."""
         rows = self.holding(numbers)
         if len(rows) == 1:
             return self.get(rows[0], q, v).picked(numbers - rows[0] * self.size)
-        found = [[np.asarray(part) for part in self.get(row, q, v).found] for row in rows]
         at = np.searchsorted(rows, numbers // self.size) * self.size + numbers % self.size
-        return [np.concatenate(parts, axis=-1)[..., at] for parts in zip(*found)]
+        return np.concatenate([np.asarray(self.get(row, q, v).found) for row in rows], axis=-1)[:, at]
 
     def forget(self) -> None:
         self._found.clear()
@@ -175,26 +175,26 @@ class MovedPoints:
         if v is None and all(self._bends.has(row, q) for row in self._bends.holding(numbers)):
             x = self.bends(numbers, q)  # which say the same and more
             return Slopes(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
-        return Slopes(*self._slopes.picked(numbers, q, v))
+        return unpacked(Slopes, self._slopes.picked(numbers, q, v), len(q))
 
     def bends(self, numbers: np.ndarray, q: np.ndarray) -> Bends:
         """The same with second derivatives, h_q being that of any rate."""
-        return Bends(*self._bends.picked(numbers, q, None))
+        return unpacked(Bends, self._bends.picked(numbers, q, None), len(q))
 
     def expect(self, q: np.ndarray) -> None:
         """Begin with the rows that hold the quadrature at θ = q, which are asked for next."""
         for row in range(-(-self.count // self._slopes.size)):
             self._of_row(row, q)
 
-    def slopes_by_row(self, q: np.ndarray, v: np.ndarray | None) -> list[tuple[Any, ...]]:
-        """Slopes of the rows that hold the quadrature, as JAX arrays."""
+    def slopes_by_row(self, q: np.ndarray, v: np.ndarray | None) -> list[Any]:
+        """Slopes of the rows that hold the quadrature, packed, as JAX arrays."""
         return self._by_row(self._slopes, q, v)
 
-    def bends_by_row(self, q: np.ndarray, v: np.ndarray) -> list[tuple[Any, ...]]:
-        """Bends of the rows that hold the quadrature, as JAX arrays."""
+    def bends_by_row(self, q: np.ndarray, v: np.ndarray) -> list[Any]:
+        """Bends of the rows that hold the quadrature, packed, as JAX arrays."""
         return self._by_row(self._bends, q, v)
 
-    def _by_row(self, rows: Rows, q: np.ndarray, v: np.ndarray | None) -> list[tuple[Any, ...]]:
+    def _by_row(self, rows: Rows, q: np.ndarray, v: np.ndarray | None) -> list[Any]:
         return [rows.get(row, q, v).found for row in range(-(-self.count // rows.size))]
 
     def weights(self, weights: np.ndarray, *, bends: bool) -> list[np.ndarray]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from math import prod
+from typing import Any, NamedTuple, TypeVar
 
 
 class Slopes(NamedTuple):
@@ -28,6 +29,27 @@ class Bends(NamedTuple):
     H: Any
     F_jl: Any
     h_q: Any
+
+
+Kind = TypeVar("Kind", Slopes, Bends)
+
+
+def packed(x: Slopes | Bends) -> Any:
+    """All in one array (rows, N): functions of JAX return one sooner than many."""
+    import jax.numpy as jnp
+
+    return jnp.concatenate([part.reshape(-1, part.shape[-1]) for part in x])
+
+
+def unpacked(kind: type[Kind], rows: Any, n: int) -> Kind:
+    """What was packed, of n coordinates."""
+    last = ((3,), (3, 3)) if kind is Slopes else ((n, n, 3), (n, n, 3, 3), (n, 3))
+    parts, first = [], 0
+    for shape in ((3,), (3, 3), (n, 3), (n, 3, 3), *last):
+        size = prod(shape)
+        parts.append(rows[first : first + size].reshape(*shape, rows.shape[-1]))
+        first += size
+    return kind(*parts)
 
 
 def along_all(function: Callable[[Any], Any], q: Any) -> tuple[Any, Any]:
