@@ -12,6 +12,7 @@ from dynamics.small_robots import MATERIAL, describe_looped, describe_mixed, des
 from touching_robots import moved
 
 import lissom as ls
+from lissom.dynamics.articulated_dynamics import solves_by_blocks
 
 N = 3
 
@@ -105,6 +106,10 @@ CALLS = {
     "tendon_tensions": ("qu", ()),
 }
 
+# which of them are looked at where contact, fluid and springs act: each takes kernels of its own
+IN_SURROUNDINGS = {"actuation_matrix", "center_of_mass", "contact_anchors", "contact_forces", "energy"}
+IN_SURROUNDINGS |= {"forward_dynamics", "inverse_dynamics", "path_lengths", "spring_lengths", "tendon_tensions"}
+
 
 def arguments(name, models, lead, seed=0):
     """The arguments of a call with so many leading axes."""
@@ -141,8 +146,9 @@ def test_every_function_is_here():
     assert functions - {"assemble", "modes"} == CALLS.keys() - {"tangent_stiffness"}
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize(
+    "name, kind", [(name, kind) for name in CALLS for kind in KINDS if kind != "hand" or name in IN_SURROUNDINGS]
+)
 def test_each_model_is_as_alone(name, kind):
     """Results of a batch of models are those of each, to the last bit, whatever differs; further axes follow theirs."""
     models, call = batch(kind), getattr(ls, name)
@@ -158,6 +164,32 @@ def test_each_model_is_as_alone(name, kind):
                 assert repr(many[k]) == repr(one)
             else:
                 assert_same(many, one, k)
+
+
+def test_long_chains():
+    """Where forward dynamics goes block by block, each model has the tables of its blocks."""
+    robot = ls.Robot("chain")
+    basis = ls.BasisLegendre(torsion=1, bending_y=2, bending_z=2)
+    for k in range(6):
+        rod = ls.Rod(0.2, ls.SectionCircle(0.01), basis, MATERIAL)
+        robot.add_link(f"rod {k}", rod, parent=f"rod {k - 1}" if k else None)
+    models = robot.build().batch("rod 2.material.young", [1e6, 3e6], "rod 4.length", [0.2, 0.25])
+    assert solves_by_blocks(models[0])
+    q, v, a, _ = (0.1 * x for x in state(models[0], (2,)))
+    for call, values in ((ls.forward_dynamics, (q, v)), (ls.inverse_dynamics, (q, v, a))):
+        for k, model in enumerate(models):
+            assert_same(call(models, *values), call(model, *(x[k] for x in values)), k)
+
+
+def test_what_calls_python():
+    """Models whose actuators are functions are asked one by one, through the same doors."""
+    robot = describe_rod()
+    robot.add_custom_actuator("own", lambda q: np.array([np.sin(q[0]), 1.0, 0.0]))
+    models = robot.build().batch("rod.material.young", [1e6, 2e6])
+    q, v, _, u = state(models[0], (2,))
+    for call, values in ((ls.forward_dynamics, (q, v, u)), (ls.actuation_matrix, (q,))):
+        for k, model in enumerate(models):
+            assert_same(call(models, *values), call(model, *(x[k] for x in values)), k)
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "frame_twist", "energy"])

@@ -92,7 +92,10 @@ def _check_links(models: Sequence[Model]) -> None:
 
 
 def acts_alike(model: Model) -> bool:
-    """Whether loads, prescribed motions and currents are the same in all models at all times, as far as can be told."""
+    """Whether loads, prescribed motions and currents are the same in all models at all times, as far as can be told,
+    and no tables of many models are asked of Python."""
+    if model.models and model.asks_before_launch:
+        return False
     of_time = model.loads.wrench, model.prescribed.functions, model.surroundings.current
     return not any(isinstance(x, Differs) for x in of_time)
 

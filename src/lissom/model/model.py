@@ -114,6 +114,8 @@ class Model:
     def calls_python(self) -> bool:
         """Whether forces, or poses of what carries anything, come from Python functions of the state, which kernels
         cannot call."""
+        if self.models:
+            return any(model.calls_python for model in self.models)
         maps = any(self.maps.node[m] < self.n_dynamic for m in self.maps.called())
         bodies = self.deforming.calls_python or len(self.pulls) > 0
         return bool(self.inputs.custom or self.surroundings.called or maps or bodies)
@@ -121,6 +123,8 @@ class Model:
     @cached_property
     def asks_before_launch(self) -> bool:
         """Whether tables of a state come from Python functions before each launch."""
+        if self.models:
+            return any(model.asks_before_launch for model in self.models)
         return self.maps.calls_python or self.deforming.calls_python or len(self.pulls) > 0
 
     def motions(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
