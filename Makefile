@@ -35,6 +35,8 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/timing.py
 	$(BENCH)/bin/python benchmarks/batches.py
+	$(BENCH)/bin/python benchmarks/batches.py 1000 designs
+	$(BENCH)/bin/python benchmarks/batches.py 10000 steps
 	$(BENCH)/bin/python benchmarks/sweeps.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png

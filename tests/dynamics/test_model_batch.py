@@ -296,3 +296,14 @@ def test_structures_must_be_the_same():
         plain.batch("rod.material.young", [1e6, 2e6], "rod.length", [0.3])
     with pytest.raises(ls.ModelError, match="expected one Model, got a batch"):
         ls.plot_shapes(batch("rod"), np.zeros(3))
+
+
+@pytest.mark.parametrize("gains", [(1.0, 1.0), (1.0, -1.0)])
+def test_a_push_is_told(gains):
+    """What pushes a tendon is told of batches too, by the gains of each model."""
+    robot = describe_rod()
+    robot.couple_inputs("pull", {"tendon": 1.0})
+    models = robot.build().batch("pull.gains.tendon", gains, "rod.length", (0.4, 0.5))
+    zero = np.zeros(3)
+    with pytest.warns(ls.AccuracyWarning, match="tendon 'tendon': a tension should be >= 0"):
+        ls.forward_dynamics(models, zero, zero, [[1.0 if gains[1] < 0 else -1.0]] * 2)

@@ -26,6 +26,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec6
+from lissom.model.common import Differs
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
@@ -105,7 +106,7 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
     never pushes."""
     if "warned of pushing" in model.cache:
         return
-    if model.models:
+    if isinstance(model.channels.gain, Differs):
         own = np.split(u, len(model.models)) if u.ndim > 1 else [u] * len(model.models)
         for one, rows in zip(model.models, own):
             warn_of_pushing(one, rows)
