@@ -40,7 +40,7 @@ BODIES = "body 1", "body 2", "body 3"
 CIRCLES = ((0.02, 0.08), (0.025, 0.15), (0.03, 0.24))  # radius, and distance of the plane from the base [m]
 PERIOD, SAMPLES = 5.0, 20
 PROPORTIONAL, DERIVATIVE = 10.0, 1.0  # [1/s²] and [1/s]
-DURATION, STEP = 1.5, 0.025  # [s]; a whole round takes 5 s, and minutes to compute
+DURATION, STEP, SHOWN = 5.0, 0.025, 0.05  # a whole round; steps of time, and between two that are handed out [s]
 
 
 def helicoid(divisions: tuple[int, int, int] = DIVISIONS) -> tuple[np.ndarray, np.ndarray]:
@@ -125,7 +125,7 @@ def reference(model: ls.Model, q: np.ndarray, u: np.ndarray, duration: float = D
 def follow(model: ls.Model, path: ls.Tabulated, q: np.ndarray, duration: float = DURATION) -> ls.Trajectory:
     """The motion from rest at q."""
     law = ls.partial_feedback_linearization(model, path, proportional=PROPORTIONAL, derivative=DERIVATIVE)
-    times = np.linspace(0.0, duration, round(duration / STEP) + 1)
+    times = np.linspace(0.0, duration, round(duration / SHOWN) + 1)
     steps = {"method": "generalized_alpha", "dt": STEP, "rtol": 1e-3, "atol": 1e-5}
     return ls.simulate(model, duration, q0=q, controller=law, t_eval=times, **steps)
 
@@ -163,7 +163,7 @@ def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str,
     model = build()
     q, u = start(model)
     given = reference(model, q, u, duration)
-    follow(model, given.path, q, 2 * STEP)  # JAX compiles what the motion needs
+    follow(model, given.path, q, SHOWN)  # JAX compiles what the motion needs
     begun = time.process_time()
     motion = follow(model, given.path, q, duration)
     taken = time.process_time() - begun
@@ -219,6 +219,24 @@ def _plot(
         axes.grid(alpha=0.3)
     tension.set(xlabel="t [s]", xlim=(0, motion.t[-1]))
     figure.savefig(folder / "motion.png", dpi=120)
+    _plot_round(model, motion, folder / "round.png")
+
+
+def _plot_round(model: ls.Model, motion: ls.Trajectory, path: Path) -> None:
+    """Where tips went, seen along the arm, and their circles."""
+    from matplotlib.figure import Figure
+
+    where, there = tips(model, motion.q), np.array([circles(t) for t in np.linspace(0.0, PERIOD, 101)])
+    figure = Figure(figsize=(10, 3.8), layout="constrained")
+    for k, axes in enumerate(figure.subplots(1, 3)):
+        axes.plot(*1e3 * there[:, k, :2].T, "k:", linewidth=1.0, label="circle")
+        axes.plot(*1e3 * where[:, k, :2].T, color=f"C{k}", label="tip")
+        axes.plot(*1e3 * where[-1, k, :2], "o", color=f"C{k}", markersize=4)
+        axes.set_title(BODIES[k], loc="left", fontsize=10)
+        axes.set(xlabel="x [mm]", ylabel="y [mm]", aspect="equal")
+        axes.grid(alpha=0.3)
+        axes.legend(frameon=False, fontsize=8, loc="upper left")
+    figure.savefig(path, dpi=120)
 
 
 if __name__ == "__main__":
