@@ -10,6 +10,7 @@ renamed.
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
@@ -73,26 +74,34 @@ def _load(module: Any, device: str) -> None:
 def _bar(names: list[str]) -> Iterator[Callable[[], None]]:
     """A function to call when one more is there. After PATIENCE a bar says what is waited for, on a terminal; elsewhere
     the logger "lissom" does."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    console = Console(stderr=True)
-    label = "compiling kernels, once on this machine"
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    bar = Progress(*columns, console=console, transient=True)
-    task = bar.add_task(label, total=len(names))
+    label, there = "compiling kernels, once on this machine", [False] * len(names)
+    shown: list[Any] = []
 
     def say() -> None:
-        if console.is_terminal:
-            bar.start()
         logging.getLogger("lissom").info("%s: %s", label, ", ".join(names))
+        if not sys.stderr.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        bar.add_task(label, total=len(names), completed=sum(there))
+        bar.start()
+        shown.append(bar)
+
+    def done() -> None:
+        there[sum(there)] = True
+        for bar in shown:
+            bar.update(bar.task_ids[0], completed=sum(there))
 
     waiting = Timer(PATIENCE, say)
     waiting.daemon = True
     waiting.start()
     try:
-        yield lambda: bar.advance(task)
+        yield done
     finally:
         waiting.cancel()
         waiting.join()
-        bar.stop()
+        for bar in shown:
+            bar.stop()
