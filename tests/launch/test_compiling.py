@@ -104,12 +104,21 @@ def loaded(monkeypatch):
     return together
 
 
+def chain():
+    """Rods whose accelerations are found block by block."""
+    robot, basis = ls.Robot("chain"), ls.BasisLegendre(torsion=3, bending_y=3, bending_z=3)
+    for k in range(4):
+        material = ls.Material(young=1e6, density=1000.0, viscosity=2e3)
+        robot.add_link(f"{k}", ls.Rod(0.1, ls.SectionCircle(0.01), basis, material), parent=f"{k - 1}" if k else None)
+    return robot.build()
+
+
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")  # in a plane
-@pytest.mark.parametrize("is_held", [False, True], ids=["tree", "loop"])
+@pytest.mark.parametrize("make", [arm, lambda: arm(is_held=True), chain], ids=["tree", "loop", "chain"])
 @pytest.mark.parametrize("method", ["statics", "esdirk", "generalized_alpha", "bdf"])
-def test_an_algorithm_loads_its_kernels_together(loaded, is_held, method):
+def test_an_algorithm_loads_its_kernels_together(loaded, make, method):
     """Nothing is left to compile after that."""
-    model = arm(is_held)
+    model = make()
     if method == "statics":
         ls.solve_statics(model)
     else:

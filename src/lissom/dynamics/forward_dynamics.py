@@ -21,7 +21,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
-from lissom.dynamics.articulated_dynamics import record_articulated, solves_by_blocks
+from lissom.dynamics.articulated_dynamics import articulated_kernel, record_articulated, solves_by_blocks
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
@@ -128,6 +128,11 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     return w
+
+
+def accelerations_kernel(model: Model) -> Any:
+    """The kernel of forward dynamics that a model takes."""
+    return articulated_kernel if solves_by_blocks(model) else forward_dynamics_kernel
 
 
 def _make(model: Model, batch: int) -> Workspace:

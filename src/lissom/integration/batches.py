@@ -29,7 +29,7 @@ from lissom.integration.fused_runs import (
 from lissom.integration.inputs import InputRows
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.starts import starting_accelerations
-from lissom.integration.step_control import Watch
+from lissom.integration.step_control import Watch, sparse_states
 from lissom.integration.step_rows import MOST_STAGES, scheme_numbers
 from lissom.integration.step_schedule import StepSchedule
 from lissom.launch.workspace import Workspace
@@ -198,9 +198,15 @@ class ManyMotions:
 
     def _watch(self, t: np.ndarray, begun: dict[str, np.ndarray]) -> None:
         """Look for what the steps of the window went through."""
+        if not self.watches:
+            return
+        left, few = self.left(), sparse_states(len(t))
+        q, v = (np.concatenate([begun[name][:, None], left[:, few[1:] - 1, self.parts[name]]], axis=1)
+                for name in ("q", "v"))  # fmt: skip
         for i, watch in enumerate(self.watches):
-            rows = self.left()[i, : len(t) - 1]
-            watch.passed(t, *(np.vstack([begun[name][i], rows[:, self.parts[name]]]) for name in ("q", "v")))
+            if not (watch.told or watch.lookout.is_clear(t[few], q[i], v[i])):
+                rows = left[i, : len(t) - 1]
+                watch.passed(t, *(np.vstack([begun[name][i], rows[:, self.parts[name]]]) for name in ("q", "v")))
 
     def keep(self, motions: slice, first: int, many: int) -> None:
         """Take what `many` steps of the window have left at the wanted times."""

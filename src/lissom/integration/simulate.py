@@ -17,7 +17,7 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, present_anchors
-from lissom.dynamics.forward_dynamics import forward_dynamics_kernel
+from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
@@ -221,7 +221,7 @@ def _load_ahead(model: Model, is_fused: bool) -> None:
     steps = implicit_steps_kernel if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, mass_matrix_kernel) if model.n_rows else ()
     contacts = (encounters_kernel,) if len(model.surroundings.pair) else ()
-    ahead(model, f"simulate by {steps.__name__}", forward_dynamics_kernel, steps, *loops, *contacts)
+    ahead(model, f"simulate by {steps.__name__}", accelerations_kernel(model), steps, *loops, *contacts)
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -109,6 +109,11 @@ def _fixed_steps(
         yield from handed_out(f, points, parts, (here, k, steps, length))
 
 
+def sparse_states(count: int) -> np.ndarray:
+    """Numbers of the states that are looked at together first."""
+    return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
+
+
 @final
 class Watch:
     """Tells once of a fixed step during which a ball went through something."""
@@ -127,7 +132,7 @@ class Watch:
         """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
         if self.told:
             return
-        few = np.unique(np.append(np.arange(0, len(t), _STRIDE), len(t) - 1))
+        few = sparse_states(len(t))
         met = None if self.lookout.is_clear(t[few], q[few], v[few]) else self.lookout.first_met(t, q, v)
         if met is not None:
             self.told = True
