@@ -21,7 +21,7 @@ import numpy as np
 
 from lissom.deformable import moving_points
 from lissom.deformable.domains import Domain
-from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.kinematics import ComposedKinematics, Kinematics
 from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.deformable.materials import Hyperelastic, determinant
 from lissom.deformable.moved_points import MotionSlopes, MovedPoints
@@ -103,7 +103,7 @@ class ShapeIntegrals:
     @cached_property
     def points(self) -> MovedPoints | None:
         """Its points and others of the body, where a composed motion moves them together."""
-        if not self.kinematics.is_composed:
+        if not isinstance(self.kinematics, ComposedKinematics):
             return None
         return MovedPoints(shared(MotionSlopes, self.kinematics), self.domain.points)
 

@@ -25,7 +25,6 @@ class Kinematics(ABC):
     n: int  # number of coordinates θ
     is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
-    is_composed: bool = False  # whether `slopes` and `bends` cost little, and are those of ∂f/∂x as it is
     takes_arrays: bool = True  # whether `positions` and `deformations` take points that JAX traces; else NumPy arrays
 
     @abstractmethod
@@ -56,11 +55,6 @@ class Kinematics(ABC):
         """The same with second derivatives."""
         return slopes.bends(*self._motions(points), q, v)
 
-    def jets(self, points: Any, q: Any) -> Any:
-        """Derivatives of what a composed motion is composed of, which `slopes` and, with those of their own coordinates
-        alone, `bends` take as a further argument."""
-        raise NotImplementedError
-
     def _motions(self, points: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
         """p and F of fixed points as functions of θ, points along the last axis."""
         return lambda q: self.positions(points, q).T, lambda q: self.deformations(points, q).transpose(1, 2, 0)
@@ -85,6 +79,29 @@ class Kinematics(ABC):
 
         slope = compiled(jax.jacfwd(lambda q: self.deformations(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
+
+
+class ComposedKinematics(Kinematics):
+    """A motion composed of others, whose derivatives cost little where those of the others are known, and are those of
+    ∂f/∂x as it is."""
+
+    @abstractmethod
+    def jets(self, points: Any, q: Any) -> Any:
+        """Derivatives of the motions it is composed of, at points (N, 3) and θ = q."""
+
+    @abstractmethod
+    def slopes_of(self, jets: Any, points: Any, v: Any) -> Slopes:
+        """What these make of `slopes`."""
+
+    @abstractmethod
+    def bends_of(self, jets: Any, points: Any, v: Any) -> Bends:
+        """What these make of `bends`."""
+
+    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
+        return self.slopes_of(self.jets(points, q), points, v)
+
+    def bends(self, points: Any, q: Any, v: Any) -> Bends:
+        return self.bends_of(self.jets(points, q), points, v)
 
 
 def area_axes(F: Any) -> Any:

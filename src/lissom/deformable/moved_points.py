@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.kinematics import ComposedKinematics
 from lissom.deformable.slopes import Bends, Slopes, packed, unpacked
 from lissom.robot.poses import compiled
 
@@ -32,7 +32,7 @@ _UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_
 class MotionSlopes:
     """How points of a composed motion change with θ, as functions that JAX compiles."""
 
-    kinematics: Kinematics
+    kinematics: ComposedKinematics
 
     @cached_property
     def _made(self) -> list[Any]:
@@ -55,18 +55,18 @@ class MotionSlopes:
     @cached_property
     def slopes(self) -> Callable[..., Any]:
         """What these make of points, packed, as a function of them, of points, θ and θ̇."""
-        return self._of_jets(self.kinematics.slopes)
+        return self._of_jets(self.kinematics.slopes_of)
 
     @cached_property
     def bends(self) -> Callable[..., Any]:
         """The same with second derivatives."""
-        return self._of_jets(self.kinematics.bends)
+        return self._of_jets(self.kinematics.bends_of)
 
     def _of_jets(self, function: Callable[..., Any]) -> Callable[..., Any]:
         def moved(jets: Any, points: Any, q: Any, v: Any) -> Any:
             (tree, constants), rows = self._made, iter(jets)
             given = tree.unflatten([next(rows) if x is None else x for x in constants])
-            return packed(function(points, q, v, given))
+            return packed(function(given, points, v))
 
         return compiled(moved)
 

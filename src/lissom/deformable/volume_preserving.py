@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Any, final
 
 from lissom.deformable import composition, modes, series
-from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.kinematics import ComposedKinematics
 from lissom.deformable.modes import Modes
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.robot import checks
@@ -155,7 +155,7 @@ class PrimitiveSource(Primitive):
 
 @final
 @dataclass(frozen=True)
-class KinematicsVolumePreserving(Kinematics):
+class KinematicsVolumePreserving(ComposedKinematics):
     """Primitives one after the other: f = h_P(… h_2(h_1(x))), with the coordinates of each in their order.
 
     Args:
@@ -172,10 +172,6 @@ class KinematicsVolumePreserving(Kinematics):
 
     @property
     def keeps_volume(self) -> bool:
-        return True
-
-    @property
-    def is_composed(self) -> bool:
         return True
 
     def check(self, where: str) -> None:
@@ -213,11 +209,11 @@ class KinematicsVolumePreserving(Kinematics):
     def jets(self, points: Any, q: Any) -> list[composition.Jet]:
         return composition.jets(self._steps(), points, q)
 
-    def slopes(self, points: Any, q: Any, v: Any, jets: list[composition.Jet] | None = None) -> Slopes:
-        return composition.slopes(jets or self.jets(points, q), self._counts(), points, v)
+    def slopes_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Slopes:
+        return composition.slopes(jets, self._counts(), points, v)
 
-    def bends(self, points: Any, q: Any, v: Any, jets: list[composition.Jet] | None = None) -> Bends:
-        return composition.bends(jets or self.jets(points, q), self._counts(), points, v)
+    def bends_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Bends:
+        return composition.bends(jets, self._counts(), points, v)
 
     def _counts(self) -> list[int]:
         return [modes.count(primitive.modes) for primitive in self.primitives]
