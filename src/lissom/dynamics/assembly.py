@@ -202,7 +202,8 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
     e, _ = _residual(model, q)
     if np.abs(e).max() > _OPEN:
         raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
-    q = _closed(model, q, np.ones(model.nv, dtype=bool))
+    if np.abs(e).max() > _CLOSED:
+        q = _closed(model, q, np.ones(model.nv, dtype=bool))
     return q, consistent_velocity(model, q, v)
 
 
@@ -214,6 +215,8 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
         ModelError: a coordinate moves no mass, and no loop says how it moves.
     """
     w, _ = run_constraints(model, q, v, choosing=True)
+    if not w.host["rate"][0].any():
+        return v  # as at rest
     A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), chosen_rows(w)
     M = mass_matrix(model, q)
     held = model.prescribed.dof
