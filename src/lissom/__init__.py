@@ -26,6 +26,7 @@ _PUBLIC = {
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
     "robot.materials": ("Material",),
+    "robot.meshes": ("Mesh",),
     "robot.sections": (
         "SectionAnnulus",
         "SectionCircle",

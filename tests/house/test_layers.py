@@ -27,11 +27,19 @@ UPWARDS = {
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "jax", "jaxlib", "yourdfpy", "imageio", "pinocchio",
-            "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle"}  # fmt: skip
+            "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray", "distributed", "cloudpickle",
+            "trimesh", "mujoco", "h5py", "rerun"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
-    "robot": {"numpy", "scipy", "jax", "shapely", "skfem"},  # but for NumPy where they are needed, imported late
+    "robot": {
+        "numpy",
+        "scipy",
+        "jax",
+        "shapely",
+        "skfem",
+        "trimesh",
+    },  # but for NumPy where they are needed, imported late
     "deformable": {"numpy", "scipy", "jax", "meshio"},
     "model": {"numpy", "warp"},
 }

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,21 +20,24 @@ from lissom.robot.forces import is_compiled
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
+from lissom.robot.meshes import Mesh
 from lissom.robot.robot import Link, Robot
 
 _AGAIN = "add it again after loading the rest"
 
 
-def document(robot: Robot) -> dict[str, Any]:
+def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
     """The keys and values of the file that describes a robot; what has its default value is left out.
 
+    Args:
+        folder: of the file, from which it names those of meshes; None names them as they are.
     Raises:
         ModelError: something that a file cannot hold.
     """
     out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
     if robot.near_pairs != Robot().near_pairs:
         out["near_pairs"] = robot.near_pairs
-    out["links"] = [_link(link) for link in robot.links.values()]
+    out["links"] = [_link(link, folder) for link in robot.links.values()]
     out["frames"] = [_fields(frame, f"frame {name!r}") for name, frame in robot.frames.items()]
     out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
     out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
@@ -59,8 +64,11 @@ def _fluid(fluid: Fluid) -> dict[str, Any]:
     return out | ({"links": dict(zip(fluid.links, written[1:], strict=True))} if fluid.links else {})
 
 
-def _link(link: Link) -> dict[str, Any]:
+def _link(link: Link, folder: Path | None) -> dict[str, Any]:
     fields = _fields(link, f"link {link.name!r}")
+    for mesh in fields.get("body", {}).get("meshes", ()):
+        if "file" in mesh and folder is not None:
+            mesh["file"] = Path(os.path.relpath(mesh["file"], folder)).as_posix()
     order = ("name", "parent", "at", "placement", "joint", "body")
     fixed = fields.get("joint") == {"type": "JointFixed"}
     return {key: fields[key] for key in order if key in fields and not (key == "joint" and fixed)}
@@ -136,6 +144,8 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
         return value
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
     if isinstance(value, int | float):
         return value
     if isinstance(value, list | tuple):
@@ -149,7 +159,7 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
         table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
         return table | {"interpolation": value.interpolation}
     if type(value) in TYPES | DEFORMABLE:
-        kind = {} if isinstance(value, Material) else {"type": type(value).__name__}
+        kind = {} if isinstance(value, Material | Mesh) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
     if is_compiled(value):
         raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")

@@ -67,7 +67,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     """
     require(isinstance(robot, Robot), "save_robot", "expected a Robot, the description and not its Model", robot)
     robot.check()
-    text = "# Robot description for lissom; SI units.\n" + dump(document(robot))
+    text = "# Robot description for lissom; SI units.\n" + dump(document(robot, Path(path).parent))
     _read(text, os.fspath(path))  # what cannot be read is not written
     target = Path(os.path.realpath(path))
     partial = target.with_name(f".{target.name}.{os.getpid()}.partial")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from collections import abc
 from collections.abc import Callable
 from pathlib import Path
@@ -31,6 +32,7 @@ from lissom.robot import (
     loads,
     loops,
     materials,
+    meshes,
     motions,
     poses,
     sections,
@@ -91,6 +93,8 @@ def _kind(hint: Any, nested: tuple[type, ...]) -> Any:
         return _family(hint, nested)
     if hint is bodies.Body:
         return Body
+    if hint is meshes.Mesh:
+        return _Mesh
     is_class = isinstance(hint, type) and dataclasses.is_dataclass(hint)
     return _class(hint, typed=False, nested=nested) if is_class else hint
 
@@ -115,6 +119,14 @@ def _loaded(data: Any, info: ValidationInfo) -> DomainTetrahedra:
     given = {key: getattr(data, key) for key in data.model_fields_set if key not in ("type", "file")}
     folder = (info.context or {}).get("folder", Path())
     return DomainTetrahedra.load(Path(folder) / data.file, **given)
+
+
+def _beside(data: Any, info: ValidationInfo) -> meshes.Mesh:
+    """A mesh that is drawn, whose file, if any, is beside the robot file."""
+    given = {key: getattr(data, key) for key in data.model_fields_set}
+    if given.get("file") is not None:
+        given["file"] = os.path.abspath(Path((info.context or {}).get("folder", "")) / given["file"])
+    return meshes.Mesh(**given)
 
 
 def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) -> Any:
@@ -144,6 +156,8 @@ _OF_DEFORMABLE = (Domain, Inflation, Kinematics, Hyperelastic, Primitive)
 _FAMILIES = (bases.Basis, joints.Joint, sections.Section, shapes.Shape, *_OF_DEFORMABLE)
 IN_PYTHON = {cls for family in _OF_DEFORMABLE for cls in members(family) if cls.__name__ in (
     "KinematicsFunction", "KinematicsRitz", "HyperelasticFunction")}  # fmt: skip
+_drawn: Any = create_model("Mesh", __base__=Schema, **_fields(meshes.Mesh))
+_Mesh = Annotated[_drawn, AfterValidator(_beside)]
 _KINDS[POSE] = _class(poses.PoseSpline, typed=False)
 
 
@@ -171,9 +185,9 @@ def _body_tag(value: Any) -> Any:
     return f"RigidBody {value['shape']}" if kind == "RigidBody" and "shape" in value else kind
 
 
-_Mesh = {name: kind for name, kind in _fields(DomainTetrahedra).items() if name not in ("vertices", "cells")}
+_cells = {name: kind for name, kind in _fields(DomainTetrahedra).items() if name not in ("vertices", "cells")}
 _mesh_of_file: Any = create_model(
-    "Mesh", __base__=Schema, type=(Literal["DomainTetrahedra"], ...), file=(str, ...), scale=(float, None), **_Mesh
+    "MeshFile", __base__=Schema, type=(Literal["DomainTetrahedra"], ...), file=(str, ...), scale=(float, None), **_cells
 )
 _MeshFile = Annotated[_mesh_of_file, AfterValidator(_loaded), Tag("mesh of a file")]
 
@@ -294,6 +308,6 @@ Document.__doc__ = "A robot file. What is stacked in q and in u keeps the order 
 
 _RIGID_OR_RODS = tuple(family for family in _FAMILIES if family not in _OF_DEFORMABLE)
 _OTHERS = {bodies.Rod, bodies.RigidBody, materials.Material, actuators.PathRod, poses.PoseSpline}
-_OTHERS |= {actuators.PathPoint, actuators.PathBody}
+_OTHERS |= {actuators.PathPoint, actuators.PathBody, meshes.Mesh}
 TYPES = _OTHERS.union(*map(members, _RIGID_OR_RODS))  # the classes a field may hold,
 DEFORMABLE = {DeformableBody}.union(*map(members, _OF_DEFORMABLE))  # and those of deformable bodies

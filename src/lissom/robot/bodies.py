@@ -15,6 +15,7 @@ from lissom.robot import checks
 from lissom.robot.bases import Basis
 from lissom.robot.fields import FunctionOfS, Numbers
 from lissom.robot.materials import Material
+from lissom.robot.meshes import Mesh
 from lissom.robot.sections import Section
 
 STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
@@ -61,6 +62,10 @@ class Body(ABC):
     def solid(self) -> Solid | None:
         """What is drawn on the frame of a body that keeps its shape."""
         return None
+
+    def drawn_meshes(self) -> tuple[Mesh, ...]:
+        """What is drawn on the frame of a body in place of its solid, where there is any."""
+        return ()
 
     def surface(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Vertices (m, 3) [m] and triangles (k, 3) of what is drawn of a body that is neither solid nor slender, at its
@@ -154,6 +159,7 @@ class RigidBody(Body):
         outline: half-sizes of the box that is drawn for it, shape (3,) [m]; None draws the box of equal inertia.
         form: "box", "cylinder" (along x) or "sphere" of that outline, for the fluid around it; None is none of them.
         balls: that touch other things, rows (x, y, z, radius), shape (n, 4) [m]; None: it has none.
+        meshes: that are drawn for it, instead of its solid.
     """
 
     mass: float
@@ -162,6 +168,7 @@ class RigidBody(Body):
     outline: Numbers = None
     form: str | None = None
     balls: Numbers = None
+    meshes: tuple[Mesh, ...] = ()
 
     @classmethod
     def box(cls, size_x: float, size_y: float, size_z: float, *, density: float) -> RigidBody:
@@ -203,6 +210,9 @@ class RigidBody(Body):
     @property
     def carries_balls(self) -> bool:
         return self.balls is not None
+
+    def drawn_meshes(self) -> tuple[Mesh, ...]:
+        return tuple(self.meshes)
 
     def solid(self) -> Solid:
         """The cylinder or ellipsoid of its outline where that has its inertia, or the box."""
@@ -264,3 +274,8 @@ class RigidBody(Body):
             rule = "must be rows (x, y, z, radius)"
             balls = checks.array(self.balls, (-1, 4), f"{where}: balls", rule)
             checks.require(bool((balls[:, 3] >= 0).all()), f"{where}: balls", "must have radii >= 0", self.balls)
+        rule = "must be a list of Mesh"
+        checks.require(isinstance(self.meshes, list | tuple), f"{where}: meshes", rule, self.meshes)
+        for k, mesh in enumerate(self.meshes):
+            checks.require(isinstance(mesh, Mesh), f"{where} > meshes[{k}]", "must be a Mesh", mesh)
+            mesh.check(f"{where} > meshes[{k}]")
