@@ -128,9 +128,9 @@ def test_facets_of_rods_face_outwards(arm):
 
 def test_tendon_lines_have_the_length_of_the_tendons(hybrid):
     """Purpose: the lines drawn for tendons follow the paths that the mechanics pulls, through rods and rigid links."""
-    robot, model = hybrid
+    model = hybrid[1]
     q = states(model)
-    lines = scene.tendon_lines(model, robot, q)
+    lines = scene.tendon_lines(model, q)
     drawn = [np.linalg.norm(np.diff(line, axis=1), axis=-1).sum(axis=1) for line in lines.values()]
     assert list(lines) == ["flexor", "finger_left", "finger_right"]
     np.testing.assert_allclose(np.stack(drawn, axis=-1), ls.path_lengths(model, q), rtol=2e-4)

@@ -157,6 +157,14 @@ class DeformableBody(Body):
         """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
         return np.asarray(in_double(self.motion.positions)(np.asarray(points, dtype=np.float64), np.asarray(q)))
 
+    def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """The same as a function of θ that is called many times."""
+        if self.motion.is_linear:
+            shapes = self.motion.shapes(points)
+            return lambda q: points + shapes @ q
+        moved = compiled(lambda q: self.motion.positions(points, q))
+        return lambda q: np.asarray(moved(q))
+
     def surface(self, q: np.ndarray) -> Surface:
         """The boundary at θ = q."""
         vertices, triangles = self.domain.surface()

@@ -50,6 +50,10 @@ class Body(ABC):
         """Points (count, 2) on the outline (y, z) of the cross-section at s [m] of a body that extends along s."""
         return np.zeros((0, 2))
 
+    def cross_hole(self, s: float, count: int) -> np.ndarray:
+        """As many points on the outline of the hole in it, shape (0, 2) where there is none."""
+        return np.zeros((0, 2))
+
     def material_point(self, s: Any, where: str) -> np.ndarray | None:
         """The material point (3,) that a 3-vector or the name of a place stands for, on a body that has such."""
         return None
@@ -71,6 +75,10 @@ class Body(ABC):
         """Vertices (m, 3) [m] and triangles (k, 3) of what is drawn of a body that is neither solid nor slender, at its
         own coordinates q."""
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
+
+    def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """Where points (m, 3) of it are [m], as a function of its own coordinates."""
+        return lambda q: points
 
 
 @final
@@ -120,6 +128,9 @@ class Rod(Body):
 
     def cross_outline(self, s: float, count: int) -> np.ndarray:
         return self.section.outline(s, count)
+
+    def cross_hole(self, s: float, count: int) -> np.ndarray:
+        return self.section.hole(s, count)
 
     def check(self, where: str) -> None:
         with checks.part(where):

@@ -46,6 +46,10 @@ class Section(ABC):
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         """Points (y, z) [m] around the section, shape (count, 2)."""
 
+    def hole(self, s: float, count: int = 24) -> np.ndarray:
+        """Points (y, z) [m] around its hole, as many as around itself; shape (0, 2) where it has none."""
+        return np.zeros((0, 2))
+
     def radius(self, s: float) -> float:
         """Largest distance of the outline from the centreline [m]."""
         return float(np.linalg.norm(self.outline(s, 64), axis=1).max())
@@ -116,6 +120,10 @@ class SectionAnnulus(Section):
 
     def outline(self, s: float, count: int = 24) -> np.ndarray:
         r = profile(self.outer, "section: outer")(s)
+        return _ellipse_points(r, r, count)
+
+    def hole(self, s: float, count: int = 24) -> np.ndarray:
+        r = profile(self.inner, "section: inner")(s)
         return _ellipse_points(r, r, count)
 
 
@@ -224,6 +232,9 @@ class SectionGeneral(Section):
         inertia = _matrix(self.inertia, s, "section: inertia")
         a, b = 2 * np.sqrt(np.diag(inertia)[[2, 1]] / inertia[3, 3])
         return _ellipse_points(a, b, count)
+
+    def hole(self, s: float, count: int = 24) -> np.ndarray:
+        return super().hole(s, count) if self.shape is None else self.shape.hole(s, count)
 
 
 def _matrix(value: Any, s: float, where: str) -> np.ndarray:

@@ -72,7 +72,7 @@ def plot_shapes(
         raise ShapeError(f"q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
     levels, names, curves = _levels(values, len(rows)), _drawn_links(model, links), _curves(trace)
     bodies = {name: scene.body_facets(model, rows, name) for name in names}
-    tendons = {} if robot is None or links is not None or len(rows) > 1 else scene.tendon_lines(model, robot, rows)
+    tendons = {} if robot is None or links is not None or len(rows) > 1 else scene.tendon_lines(model, rows)
     ties = scene.connectors(model, rows, names)
     drawn = (*bodies.values(), *tendons.values(), ties, *curves)
     points = np.concatenate([x.reshape(-1, 3) for x in drawn])
