@@ -87,6 +87,26 @@ def test_solids_enclose_their_volume(form):
     np.testing.assert_allclose([found.vertices.min(axis=0), found.vertices.max(axis=0)], [centre - half, centre + half])
 
 
+def test_meshes_are_drawn_in_place_of_the_solid():
+    """Purpose: a body's own meshes stand where they are placed, welded, with their colours, edges sharp."""
+    shifted = np.eye(4)
+    shifted[:3, 3] = 0.0, 0.0, 0.3
+    meshes = (
+        ls.Mesh.of_shape(ls.ShapeBox(0.1, 0.2, 0.4), color=(1.0, 0.5, 0.0)),
+        ls.Mesh.of_shape(ls.ShapeSphere(0.05), placement=shifted),
+    )
+    robot = ls.Robot("one")
+    robot.add_link("body", ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0), meshes=meshes), ls.JointRevolute((1, 0, 0)))
+    model = robot.build()
+    geometry, q = robot_geometry(model), np.array([0.4])
+    points = geometry.points(q)
+    box, ball = geometry.meshes
+    assert box.color == (1.0, 0.5, 0.0) and ball.color is None and box.kind == "rigid" and box.name == "body"
+    assert volume(points, box) == pytest.approx(0.1 * 0.2 * 0.4) and len(points[box.rows]) == 24
+    g = ls.frame_pose(model, q, "body")
+    np.testing.assert_allclose(np.linalg.norm(points[ball.rows] - g[:3, 3] - 0.3 * g[:3, 2], axis=1), 0.05, rtol=1e-9)
+
+
 def test_triangles_of_a_polygon_fill_it():
     """Purpose: a polygon with inner corners is cut into triangles of its own area, none turned over."""
     angle = np.linspace(0.0, 2 * np.pi, 40, endpoint=False)

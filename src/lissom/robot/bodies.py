@@ -76,10 +76,6 @@ class Body(ABC):
         own coordinates q."""
         return np.zeros((0, 3)), np.zeros((0, 3), dtype=int)
 
-    def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """Where points (m, 3) of it are [m], as a function of its own coordinates."""
-        return lambda q: points
-
 
 @final
 @dataclass(frozen=True)

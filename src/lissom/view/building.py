@@ -130,13 +130,15 @@ class _Builder:
         known = next(stretch.s for stretch in self.stretches if stretch.link == link)
         return Placed(self.first[link] + np.searchsorted(known, s), local)
 
+    def _deforming(self) -> dict[str, int]:
+        """The number of the deformable body of each link that has one."""
+        link = self.model.nodes.link[self.model.deforming.node]
+        return {self.model.links.names[k]: b for b, k in enumerate(link.tolist())}
+
     def _body_node(self, name: str) -> tuple[int, np.ndarray]:
         """The frame of a body that has no sections: a node and the placement in it."""
-        deforming = self.model.deforming
-        for node in deforming.node.tolist():
-            if self.model.nodes.link[node] == self.model.links.names.index(name):
-                return node, np.eye(4)
-        return self.model.links.frame[name]
+        b = self._deforming().get(name)
+        return self.model.links.frame[name] if b is None else (int(self.model.deforming.node[b]), np.eye(4))
 
     def _point(self, item: PathPoint) -> Placed:
         """A point of the description."""
@@ -166,15 +168,13 @@ class _Builder:
 
     def _followed(self, link: str, points: np.ndarray) -> Placed:
         """Points of a body, which move in it as it deforms."""
-        (node, g), body = self._body_node(link), self.model.links.body[self.model.links.names.index(link)]
-        names, b = self.model.links.names, self.model.deforming
-        here = [k for k, at in enumerate(b.node) if self.model.nodes.link[at] == names.index(link)]
-        if not here:
+        (node, g), b, bodies = self._body_node(link), self._deforming().get(link), self.model.deforming
+        if b is None:
             return self.node(node, points @ g[:3, :3].T + g[:3, 3])
-        start = int(b.q_start[here[0]])
-        columns = slice(start, start + int(b.column_start[here[0] + 1] - b.column_start[here[0]]))
-        placed = self.node(node, points)
-        return placed._replace(moved=(columns, body.followed(points)))
+        start, columns = int(bodies.q_start[b]), bodies.column_start
+        body = self.model.links.body[self.model.links.names.index(link)]
+        moved = slice(start, start + int(columns[b + 1] - columns[b])), body.followed(points)
+        return self.node(node, points)._replace(moved=moved)
 
     # -- what is drawn ------------------------------------------------------------------------------------------------
 
@@ -186,18 +186,25 @@ class _Builder:
             placed = self._sections(name, s[station], found.vertices)
             self.add_mesh("rod", name, name, Facets(along, found.quads), placed, s[station])
             return
-        solid = body.solid()
-        if solid is not None:
-            found = solid_facets(solid)
-        else:
-            n = sum(self.model.nodes.link[k] == self.model.links.names.index(name) for k in self.model.deforming.node)
-            vertices, triangles = body.domain.surface() if n else body.surface(np.zeros(0))
-            found = Facets(vertices, as_quads(triangles))
-        placed = self._followed(name, found.vertices)
-        self.add_mesh("rigid" if placed.moved is None else "deformable", name, name, found, placed)
+        for drawn in body.drawn_meshes():
+            vertices, triangles = drawn.surface()
+            found = welded(vertices[as_quads(triangles)])
+            self.add_mesh("rigid", name, name, found, self._followed(name, found.vertices), color=drawn.color)
+        if body.drawn_meshes():
+            return
+        solid, deforms = body.solid(), name in self._deforming()
+        found = solid_facets(solid) if solid is not None else _of_triangles(body.domain.surface())
+        self.add_mesh("deformable" if deforms else "rigid", name, name, found, self._followed(name, found.vertices))
 
     def add_mesh(
-        self, kind: str, name: str, link: str | None, found: Facets, placed: Placed, s: np.ndarray | None = None
+        self,
+        kind: str,
+        name: str,
+        link: str | None,
+        found: Facets,
+        placed: Placed,
+        s: np.ndarray | None = None,
+        color: Any = None,
     ) -> None:
         """Facets whose vertices are placed; the edges of their shape in `found` stay sharp."""
         quads, old = split_at_edges(found)
@@ -207,7 +214,8 @@ class _Builder:
             moved = columns, lambda q: function(q)[old]
         rows = self._add(Placed(placed.frame[old], placed.local[old], moved))
         at = np.full(len(old), np.nan) if s is None else s[old]
-        self.meshes.append(Mesh(kind, name, link, rows, quads, at))
+        painted = None if color is None else tuple(float(part) for part in color)
+        self.meshes.append(Mesh(kind, name, link, rows, quads, at, painted))
 
     def _add_line(self, kind: str, name: str, parts: Sequence[Placed], items: Sequence[PathItem]) -> None:
         start = self.size
@@ -232,6 +240,10 @@ class _Builder:
                 node, g = self._body_node(name)
             ends = [self._point(PathPoint(link.parent, s=link.at)), self.node(node, g[None, :3, 3])]
             self._add_line("tie", name, ends, [PathPoint(link.parent), PathPoint(name)])
+
+
+def _of_triangles(surface: tuple[np.ndarray, np.ndarray]) -> Facets:
+    return Facets(surface[0], as_quads(surface[1]))
 
 
 def _abscissae(item: PathItem) -> np.ndarray:

@@ -19,7 +19,7 @@ def body_facets(model: Model, q: np.ndarray, name: str) -> np.ndarray:
     geometry = robot_geometry(model)
     points = geometry.points(q)
     found = [points[:, mesh.rows][:, mesh.quads] for mesh in geometry.meshes if mesh.name == name]
-    return found[0] if found else np.zeros((len(q), 0, 4, 3))
+    return np.concatenate([np.zeros((len(q), 0, 4, 3)), *found], axis=1)
 
 
 def soft_links(model: Model) -> set[str]:

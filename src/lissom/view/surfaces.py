@@ -39,6 +39,7 @@ class Mesh:
         counterclockwise seen from outside; a triangle's last corner stands twice. Vertices are shared where the surface
         is smooth, and doubled along its edges.
         s: abscissa of each vertex along a rod, shape (v,); NaN elsewhere.
+        color: (red, green, blue), or with opacity behind, that the description gives it; None leaves it to the picture.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class Mesh:
     rows: slice
     quads: np.ndarray
     s: np.ndarray
+    color: tuple[float, ...] | None = None
 
     @cached_property
     def triangles(self) -> np.ndarray:
