@@ -4,6 +4,7 @@ Tolerances are zero where the same numbers are computed; failures are made by st
 """
 
 import copy
+import threading
 import warnings
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 from dynamics.small_robots import mixed, pendulum, rod
 
 import lissom as ls
-from lissom.integration import batches, fused_runs
+from lissom.integration import fused_runs, together
 from lissom.integration.inputs import InputRows
 
 ARRAYS = ("q", "v", "a", "u", "multipliers", "z")
@@ -185,9 +186,9 @@ def test_groups(monkeypatch):
     model = rod()
     q, v = starts(model, 6)
     u = np.random.default_rng(8).uniform(0.0, 1.0, (6, model.nu))
-    monkeypatch.setattr(batches, "_MOST_BYTES", 1)
-    monkeypatch.setattr(batches, "_LEAST_GROUP", 2)
-    assert [some.start for some in batches.groups_of(model, 6)] == [0, 2, 4]
+    monkeypatch.setattr(together, "_MOST_BYTES", 1)
+    monkeypatch.setattr(together, "_LEAST_GROUP", 2)
+    assert [some.start for some in together.groups_of(model, 6, 1)] == [0, 2, 4]
     compare(model, q, v, u)
     shared = ls.simulate(model, 0.2, q, v, lambda t: u[0], **OPTIONS)
     np.testing.assert_array_equal(shared.q[5], ls.simulate(model, 0.2, q[5], v[5], u[0], **OPTIONS).q)
@@ -198,6 +199,43 @@ def test_groups(monkeypatch):
         warnings.simplefilter("ignore", ls.PlausibilityWarning)
         with pytest.raises(ls.ConvergenceError, match=r"\(instance 4 of 6\)$"):
             ls.simulate(model, 0.2, q, 20.0 * v, u, **OPTIONS)
+
+
+def test_groups_cover_the_batch_and_the_first_is_the_largest(monkeypatch):
+    """For any number of motions and cores, within the room there is."""
+    model = rod()
+    monkeypatch.setattr(together, "_LEAST_GROUP", 50)
+    monkeypatch.setattr(together, "_MOST_BYTES", 1)
+    for count in (2, 31, 64, 65, 333, 1000):
+        for cores in (1, 2, 3, 16):
+            groups = together.groups_of(model, count, cores)
+            sizes = [some.stop - some.start for some in groups]
+            assert [some.start for some in groups] == [0, *np.cumsum(sizes)[:-1]] and sum(sizes) == count
+            assert max(sizes) <= -(-50 // cores) + 1 and sizes[0] == max(sizes) <= min(sizes) + 1
+
+
+def test_groups_at_once(monkeypatch):
+    """Groups that have a core each, and an error in the last of them, which names the motion and ends the call."""
+    monkeypatch.setenv("LISSOM_CORES", "3")
+    model = rod()
+    q, v = starts(model, 100)
+    u = np.random.default_rng(9).uniform(0.0, 1.0, (100, model.nu))
+    seen = set()
+    began = together.ManyMotions
+    monkeypatch.setattr(together, "ManyMotions", lambda *x: (seen.add(threading.get_ident()), began(*x))[1])
+    many = ls.simulate(model, 0.2, q, v, u, **OPTIONS)
+    assert len(seen) > 1 and threading.get_ident() not in seen
+    monkeypatch.setenv("LISSOM_CORES", "1")
+    alone = ls.simulate(model, 0.2, q, v, u, **OPTIONS)
+    for name in ARRAYS:
+        np.testing.assert_array_equal(getattr(many, name), getattr(alone, name))
+    assert many.statistics.steps == alone.statistics.steps
+    monkeypatch.setenv("LISSOM_CORES", "3")
+    q[97], v[97] = starts(model, 5, size=2.0)[0][4], 20.0 * v[97]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.PlausibilityWarning)
+        with pytest.raises(ls.ConvergenceError, match=r"\(instance 97 of 100\)$"):
+            ls.simulate(model, 0.2, q, v, u, **OPTIONS)
 
 
 def test_no_more_memory_than_asked_for():
@@ -279,7 +317,7 @@ def test_one_launch(monkeypatch):
     model = rod()
     q, v = starts(model, 3)
     used = []
-    monkeypatch.setattr(batches.ManyMotions, "run", lambda self, advance: used.append(self.n))
+    monkeypatch.setattr(together.ManyMotions, "run", lambda self, advance: used.append(self.n))
     ls.simulate(model, 0.1, q, v, **(OPTIONS | {"t_eval": [0.0]}))
     assert used == [3]
     ls.simulate(

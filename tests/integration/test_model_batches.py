@@ -8,7 +8,7 @@ from dynamics.small_robots import describe_looped, describe_pendulum, describe_r
 from touching_robots import moved
 
 import lissom as ls
-from lissom.integration import batches
+from lissom.integration import together
 
 ARRAYS = ("q", "v", "a", "u", "multipliers", "z", "anchors")
 TIMES = np.linspace(0.0, 0.1, 6)
@@ -74,8 +74,8 @@ def test_motions(kind, options):
 def test_groups_and_further_axes(monkeypatch):
     """Motions that do not all fit in run in groups, which divide those of one model, too; two starts of each model."""
     models = models_of("rod")
-    monkeypatch.setattr(batches, "_MOST_BYTES", 1)
-    monkeypatch.setattr(batches, "_LEAST_GROUP", 4)
+    monkeypatch.setattr(together, "_MOST_BYTES", 1)
+    monkeypatch.setattr(together, "_LEAST_GROUP", 4)
     q0 = 0.1 * np.random.default_rng(0).normal(size=(3, 2, models.nq))
     many = ls.simulate(models, 0.1, q0, t_eval=TIMES, **STEPS)
     for k, model in enumerate(models):

@@ -20,6 +20,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.launch.cores import states_together
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, parts
@@ -33,7 +34,6 @@ _MOST_STEPS = 200
 _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
-_STATES = 512  # of many motions that are moved together
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
 
@@ -242,7 +242,7 @@ def onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, 
         return _models_onto_loops(model, q, v)
     q, v = q.copy(), v.copy()
     for part in parts(q.shape[1]):
-        size = max(1, _STATES // (part.stop - part.start))
+        size = max(1, states_together() // (part.stop - part.start))
         for some in (slice(first, first + size) for first in range(0, len(q), size)):
             q[some, part], v[some, part] = _moved_onto(model, q[some, part], v[some, part])
     return q, v

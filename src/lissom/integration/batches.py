@@ -18,7 +18,6 @@ import numpy as np
 from lissom.dynamics.contacts import contact_anchors
 from lissom.integration.adaptive_steps import LEAST_STEP, failure
 from lissom.integration.fused_runs import (
-    bytes_of_instance,
     ends_of_stages,
     put_inputs,
     put_times,
@@ -35,17 +34,8 @@ from lissom.integration.step_schedule import StepSchedule
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 
-_MOST_BYTES = 2**27  # of buffers of motions that run together
-_LEAST_GROUP = 64
 NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
 _DONE, _EVALUATIONS, _MATRICES, _HAS_MATRIX = range(4)  # places in `counts` of the kernel
-
-
-def groups_of(model: Model, count: int) -> list[slice]:
-    """Motions that run together: all, or as many as there is room for."""
-    room = max(_LEAST_GROUP, _MOST_BYTES // bytes_of_instance(model))
-    edges = np.linspace(0, count, -(-count // room) + 1).astype(int).tolist()
-    return [slice(*ends) for ends in pairwise(edges)]
 
 
 @final

@@ -14,10 +14,9 @@ from lissom.dynamics.assembly import on_motion, onto_loops
 from lissom.dynamics.configuration import unit_quaternions
 from lissom.dynamics.constraints import least_norm, minimum_norm
 from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
+from lissom.launch.cores import states_together
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
-
-_ROWS = 512  # of many motions that are looked at together
 
 
 def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray) -> dict[str, np.ndarray]:
@@ -44,7 +43,7 @@ def _on_motion(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tup
 
 def _parts(n: int, times: int) -> Iterator[slice]:
     """Slices of times at which n motions are looked at together."""
-    return parts(times) if n == 1 else parts(times, max(1, _ROWS // n))
+    return parts(times) if n == 1 else parts(times, max(1, states_together() // n))
 
 
 def _rows(x: np.ndarray, part: slice) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -21,7 +20,7 @@ from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
-from lissom.integration.batches import Batch, ManyMotions, MotionFailed, groups_of
+from lissom.integration.batches import Batch
 from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
@@ -31,12 +30,14 @@ from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import ManyPacedMotions
+from lissom.integration.progress import progress_bar
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.streams import Stream
+from lissom.integration.together import motions_together
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.compiling import ahead
 from lissom.launch.over_models import lead_of_models
@@ -44,7 +45,7 @@ from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.common import acts_alike
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.model.plausibility import warn_of_motions, warn_of_shapes
+from lissom.model.plausibility import warn_of_shapes
 
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
@@ -174,19 +175,11 @@ def _simulated(
         q, v = (np.array(x) for x in zip(*begun))
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
         batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
-        groups = groups_of(model, count)
-        for some in groups:
-            with _progress_bar(progress, float(duration)) as advance:
-                own = batch.some(some)
-                many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
-                motions.append(_together(own.model, method, many, (some.start, count), unasked, advance))
-        for motion, some in zip(motions, groups):
-            warn_of_pushing(model.some(some, count), motion.u)
-            warn_of_motions(model.some(some, count), motion.q, motion.t)
+        motions = motions_together(batch, method, dt, unasked, progress)
         return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
         own = model.one(i, count)
-        with of_instance(i, count), _progress_bar(progress, float(duration)) as advance:
+        with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
             own = own.anchored(contact_anchors(own, *begin)) if own.surroundings.sticks else own
             f = StateDerivative(own, law)
@@ -324,35 +317,6 @@ def _collect(
     return so_far()
 
 
-def _together(
-    model: Model,
-    method: str,
-    motions: ManyMotions | ManyPacedMotions,
-    place: tuple[int, int],
-    unasked: int,
-    advance: Any,
-) -> Trajectory:
-    """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
-    that of the first in the batch, and how many that has."""
-    began = time.perf_counter()
-
-    def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
-        t = motions.times[:reached]
-        arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
-        cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
-        asked = {name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()}
-        anchors = motions.anchors[which].reshape(*shape, *model.surroundings.anchors.shape)
-        return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
-
-    try:
-        motions.run(advance)
-    except MotionFailed as error:
-        i = error.motion
-        with of_instance(place[0] + i, place[1]):
-            raise ConvergenceError(str(error), so_far(slice(i, i + 1), error.reached, ())) from error
-    return so_far(slice(None), motions.reached, (motions.n,))
-
-
 def _stacked(
     model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None, nz: int
 ) -> Trajectory:
@@ -373,21 +337,3 @@ def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.nd
     """An array of motions, each one or several, one behind the other."""
     rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
     return rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, *shape)), *rows])
-
-
-@contextmanager
-def _progress_bar(show: bool, duration: float) -> Iterator[Any]:
-    """A function to call with the time reached."""
-    if not show:
-        yield lambda t: None
-        return
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = [
-        "[progress.description]{task.description}",
-        BarColumn(),
-        TextColumn("{task.completed:.2f} of {task.total:g} s"),
-    ]
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
-        task = bar.add_task("simulating", total=duration)
-        yield lambda t: bar.update(task, completed=t)

@@ -11,10 +11,10 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.errors import of_instance
 from lissom.integration.schemes import Scheme
+from lissom.launch.cores import states_together
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 
-_ROWS = 512  # states evaluated at a time
 _RESOLVED = 0.25  # change of the acceleration in a step, over the acceleration, that a lead may have
 
 Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
@@ -58,8 +58,9 @@ def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.nd
     """Forward dynamics of states (n, ...), and the forces of loops."""
     n = len(q)
     a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
-    for first in range(0, n, _ROWS):
-        some = slice(first, first + _ROWS)
+    many = states_together()
+    for first in range(0, n, many):
+        some = slice(first, first + many)
         w = run_forward_dynamics(model.some(some, n), q[some], v[some], u[some], t)
         if w.status.any():
             k = first + int(np.flatnonzero(w.status)[0])

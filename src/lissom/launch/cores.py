@@ -1,17 +1,25 @@
-"""The cores that batches are split over, and the lock under which kernels and their buffers are made."""
+"""The cores that batches are split over, and the lock under which kernels and their buffers are made.
+
+A batch is split in one of two ways: each launch over all cores, or into groups of instances that go their way at once,
+each on one core, so that what Python does between the launches of one group keeps no core waiting.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import AbstractContextManager
 from functools import lru_cache
-from threading import RLock
+from threading import Event, RLock, local
+from typing import TypeVar
 
 from lissom.errors import ModelError
 
+_STATES = 256  # in a launch, for each core: what more would leave does not stay in the cache
+_T = TypeVar("_T")
 _making = RLock()
+_thread = local()  # has `is_alone` where a thread is to use one core
 
 
 def making() -> AbstractContextManager[bool]:
@@ -21,7 +29,10 @@ def making() -> AbstractContextManager[bool]:
 
 
 def cores() -> int:
-    """Cores that this process may use: those that the environment variable LISSOM_CORES says, or all."""
+    """Cores that this thread may use: those that the environment variable LISSOM_CORES says, or all of the process; one
+    within a call of `at_once`."""
+    if getattr(_thread, "is_alone", False):
+        return 1
     asked = os.environ.get("LISSOM_CORES", "")
     if asked:
         if not (asked.isdecimal() and int(asked) > 0):
@@ -32,18 +43,51 @@ def cores() -> int:
     return os.cpu_count() or 1
 
 
+def states_together() -> int:
+    """How many states of many motions to put into one launch."""
+    return _STATES * cores()
+
+
 def on_all(calls: list[Callable[[], None]]) -> None:
     """Make calls that release the interpreter, on all cores, and wait for them."""
-    list(_pool().map(_call, calls))
+    list(_pool(cores()).map(_call, calls))
 
 
-@lru_cache(maxsize=1)
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max_workers=cores(), thread_name_prefix="lissom")
+def at_once(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
+    """What calls return that go their way at once, each on one core; one after the other where there is one core.
+
+    What the first of them raises, in their order, goes on to the caller, when those that have begun are over: `stop`
+    is set, for them to look at, as it is where this thread is interrupted.
+    """
+    if cores() == 1 or len(calls) == 1:
+        return [call() for call in calls]
+    futures = [_pool(cores()).submit(_alone, call) for call in calls]
+    try:
+        return [future.result() for future in futures]
+    except BaseException:
+        stop.set()
+        raise
+    finally:
+        for future in futures:
+            future.cancel()
+        wait(futures)
+
+
+@lru_cache(maxsize=4)
+def _pool(size: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max_workers=size, thread_name_prefix="lissom")
 
 
 def _call(call: Callable[[], None]) -> None:
     call()
+
+
+def _alone(call: Callable[[], _T]) -> _T:
+    _thread.is_alone = True
+    try:
+        return call()
+    finally:
+        _thread.is_alone = False
 
 
 def _after_fork() -> None:

@@ -182,7 +182,8 @@ class Workspace:
     def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
         self.launches, self.alone, parts = [], None, 1
         if self.device == "cpu":
-            most = cores() * (_PIECES if self.weight > 1 else 1)
+            most = cores()
+            most *= _PIECES if most > 1 and self.weight > 1 else 1
             parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
         for calls in shares(self.model, self.batch, parts):
             made = [self._recorded_launch(kernel, inputs, *call) for call in calls]
