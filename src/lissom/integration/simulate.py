@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +41,7 @@ from lissom.integration.streams import Stream
 from lissom.integration.together import motions_together
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.compiling import ahead
+from lissom.launch.cores import on_all
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.common import acts_alike
@@ -336,4 +338,9 @@ def _stacked(
 def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.ndarray:
     """An array of motions, each one or several, one behind the other."""
     rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
-    return rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, *shape)), *rows])
+    if len(rows) == 1:
+        return rows[0]
+    out = np.empty((sum(map(len, rows)), *shape))
+    edges = np.cumsum([0, *map(len, rows)]).tolist()
+    on_all([partial(np.copyto, out[slice(*ends)], some) for ends, some in zip(pairwise(edges), rows)])
+    return out
