@@ -1,7 +1,8 @@
 """Implicit steps as long as their error estimate allows, in the kernel wherever that knows all that acts.
 
 Wanted times do not change the steps: states there come from those at the ends of steps (dense_output). A step that goes
-through something is taken again, no further than to where a ball was inside.
+through something is taken again, no further than to where a ball was inside. The kernel looks for that by itself; where
+motions that it does not know at all times carry what may be hit, and where it pauses, it is looked for afterwards.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.errors import ConvergenceError
 from lissom.integration.dense_output import between, cubic
 from lissom.integration.encounters import Lookout
@@ -82,6 +84,7 @@ class _Stepping:
         self.lookout = Lookout(stepper.model)
         given = stepper.rtol, stepper.atol, stepper.project, self.least
         self.paced = PacedSteps(stepper.model, stepper.f, stepper.scheme, *given)
+        self.looks_back = stepper.model.n_motions > 0 and laws_of_time(stepper.model) is None
 
     def steps(self, here: StepState, stop: float, before: int) -> _Run:
         """The next steps towards a stop, none where a shorter one is to be tried; `before` were taken so far.
@@ -98,12 +101,13 @@ class _Stepping:
 
     def _in_kernel(self, here: StepState, stop: float, before: int) -> _Run | None:
         """Many steps at once; None where the first of them went through something."""
-        anchors = present_anchors(self.model).copy() if self.model.surroundings.sticks else None
+        sticks = self.looks_back and self.model.surroundings.sticks
+        anchors = present_anchors(self.model).copy() if sticks else None
         self.paced.size, self.paced.before = self.size, self.before
         run = _Run(*self.paced.run(here, stop))
         if self.paced.is_stuck and len(run.t) == 0:
             raise failure(self.stepper.scheme, here.t, before, NO_STEP)
-        met = self._met(here, run.t, run.rows)
+        met = self._met(here, run.t, run.rows) if self.looks_back else None
         if met is None:
             self.size, self.before = self.paced.size, self.paced.before
             return run

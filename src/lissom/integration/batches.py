@@ -81,6 +81,20 @@ class Batch:
         return begun | {"h": h}
 
 
+def put_anchors_at(batch: Batch, w: Workspace) -> None:
+    """Put into buffers where contacts of the motions hold on at t = 0."""
+    if "anchor" in w.host:
+        for i, one in enumerate(batch.model.of_rows(len(batch.q))):
+            w.host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
+
+
+def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
+    """Where contacts of n motions hold on now, (n, n_pairs, 6)."""
+    if "anchor" in w.host:
+        return w.host["anchor"].reshape(n, -1, 6).copy()
+    return np.array([one.surroundings.anchors for one in model.of_rows(n)])
+
+
 @final
 class MotionFailed(Exception):
     """The steps of one motion of a batch became too short; its place in the batch, and the times it has reached."""
@@ -121,9 +135,7 @@ class ManyMotions:
         self.rows = np.zeros((self.n, len(times), width))
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1
-        if "anchor" in host:
-            for i, one in enumerate(model.of_rows(self.n)):
-                host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
+        put_anchors_at(batch, self.w)
         begun = batch.start(self.w, lambda t: self._inputs([t])[:, 0], dt)
         host["h"][:, 0] = begun["h"]
         self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
@@ -139,9 +151,7 @@ class ManyMotions:
     @property
     def anchors(self) -> np.ndarray:
         """Where contacts hold on now, (n, n_pairs, 6)."""
-        if "anchor" in self.w.host:
-            return self.w.host["anchor"].reshape(self.n, -1, 6).copy()
-        return np.array([one.surroundings.anchors for one in self.model.of_rows(self.n)])
+        return present_anchors_of(self.model, self.w, self.n)
 
     def run(self, advance: Callable[[float], None]) -> None:
         """Take all the steps.

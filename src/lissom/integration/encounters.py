@@ -46,6 +46,10 @@ LONGER = wp.constant(wp.float64(_LONGER))
 _POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
 POINT = wp.constant(wp.float64(_POINT))
 _SHORT = 0.5  # way within which the cubic of a gap tells, in radii
+SHORT = wp.constant(wp.float64(_SHORT))
+_GRAZE, _DEEPER = 1e-3, 0.25  # see Lookout
+GRAZE = wp.constant(wp.float64(_GRAZE))
+DEEPER = wp.constant(wp.float64(_DEEPER))
 _MOST_STATES = 4096  # between the ends of one step
 _S = np.linspace(0.0, 1.0, 9)
 _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 - 2 * _S), _S**2 * (_S - 1)])  # Hermite
@@ -70,11 +74,21 @@ def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
 
 
 @wp.func
-def may_have_met(h: wp.float64, x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> int:
-    """Whether (1) leaves it open that the ball was inside between two states of a pair."""
-    limit = -graze * radius
-    if wp.min(x[0], y[0]) < so3.ZERO:
-        limit = wp.min(x[0], y[0]) - deeper * radius
+def least_radius(t: Tables, e: int) -> wp.float64:
+    """Radius of the ball of pair e, or what counts as that."""
+    return wp.max(t.surroundings.ball_radius[t.surroundings.pair[e, 0]], POINT)
+
+
+@wp.func
+def limit_of(x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> wp.float64:
+    """The gap below which the ball was inside between two states of a pair, by more than these show."""
+    lowest = wp.min(x[0], y[0])
+    return wp.where(lowest < so3.ZERO, lowest - deeper * radius, -graze * radius)
+
+
+@wp.func
+def may_have_met(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
+    """Whether (1) leaves it open that the gap was below a limit between two states of a pair."""
     if so3.HALF * (x[0] + y[0] - LONGER * h * wp.max(x[2], y[2])) < limit:
         return 1
     return 0
@@ -110,8 +124,8 @@ def encounters_kernel(
             pairs[row, e] = x
             if row > 0:
                 h = times[row] - times[row - 1]
-                radius = wp.max(t.surroundings.ball_radius[t.surroundings.pair[e, 0]], POINT)
-                if may_have_met(h, pairs[row - 1, e], x, radius, share[0], share[1]) == 1:
+                limit = limit_of(pairs[row - 1, e], x, least_radius(t, e), share[0], share[1])
+                if may_have_met(h, pairs[row - 1, e], x, limit) == 1:
                     doubtful[row] = 1
 
 
@@ -151,8 +165,8 @@ class Lookout:
     """
 
     model: Model
-    graze: float = 1e-3
-    deeper: float = 0.25
+    graze: float = _GRAZE
+    deeper: float = _DEEPER
 
     def first_met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[int, float] | None:
         """The first step of a motion during which a ball was inside something that its ends do not show, k from state k

@@ -15,11 +15,13 @@ from typing import final
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.laws_of_time import constant_laws, laws_of_time
 from lissom.dynamics.loads import rows_of_times
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.paced_steps import PACE
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
+from lissom.integration.step_meetings import meeting_rows
 from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, workspace
@@ -87,13 +89,17 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
         anchor = w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3)
         tables = with_anchors(tables, w.own(anchor, [anchor] * len(model.models)))
     w.weight = LONG
+    laws = laws_of_time(model) or constant_laws(model)
     paced = [
         w.buffer("pause", (batch, 3), wp.int32),
         w.buffer("pace", (batch, PACE)),
         w.buffer("knots", (room,), common=True),
         w.buffer("pieces", (batch, room, 4 * model.nu)),
         w.buffer("times", (batch, n)),
+        *(w.buffer(name, law.shape, common=True) for name, law in zip(("law_knots", "laws"), laws)),
+        meeting_rows(w, model),
     ]
+    w.host["law_knots"][:], w.host["laws"][:] = laws
     w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
     return w
 

@@ -2,9 +2,9 @@
 
 The steps and the Newton iteration are those of equations (1)-(3) of implicit_steps, with the matrix made in one
 pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run. Inputs, loads and motions
-stand in rows, one for each stage of each step; where the kernel chooses the steps itself (paced_steps), inputs are
-polynomials of time and the others do not change. Where something needs Python, the kernel pauses behind each part of a
-stage: `pause` says whether it does, which part comes next, and of which stage.
+stand in rows, one for each stage of each step; where the kernel chooses the steps itself (paced_steps) they are
+polynomials of time, and it looks for what balls met on the way (step_meetings). Where something needs Python, the
+kernel pauses behind each part of a stage: `pause` says whether it does, which part comes next, and of which stage.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -17,22 +17,42 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
-from lissom.integration.paced_steps import IS_PLANNED, NEXT, NOW, STOP, asks_again, next_size, put_inputs, stays_out
+from lissom.forces.acting import Acting, no_memory
+from lissom.integration.paced_steps import (
+    IS_PLANNED,
+    NEXT,
+    NOW,
+    STOP,
+    asks_again,
+    next_size,
+    put_inputs,
+    put_laws,
+    stays_out,
+)
+from lissom.integration.step_meetings import (
+    MeetingRows,
+    MeetingRowsStruct,
+    begin_approaches,
+    first_event,
+    keep_approaches,
+    no_approaches,
+    no_event,
+)
 from lissom.integration.step_rows import (
     DONE,
     FIRST_STAGE,
+    MOST_STAGES,
     N_STAGES,
     STAGE,
     StepRows,
     StepRowsStruct,
     tolerances,
 )
-from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, conclude, go_on
+from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, Counts, conclude, go_on
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, vec3, vec6
-from lissom.model.tables import TablesStruct
-from lissom.passes.scratch import ScratchStruct
+from lissom.model.tables import Tables, TablesStruct
+from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
 from lissom.systems.residual import residual_of
 
@@ -64,6 +84,19 @@ def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtyp
 
 
 @wp.func
+def leave_step(
+    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, i: int, k: int, force: Rows, pace: Rows, out: Rows,
+    times: Rows, counts: Counts, renew: wp.Function,
+):  # fmt: skip
+    """Hand out step k, which is kept, and remember it."""
+    renew(t, s, i, x.q, x.v, x.a)
+    keep_approaches(m, i)
+    put_result(t.nv, x, i, k, force, out)
+    times[i, k] = pace[i, NOW]
+    counts[i, DONE] = k + 1
+
+
+@wp.func
 def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
     """By how much step k is longer than the one before."""
     if h[i, k] > so3.ZERO:
@@ -74,6 +107,8 @@ def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
 def implicit_steps_kernel(act: Acting) -> Any:
     """Kernel of many steps."""
     residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
+    looks = renew is not no_memory  # contacts alone remember something, and only what can touch has a way to look along
+    begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
 
     @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
     def implicit_steps(
@@ -81,18 +116,19 @@ def implicit_steps_kernel(act: Acting) -> Any:
         numbers: wp.array(dtype=wp.float64), span: wp.array2d(dtype=wp.int32), h: Rows,
         inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), held: Rows,
         out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), pace: Rows,
-        knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows, first: int,
+        knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows,
+        law_knots: Rows, laws: wp.array3d(dtype=wp.float64), m: MeetingRowsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
         c = tolerances(numbers)
         stages = int(numbers[N_STAGES])
         pauses = pause[i, 0]
-        at = pause[i, 1]
         stage_start = pause[i, 2]
         stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
         going = int(CONVERGED)
         paces = pace[i, STOP] > so3.ZERO
         plans = pace[i, IS_PLANNED] != so3.ZERO
+        begin(t, s, x, m, i, paces)
         for n in range(span[i, 0], span[i, 1]):
             if going == CONVERGED and (not paces or pace[i, NOW] < pace[i, STOP]):
                 k = int(n)
@@ -106,26 +142,26 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     if going == CONVERGED:
                         now = (k + span[i, 2]) * stages + stage
                         if paces and not plans:
-                            now = 0
-                            put_inputs(x, i, pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size, knots, pieces)
+                            now = (h.shape[1] - 1) * MOST_STAGES + i
+                            time = pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
+                            put_inputs(x, i, time, knots, pieces)
+                            put_laws(time, law_knots, laws, load[now], held[now])
                         else:
                             take_inputs(x, i, k, stage, inputs)
                         going = go_on(
-                            at, pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
+                            pause[i, 1], pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
                             held[now], counts, residual, matrix,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
                     conclude(t, x, c, b, i, size, numbers, counts)
                 again = wp.int32(0)
                 if paces:
-                    again = asks_again(t, x, i, size, ratio, going, numbers, pace, b.loops, counts)
+                    event = event_of(t, s, x, m, c, i, size, going)
+                    again = asks_again(t, x, i, size, ratio, going, event, numbers, pace, b.loops, counts)
                     going = wp.where(again != 0 and stays_out(s, pace, i), int(FAILED), int(CONVERGED))
                 if going == CONVERGED and pauses == 0 and again == 0:
-                    renew(t, s, i, x.q, x.v, x.a)
-                    put_result(t.nv, x, i, k, b.loops.force, out)
-                    times[i, k] = pace[i, NOW]
-                    counts[i, DONE] = k + 1
-                if plans and pace[i, NEXT] != wanted:
+                    leave_step(t, s, x, m, i, k, b.loops.force, pace, out, times, counts, renew)
+                if plans and (again != 0 or pace[i, NEXT] != wanted):
                     going = int(FAILED)
         pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
 

@@ -10,7 +10,7 @@ from math import isfinite
 from typing import Any, final
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
+from scipy.interpolate import PchipInterpolator, PPoly
 
 from lissom.errors import ShapeError
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
@@ -59,6 +59,17 @@ class Samples:
         slope = np.diff(self.u, axis=-2) / np.diff(self.t)[:, None]
         pieces = np.stack([slope, self.u[..., :-1, :]], axis=-2)  # (..., stretches, 2, nu)
         return self.t.tolist(), np.moveaxis(pieces, (-3, -2), (0, 1))
+
+    @cached_property
+    def polynomial(self) -> PPoly | None:
+        """The same as SciPy's piecewise polynomial, where there is no batch of them."""
+        if self.u.ndim > 2:
+            return None
+        times, pieces = self.pieces
+        c = np.zeros((max(pieces.shape[1], 1), len(times) + 1, self.u.shape[1]))
+        c[len(c) - pieces.shape[1] :, 1:-1] = np.swapaxes(pieces, 0, 1)
+        c[-1, 0], c[-1, -1] = self.u[0], self.u[-1]
+        return PPoly(c, np.concatenate([[times[0] - 1.0], times, [times[-1] + 1.0]]))
 
     def __call__(self, t: float) -> np.ndarray:
         """The inputs at time t, shape (..., nu)."""

@@ -12,16 +12,33 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.loads import load_rows
+from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.integration.adaptive_steps import FIRST_STEP, LEAST_STEP, NO_STEP, failure
-from lissom.integration.batches import Batch, MotionFailed
+from lissom.integration.batches import Batch, MotionFailed, present_anchors_of, put_anchors_at
 from lissom.integration.dense_output import within
 from lissom.integration.fused_runs import states_follow, steps_workspace
 from lissom.integration.inputs import InputRows
 from lissom.integration.paced_steps import BEFORE, LEAST, NEXT, NOW, STOP
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
+from lissom.model.common import acts_alike
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
+
+
+def what_parts(model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool) -> str:
+    """Why the motions of a batch, with steps of a given size or not, run one after the other; nothing where they run
+    together."""
+    if has_controller:
+        return "a controller acts"
+    if not is_implicit:
+        return "the method is none of the implicit steps"
+    if model.calls_python:
+        return "Python is asked at every evaluation"
+    if not acts_alike(model):
+        return "loads, motions or currents of the models differ"
+    if not (has_steps or ManyPacedMotions.can_run(model, inputs)):
+        return "the kernel cannot know inputs, loads, motions or currents at all times"
+    return ""
 
 
 @final
@@ -46,8 +63,7 @@ class ManyPacedMotions:
         host["pause"][:], host["h"][:] = 0, 0.0
         host["knots"][:], host["pieces"][:, : len(knots)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
-        if model.n_load_rows:
-            host["load"][0] = load_rows(model, 0.0)
+        put_anchors_at(batch, self.w)
         self.leaves_states = states_follow(model, batch.projects, by_error=True)
         self.width = model.nq + 3 * model.nv + model.n_rows
         self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
@@ -62,9 +78,8 @@ class ManyPacedMotions:
 
     @staticmethod
     def can_run(model: Model, inputs: InputRows) -> bool:
-        """Whether the kernel knows all that acts, at all times, and nothing has to be looked for between two steps."""
-        varies = model.calls_python or model.loads.varies or model.n_motions > 0 or len(model.surroundings.pair) > 0
-        return not varies and inputs.are_polynomials
+        """Whether the kernel knows all that acts, at all times."""
+        return inputs.are_polynomials and laws_of_time(model) is not None
 
     def _row(self, states: np.ndarray) -> np.ndarray:
         """What is handed out of states (n, width), (q, v, a, â, λ)."""
@@ -75,8 +90,8 @@ class ManyPacedMotions:
 
     @property
     def anchors(self) -> np.ndarray:
-        """Where contacts hold on: there are none."""
-        return np.zeros((self.n, 0, 6))
+        """Where contacts hold on now, (n, n_pairs, 6)."""
+        return present_anchors_of(self.model, self.w, self.n)
 
     @property
     def reached(self) -> int:

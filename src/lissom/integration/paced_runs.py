@@ -10,7 +10,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.loads import load_rows
+from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.integration.fused_runs import (
     LONGEST_RUN,
     put_inputs,
@@ -21,7 +21,7 @@ from lissom.integration.fused_runs import (
     steps_workspace,
 )
 from lissom.integration.inputs import Constant, knots_and_pieces
-from lissom.integration.paced_steps import BEFORE, IS_PLANNED, LEAST, NEXT, NOW, STOP
+from lissom.integration.paced_steps import BEFORE, EVENT, IS_PLANNED, LEAST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST, SLOW_IS_ENOUGH, STEADY, scheme_numbers
@@ -38,8 +38,8 @@ class PacedSteps:
     """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
 
     Fields:
-        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. is_stuck:
-        whether the last run found no step that is long enough.
+        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. event: when
+        the next one is, if it is not over [s]. is_stuck: whether the last run found no step that is long enough.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class PacedSteps:
     ) -> None:
         self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
-        self.size, self.before, self.is_stuck, self.length = least, 1.0, False, _FIRST_RUN
+        self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_RUN
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
 
@@ -66,7 +66,7 @@ class PacedSteps:
     def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
         """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
         model = self.model
-        inputs = _polynomials(self.f, model.nu) if not (model.loads.varies or model.n_motions) else None
+        inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
         w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]))
         self._put(w, here, stop)
         if inputs is None:
@@ -81,7 +81,7 @@ class PacedSteps:
         done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
-        self.size, self.before = host["pace"][0, [NEXT, BEFORE]].tolist()
+        self.size, self.before, self.event = host["pace"][0, [NEXT, BEFORE, EVENT]].tolist()
         self.is_stuck = self.size < self.least
         self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
         times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
@@ -97,19 +97,18 @@ class PacedSteps:
         put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
         pace = w.host["pace"][0]
         pace[STOP], pace[NOW], pace[NEXT], pace[LEAST] = stop, here.t, self.size, self.least
-        pace[BEFORE] = self.before
+        pace[BEFORE], pace[EVENT] = self.before, self.event
 
     def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
         """Fill in what acts, where the kernel knows it at all times."""
         host = w.host
         host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
-        if self.model.n_load_rows:
-            host["load"][0] = load_rows(self.model, 0.0)
 
     def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
         """Fill in the next steps, were they all of the same size, and what acts at the ends of their stages."""
         host, ends = w.host, [here.t]
+        stop = min(stop, self.event) if self.event > here.t else stop
         while len(ends) <= self.length and ends[-1] < stop:
             left = stop - ends[-1]
             size = size_towards(left, self.size)

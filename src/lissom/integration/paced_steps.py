@@ -6,8 +6,10 @@ A step of size h with the estimated error e, over the tolerance, is kept where e
 
 no longer behind one that was not kept, which is cut by max(0.2, 0.9 e^(−1/p)), and of the same size where this would
 gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
-tried. Two steps lead to a stop where one would leave a short rest. Inputs are polynomials of time between knots; where
-something else changes with time, the host plans steps of one size, and a run ends where another size is wanted.
+tried. Two steps lead to a stop where one would leave a short rest, and to an event, which is where a ball came inside
+something that a step went through, or where a touch began or ended during one that was refused (step_meetings). What
+drives the robot are polynomials of time between knots; where it is something else, the host plans steps of one size,
+and a run ends where another size is wanted.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -21,6 +23,7 @@ import warp as wp
 from lissom.integration.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
 from lissom.integration.step_stages import CONVERGED
 from lissom.lie import so3
+from lissom.lie.types import vec6
 from lissom.model.tables import Tables
 from lissom.passes.scratch import STATUS_CROWDED, Scratch
 from lissom.systems.bordered import LoopRows
@@ -29,10 +32,10 @@ Rows = wp.array2d(dtype=wp.float64)
 Counts = wp.array2d(dtype=wp.int32)
 
 # The pace of an instance: where it stops (not above zero: its steps are given), where it is, the size of the next step
-# and the least one [s], whether sizes and what acts were planned ahead, until another size is wanted, and the error of
-# the last step, below zero where that was not kept.
-STOP, NOW, NEXT, LEAST, IS_PLANNED, BEFORE = range(6)
-PACE = 6
+# and the least one [s], whether sizes and what acts were planned ahead, until another size is wanted, the error of the
+# last step, below zero where that was not kept, and when the next event is, behind where it is if there is one [s].
+STOP, NOW, NEXT, LEAST, IS_PLANNED, BEFORE, EVENT = range(7)
+PACE = 7
 
 SAFETY = wp.constant(wp.float64(0.9))
 SHRINK = wp.constant(wp.float64(0.2))
@@ -46,9 +49,17 @@ WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
 
 
 @wp.func
+def next_stop(pace: Rows, i: int) -> wp.float64:
+    """When steps have to end next."""
+    if pace[i, EVENT] > pace[i, NOW]:
+        return wp.min(pace[i, EVENT], pace[i, STOP])
+    return pace[i, STOP]
+
+
+@wp.func
 def next_size(pace: Rows, i: int) -> wp.float64:
     """Size of the step that comes."""
-    left = pace[i, STOP] - pace[i, NOW]
+    left = next_stop(pace, i) - pace[i, NOW]
     if pace[i, NEXT] >= left * WHOLE:
         return left
     return wp.min(pace[i, NEXT], so3.HALF * left)
@@ -71,21 +82,25 @@ def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, par
 
 @wp.func
 def asks_again(
-    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, numbers: wp.array(dtype=wp.float64),
-    pace: Rows, loops: LoopRows, counts: Counts,
+    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, event: wp.float64,
+    numbers: wp.array(dtype=wp.float64), pace: Rows, loops: LoopRows, counts: Counts,
 ) -> int:  # fmt: skip
-    """1 if a step that ended as `going` says is to be taken again; sets the size of the next one by (1)."""
+    """1 if a step that ended as `going` says, with an event at a part of it above zero, is to be taken again; sets the
+    size of the next one by (1)."""
     error = x.notes[i, ERROR]
-    if going == CONVERGED and error <= so3.ONE:
-        pace[i, NOW] = wp.where(h < pace[i, STOP] - pace[i, NOW], pace[i, NOW] + h, pace[i, STOP])
+    if going == CONVERGED and error <= so3.ONE and event <= so3.ZERO:
+        stop = next_stop(pace, i)
+        pace[i, NOW] = wp.where(h < stop - pace[i, NOW], pace[i, NOW] + h, stop)
         pace[i, NEXT] = pace[i, NEXT] * change_of_size(error, pace[i, BEFORE], numbers[POWER], h / pace[i, NEXT])
         pace[i, BEFORE] = error
         return 0
-    pace[i, BEFORE] = -so3.ONE
-    change = CUT
-    if going == CONVERGED:
-        change = wp.max(SHRINK, SAFETY * wp.pow(error, -so3.ONE / numbers[POWER]))
-    pace[i, NEXT] = change * h
+    pace[i, EVENT] = wp.where(event > so3.ZERO, pace[i, NOW] + event * h, pace[i, EVENT])
+    if going != CONVERGED or error > so3.ONE or pace[i, EVENT] <= pace[i, NOW]:
+        pace[i, BEFORE] = -so3.ONE
+        change = CUT
+        if going == CONVERGED and error > so3.ONE:
+            change = wp.max(SHRINK, SAFETY * wp.pow(error, -so3.ONE / numbers[POWER]))
+        pace[i, NEXT] = change * h
     take_back(t, x, i, ratio, loops)
     counts[i, STEADY] = 0
     counts[i, HAS_MATRIX] = 0
@@ -114,10 +129,8 @@ def take_back(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows
 
 
 @wp.func
-def put_inputs(
-    x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64)
-):
-    """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
+def stretch_of(now: wp.float64, knots: wp.array(dtype=wp.float64)) -> int:
+    """The last knot that is not behind a time, the first where all are."""
     k = wp.int32(0)
     stop = int(knots.shape[0])
     while stop - k > 1:
@@ -125,6 +138,15 @@ def put_inputs(
         inside = now >= knots[middle]
         k = wp.where(inside, middle, k)
         stop = wp.where(inside, stop, middle)
+    return k
+
+
+@wp.func
+def put_inputs(
+    x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64)
+):
+    """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
+    k = stretch_of(now, knots)
     s = so3.ZERO
     if k > 0:
         s = now - knots[k]
@@ -134,3 +156,30 @@ def put_inputs(
         for power in range(1, 4):
             value = value * s + pieces[i, k, power * nu + j]
         x.u[i, j] = value
+
+
+@wp.func
+def law_at(now: wp.float64, k: int, j: int, knots: wp.array2d(dtype=wp.float64), laws: wp.array3d(dtype=wp.float64)):
+    """What law j is at a time in stretch k: a polynomial in the time since where `knots` says, highest power first."""
+    s = now - knots[1, k]
+    value = laws[k, 0, j]
+    for power in range(1, laws.shape[1]):
+        value = value * s + laws[k, power, j]
+    return value
+
+
+@wp.func
+def put_laws(
+    now: wp.float64, knots: wp.array2d(dtype=wp.float64), laws: wp.array3d(dtype=wp.float64),
+    load: wp.array(dtype=vec6), held: wp.array(dtype=wp.float64),
+):  # fmt: skip
+    """Loads, and what prescribed coordinates do, at a time."""
+    k = stretch_of(now, knots[0])
+    loads = load.shape[0]
+    for row in range(loads):
+        value = vec6()
+        for e in range(6):
+            value[e] = law_at(now, k, 6 * row + e, knots, laws)
+        load[row] = value
+    for j in range(held.shape[0]):
+        held[j] = law_at(now, k, 6 * loads + j, knots, laws)

@@ -30,7 +30,7 @@ from lissom.integration.esdirk import esdirk
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
-from lissom.integration.paced_batches import ManyPacedMotions
+from lissom.integration.paced_batches import what_parts
 from lissom.integration.progress import progress_bar
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
@@ -44,7 +44,6 @@ from lissom.launch.compiling import ahead
 from lissom.launch.cores import on_all
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.workspace import batch_of, leading, stack
-from lissom.model.common import acts_alike
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
@@ -170,9 +169,9 @@ def _simulated(
     starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
     nz = len(controller.start) if isinstance(controller, Controller) else 0
     motions, begun = [], _begun(model, starts, speeds)
-    is_known = acts_alike(model) and (dt is not None or ManyPacedMotions.can_run(model, inputs))
-    in_kernel = controller is None and _is_fused(model, run) and is_known
-    if count > 1 and times is not None and in_kernel:
+    is_implicit = getattr(run, "func", None) is integrate_implicit
+    apart = what_parts(model, is_implicit, inputs, controller is not None, dt is not None)
+    if count > 1 and times is not None and not apart:
         control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
         q, v = (np.array(x) for x in zip(*begun))
         scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
@@ -194,6 +193,8 @@ def _simulated(
     for own, motion in zip(model.of_rows(count), motions):
         warn_of_pushing(own, motion.u)
         warn_of_shapes(own, motion.q, motion.t)
+    if count > 1:
+        why = "; ".join(filter(None, (why, f"one motion after the other: {apart}")))
     return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)
 
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfT
 from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.polynomials import constant, is_exact, polynomial_of
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 _STEP = 2e-3  # of the differences [s]
 _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
@@ -31,8 +35,9 @@ class JointMotion:
         velocity: its rate, a function of t [rad/s, m/s]; None differentiates the position.
         acceleration: the rate of that [rad/s², m/s²]; None differentiates the velocity where it is given.
 
-    Accuracy: derivatives that are left out are exact for constants and cubic tables, and otherwise differences of
-    eighth order over 8 ms to each side: 1e-9 relative up to 10 Hz. The functions are then asked for times before 0 too.
+    Accuracy: derivatives that are left out are exact for constants, cubic tables, SciPy's PPoly and smooth ls.Samples,
+    and otherwise differences of eighth order over 8 ms to each side: 1e-9 relative up to 10 Hz. The functions are then
+    asked for times before 0 too.
     """
 
     name: str
@@ -56,16 +61,32 @@ class JointMotion:
             zero = [0.0] * size
             return q, lambda t: zero, lambda t: zero
         if self.velocity is None:
-            v = _tabulated(self.position, 1, size) or _differenced(q, _FIRST)
+            v = _exact(self.position, 1, size) or _differenced(q, _FIRST)
         else:
             v = _values(self.velocity, size, f"{where}: velocity")
         if self.acceleration is not None:
             a = _values(self.acceleration, size, f"{where}: acceleration")
         elif self.velocity is not None:
-            a = _tabulated(self.velocity, 1, size) or _differenced(v, _FIRST)
+            a = _exact(self.velocity, 1, size) or _differenced(v, _FIRST)
         else:
-            a = _tabulated(self.position, 2, size) or _differenced(q, _SECOND)
+            a = _exact(self.position, 2, size) or _differenced(q, _SECOND)
         return q, v, a
+
+    def polynomials(self, size: int) -> tuple[PPoly | None, PPoly | None, PPoly | None]:
+        """The same three as polynomials of time, None for each that is none."""
+        q = polynomial_of(self.position, size)
+        if not callable(self.position):
+            return q, constant(np.zeros(size)), constant(np.zeros(size))
+        rates = [None if self.velocity is None else polynomial_of(self.velocity, size)]
+        rates.append(None if self.acceleration is None else polynomial_of(self.acceleration, size))
+        known, order = self.position, 0
+        for k, given in enumerate((self.velocity, self.acceleration)):
+            if given is not None:
+                known, order = given, k + 1
+            elif is_exact(known):
+                found = polynomial_of(known, size)
+                rates[k] = None if found is None else found.derivative(k + 1 - order)
+        return q, rates[0], rates[1]
 
 
 def _values(value: Any, size: int, where: str) -> Values:
@@ -96,11 +117,14 @@ def _scalar(value: Any) -> Any:
     return value[0] if np.shape(value) == (1,) else value
 
 
-def _tabulated(value: Any, order: int, size: int) -> Values | None:
-    """The exact derivative of a cubic table; None for other functions."""
-    if not isinstance(value, Tabulated) or value.interpolation != "cubic":
+def _exact(value: Any, order: int, size: int) -> Values | None:
+    """The exact derivative of polynomials of time; None for other functions, and those with corners."""
+    if not is_exact(value):
         return None
-    return lambda t: np.reshape(value.slope(t, order), size).tolist()
+    if isinstance(value, Tabulated):
+        return lambda t: np.reshape(value.slope(t, order), size).tolist()
+    found = polynomial_of(value, size)
+    return None if found is None else lambda t: found(t, order).tolist()
 
 
 def _differenced(function: Values, weights: tuple[tuple[int, float], ...]) -> Values:
