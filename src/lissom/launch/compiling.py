@@ -12,7 +12,7 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Timer
@@ -21,7 +21,7 @@ from typing import Any
 import warp as wp
 
 from lissom.launch.composed import kernel_for
-from lissom.launch.cores import cores, making
+from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.model.model import Model
 
@@ -47,11 +47,8 @@ def load(modules: Iterable[Any], device: str) -> None:
     wanted = [module for module in dict.fromkeys(modules) if (device, module) not in _loaded]
     if not wanted:
         return
-    with (
-        _bar([module.name.split("__locals__")[0] for module in wanted]) as done,
-        ThreadPoolExecutor(min(len(wanted), cores())) as pool,
-    ):
-        waiting = [pool.submit(_load, module, device) for module in wanted]
+    with _bar([module.name.split("__locals__")[0] for module in wanted]) as done:
+        waiting = [compilers(cores_of_process()).submit(_load, module, device) for module in wanted]
         for one in as_completed(waiting):
             one.result()
             done()

@@ -29,10 +29,12 @@ def making() -> AbstractContextManager[bool]:
 
 
 def cores() -> int:
-    """Cores that this thread may use: those that the environment variable LISSOM_CORES says, or all of the process; one
-    within a call of `at_once`."""
-    if getattr(_thread, "is_alone", False):
-        return 1
+    """Cores that this thread may use: those of the process, but one within a call of `at_once`."""
+    return 1 if getattr(_thread, "is_alone", False) else cores_of_process()
+
+
+def cores_of_process() -> int:
+    """Cores that the environment variable LISSOM_CORES says, or all."""
     asked = os.environ.get("LISSOM_CORES", "")
     if asked:
         if not (asked.isdecimal() and int(asked) > 0):
@@ -74,6 +76,12 @@ def at_once(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
 
 
 @lru_cache(maxsize=4)
+def compilers(size: int) -> ThreadPoolExecutor:
+    """Threads that compile kernels. They stay, since each reads Warp's headers once, which takes 1.6 s."""
+    return ThreadPoolExecutor(max_workers=size, thread_name_prefix="lissom-compiler")
+
+
+@lru_cache(maxsize=4)
 def _pool(size: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(max_workers=size, thread_name_prefix="lissom")
 
@@ -95,6 +103,7 @@ def _after_fork() -> None:
     global _making
     _making = RLock()
     _pool.cache_clear()
+    compilers.cache_clear()
 
 
 if hasattr(os, "register_at_fork"):
