@@ -18,8 +18,8 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.deformable.moved_points import MovedPoints
-from lissom.deformable.slopes import Bends, Slopes
+from lissom.deformable.moved_points import MovedPoints, Places
+from lissom.deformable.slopes import Bends, Slopes, unpacked
 from lissom.deformable.twists import cross
 from lissom.robot.poses import compiled
 
@@ -27,6 +27,7 @@ _STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over
 _FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order, at −2, −1, 1 and 2 steps
 _SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
 _KEPT = 32  # states whose columns are
+_LEAST = 1e-300
 _PLACES = np.array([-2.0, -1.0, 1.0, 2.0])
 
 
@@ -34,14 +35,14 @@ class Area(NamedTuple):
     """Points of a body: J (K, n, 3), H (K, n, n, 3) by [j, c], and the columns b and d of ∂f/∂x along y and z with
     their derivatives; H, b_jc and d_jc are None where second derivatives are not asked for."""
 
-    J: np.ndarray
-    b: np.ndarray
-    d: np.ndarray
-    b_j: np.ndarray
-    d_j: np.ndarray
-    H: np.ndarray | None = None
-    b_jc: np.ndarray | None = None
-    d_jc: np.ndarray | None = None
+    J: Any
+    b: Any
+    d: Any
+    b_j: Any
+    d_j: Any
+    H: Any = None
+    b_jc: Any = None
+    d_jc: Any = None
 
 
 def area_columns(x: Area) -> tuple[Any, Any, Any]:
@@ -71,12 +72,34 @@ def _turned(x_jc: Any, R: Any, x_j: Any, w_c: Any, size: Any) -> Any:
     return x_jc @ R[:, None] / size[..., None, None] - cross(w_c, x_j[:, :, None])
 
 
-def _columns_along(x: Area, v: Any, h: Any, b_h: Any, d_h: Any) -> tuple[Any, Any, Any]:
-    """R, S and Σ ∂S_j/∂θ_c v_j v_c (K, 6), with what second derivatives of p, b and d come to along v, (K, 3)."""
-    R, S, _ = area_columns(x)
-    J, b_j, d_j = ((v @ part)[:, None] for part in (x.J, x.b_j, x.d_j))
-    second = (part[:, None, None] for part in (h, b_h, d_h))
-    return R, S, area_columns(Area(J, x.b, x.d, b_j, d_j, *second))[2][:, 0, 0]
+def _columns(rows: Any, v: Any) -> Any:
+    """R (K, 9), S (K, n 6) and Σ ∂S_j/∂θ_c v_j v_c (K, 6) side by side, from the slopes of points at rates v (K, n),
+    packed as (..., K)."""
+    import jax.numpy as jnp
+
+    n = v.shape[1]
+    x = unpacked(Slopes, rows, n)
+    own = _area(x)
+    R, S, _ = area_columns(own)
+    J, b_j, d_j = (jnp.einsum("kj,kjr->kr", v, part)[:, None] for part in (own.J, own.b_j, own.d_j))
+    second = (part.T[:, None, None] for part in (x.h, x.F_h[:, 1], x.F_h[:, 2]))
+    along = area_columns(Area(J, own.b, own.d, b_j, d_j, *second))[2]
+    return jnp.concatenate([R.reshape(-1, 9), S.reshape(-1, 6 * n), along[:, 0, 0]], axis=1)
+
+
+def _bent_columns(x: Bends) -> Any:
+    """R (K, 9), S (K, n 6) and ∂S_j/∂θ_c (K, n n 6) side by side."""
+    import jax.numpy as jnp
+
+    b_jc, d_jc = x.F_jl[..., 1:, :].transpose(3, 4, 0, 1, 2)
+    parts = area_columns(_area(x)._replace(H=x.H.transpose(3, 0, 1, 2), b_jc=b_jc, d_jc=d_jc))
+    return jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _area(x: Slopes | Bends) -> Area:
+    """Of points with first derivatives."""
+    b, d = x.F[:, 1:].transpose(1, 2, 0)
+    return Area(x.J.transpose(2, 0, 1), b, d, *x.F_j[:, :, 1:].transpose(2, 3, 0, 1))
 
 
 @lru_cache(maxsize=2)
@@ -86,18 +109,21 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @final
 class FramesSeen:
-    """Some frames of one body, of which some turn with the area across x, others keep the axes of the body.
+    """Some frames (K,) of bodies (k,) that are moved together.
+
+    Some turn with the area across x, others keep the axes of their body.
 
     Args:
-        points: of the body. numbers: of the frames' points among these. turning: whether each follows the area.
+        points: of the bodies. places: those of the frames among these. turning: whether each follows the area.
     """
 
-    def __init__(self, points: MovedPoints, numbers: np.ndarray, turning: np.ndarray) -> None:
-        self.points, self.numbers, self.turning = points, numbers, turning
+    def __init__(self, points: MovedPoints, places: Places, turning: np.ndarray) -> None:
+        self.points, self.places, self.turns = points, places, np.flatnonzero(turning)
         self._kept: dict[tuple[Any, ...], tuple[np.ndarray, ...]] = {}
 
     def columns(self, q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> tuple[np.ndarray, ...]:
-        """R, p, S, ∂S and ∂²S at one θ, as `MaterialFrames.derivatives` has them; what was found at a state is kept."""
+        """R, p, S, ∂S and ∂²S at θ (k, n) of the bodies, as `MaterialFrames.derivatives` has them; what was found at a
+        state is kept."""
         key = (q.tobytes(), None if v is None else v.tobytes(), curved, sloped)
         if key not in self._kept:
             if len(self._kept) >= _KEPT:
@@ -109,60 +135,71 @@ class FramesSeen:
         if not (curved or sloped):
             R, p, S, S_q = self._along(q, v)
             return R, p, S, S_q, np.zeros((len(p), 0))
-        R, p, S, S_q = self._bent(q)
+        R, p, S, S_q = self._bent(q, v)
         if not curved:
             return R, p, S, S_q, np.zeros((len(p), 0))
+        n = q.shape[1]
         if v is None:
-            by_e = np.array([self._changes(q, S, e) for e in np.eye(len(q))])
+            by_e = np.array([self._changes(q, S, np.tile(e, (len(q), 1))) for e in np.eye(n)])
             return R, p, S, S_q, np.moveaxis(by_e, 0, 3)
-        still = np.zeros((*S.shape[:2], len(q), len(q), 6))
-        return R, p, S, S_q, _along_rate(self._second_change(q, S, v), v) if v.any() else still
+        return R, p, S, S_q, _along_rates(self._second_change(q, S, v), v[self.places.body])
 
     def _along(self, q: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """R, p, S and a ∂S that is right along v."""
-        rate = v if v is not None and v.any() else None
-        x, turns = self.points.slopes(self.numbers, q, rate), self.turning
+        n, turns = q.shape[1], self.turns
+        rows = self.points.packed_slopes(self.places, q, v if v is not None and v.any() else None)
+        x = unpacked(Slopes, rows, n)
         R, S = _plain(x)
+        rate = np.zeros((len(S), n)) if v is None else v[self.places.body]
         change = np.concatenate([np.zeros_like(x.h), x.h]).T
-        if turns.any():
-            own = _area(x, turns)
-            if rate is None:
-                R[turns], S[turns], _ = _compiled(area_columns)(own)
-            else:
-                bent = (x.h[:, turns].T, *x.F_h[:, 1:, turns].transpose(1, 2, 0))
-                R[turns], S[turns], change[turns] = _compiled(_columns_along)(own, rate, *bent)
-        S_q = np.zeros((*S.shape[:2], len(q), 6))
-        if rate is not None:
-            S_q += np.multiply.outer(rate, rate)[:, :, None] * change[:, None, None] / (rate @ rate) ** 2
-        return R, x.p.T, S, S_q
+        if len(turns):
+            found = np.asarray(_compiled(_columns)(rows[:, turns], rate[turns]))
+            R[turns], S[turns] = found[:, :9].reshape(-1, 3, 3), found[:, 9:-6].reshape(-1, n, 6)
+            change[turns] = found[:, -6:]
+        if not rate.any():
+            return R, x.p.T, S, np.zeros((*S.shape[:2], n, 6))
+        unit = rate / np.maximum((rate * rate).sum(axis=1), _LEAST)[:, None]
+        return R, x.p.T, S, (unit[:, :, None] * unit[:, None])[..., None] * change[:, None, None]
 
-    def _bent(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-        """R, p, S and ∂S."""
-        x, turns = self.points.bends(self.numbers, q), self.turning
+    def _bent(
+        self, q: np.ndarray, v: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """R, p, S and ∂S; v is the rate at which others ask for these points."""
+        n, turns = q.shape[1], self.turns
+        rows = self.points.packed_bends(self.places, q, v)
+        x = unpacked(Bends, rows, n)
         R, S = _plain(x)
-        S_q = np.zeros((*S.shape[:2], len(q), 6))
+        S_q = np.zeros((*S.shape[:2], n, 6))
         S_q[..., 3:] = x.H.transpose(3, 0, 1, 2)
-        if turns.any():
-            b_jc, d_jc = x.F_jl[..., 1:, turns].transpose(3, 4, 0, 1, 2)
-            own = _area(x, turns)._replace(H=S_q[turns][..., 3:], b_jc=b_jc, d_jc=d_jc)
-            R[turns], S[turns], S_q[turns] = _compiled(area_columns)(own)
+        if len(turns):
+            of_turns = unpacked(Bends, rows[:, turns], n)
+            found = np.asarray(_compiled(_bent_columns)(of_turns))
+            R[turns], S[turns] = found[:, :9].reshape(-1, 3, 3), found[:, 9 : 9 + 6 * n].reshape(-1, n, 6)
+            S_q[turns] = found[:, 9 + 6 * n :].reshape(-1, n, n, 6)
         return R, x.p.T, S, S_q
 
-    def _step(self, S: np.ndarray, v: np.ndarray) -> float:
-        """What times v moves the frames by a step of differences."""
-        speed = np.abs(np.einsum("kjr,j->kr", S, v)) / np.repeat([1.0, self.points.size], 3)
-        return _STEP / max(float(speed.max()), 1e-300)
+    def _steps(self, S: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """What times v moves the frames of each body by a step of differences, shape (k,); zero where nothing moves."""
+        speed = np.abs(np.einsum("kjr,kj->kr", S, v[self.places.body])) / np.repeat([1.0, self.points.size], 3)
+        fastest = np.zeros(len(v))
+        np.maximum.at(fastest, self.places.body, speed.max(axis=1))
+        return np.where(fastest > 0.0, _STEP / np.maximum(fastest, _LEAST), 0.0)
 
     def _changes(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Σ ∂²S_j/∂θ_c∂θ_e v_e by differences of ∂S, shape (K, n, n, 6)."""
-        h = self._step(S, v)
-        return np.tensordot(_FIRST, [self._bent(q + k * h * v)[3] for k in _PLACES], axes=1) / h
+        h = self._steps(S, v)
+        around = [self._bent(q + k * h[:, None] * v)[3] for k in _PLACES]
+        return np.tensordot(_FIRST, around, axes=1) * self._over(h)[:, None, None, None]
 
     def _second_change(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by differences of S, shape (K, n, 6)."""
-        h = self._step(S, v)
-        around = [self._along(q + k * h * v, None)[2] for k in _PLACES]
-        return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) / h**2
+        h = self._steps(S, v)
+        around = [self._along(q + k * h[:, None] * v, None)[2] for k in _PLACES]
+        return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) * self._over(h)[:, None, None] ** 2
+
+    def _over(self, h: np.ndarray) -> np.ndarray:
+        """1/h of the body of each frame, zero where h is."""
+        return np.where(h > 0.0, 1.0 / np.where(h > 0.0, h, 1.0), 0.0)[self.places.body]
 
 
 def _plain(x: Slopes | Bends) -> tuple[np.ndarray, np.ndarray]:
@@ -171,12 +208,7 @@ def _plain(x: Slopes | Bends) -> tuple[np.ndarray, np.ndarray]:
     return np.tile(np.eye(3), (len(J), 1, 1)), np.concatenate([np.zeros_like(J), J], axis=-1)
 
 
-def _area(x: Slopes | Bends, turns: np.ndarray) -> Area:
-    """Of the points whose frames turn, with first derivatives."""
-    b, d = x.F[:, 1:, turns].transpose(1, 2, 0)
-    return Area(x.J[..., turns].transpose(2, 0, 1), b, d, *x.F_j[:, :, 1:, turns].transpose(2, 3, 0, 1))
-
-
-def _along_rate(change: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """A ∂²S (K, n, n, n, 6) with a given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6)."""
-    return change[:, :, None, None] * (np.multiply.outer(v, v) / (v @ v) ** 2)[..., None]
+def _along_rates(change: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """A ∂²S (K, n, n, n, 6) with a given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6), at rates v (K, n)."""
+    unit = v / np.maximum((v * v).sum(axis=1), _LEAST)[:, None]
+    return change[:, :, None, None] * (unit[:, :, None] * unit[:, None])[:, None, :, :, None]

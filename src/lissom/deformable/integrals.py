@@ -27,6 +27,7 @@ from lissom.deformable.materials import Hyperelastic, determinant
 from lissom.deformable.moved_points import MotionSlopes, MovedPoints
 from lissom.deformable.sharing import kept, shared
 from lissom.deformable.slopes import Bends, Slopes, unpacked
+from lissom.deformable.together import Together
 from lissom.robot.poses import compiled, in_double
 
 _MOST_SLOPES = 1 << 23  # numbers of ∂φ/∂x that are kept
@@ -107,16 +108,16 @@ class ShapeIntegrals:
             return None
         return MovedPoints(shared(MotionSlopes, self.kinematics), self.domain.points)
 
-    def values(self, q: np.ndarray, v: np.ndarray) -> ShapeValues:
-        """The integrals at θ = q and θ̇ = v, shapes (..., n)."""
-        return ShapeValues(self._mass, *_batched(self._values, (q, v)))
+    def values(self, q: np.ndarray, v: np.ndarray, together: int = 1) -> ShapeValues:
+        """The integrals at θ = q and θ̇ = v, shapes (..., n), of which JAX is asked for so many together."""
+        return ShapeValues(self._mass, *_batched(self._values, (q, v), together))
 
-    def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray) -> ShapeDerivatives:
-        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n)."""
+    def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, together: int = 1) -> ShapeDerivatives:
+        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n), of which JAX is asked for so many together."""
         if self.kinematics.is_linear:
-            return ShapeDerivatives(*_batched(self._derivatives, (q, v, a)))
+            return ShapeDerivatives(*_batched(self._derivatives, (q, v, a), together))
         q, v, a = np.broadcast_arrays(q, v, np.asarray(a, dtype=np.float64))
-        found = _batched(self._derivatives_at_rest, (q, v))
+        found = _batched(self._derivatives_at_rest, (q, v), together)
         (c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ), (pxH, HJ, K, d_q) = found[:10], found[10:]
         by = moving_points.ByAcceleration(JxJ, pxH, HJ)
         c_q, b_q, e_q = moving_points.accelerated((c_q, b_q, e_q), c_jl, a, by)
@@ -130,7 +131,7 @@ class ShapeIntegrals:
         """The least det ∂f/∂x of the points at θ = q, and the number of the point where it is, shapes (...)."""
         if self._slopes_known is None:
             least, where = _batched(self._fold, (q,))
-            return least, where
+            return least, where.astype(np.int64)
         rows = np.asarray(q, dtype=np.float64)
         flat, slopes = rows.reshape(-1, rows.shape[-1]), self._slopes_known
         least, where = np.empty(len(flat)), np.empty(len(flat), dtype=np.int64)
@@ -189,6 +190,13 @@ class ShapeIntegrals:
         given = self._given
         return compiled(lambda *state: function(*given, *state))
 
+    def _together(self, function: Callable[..., Any]) -> Callable[..., list[np.ndarray]]:
+        """The same of states of several bodies, along the first axis of what it takes and of all it returns."""
+        if self.kinematics.takes_arrays:
+            return partial(Together(function, len(self._given)), *self._given)
+        given = self._given
+        return Together(lambda *state: function(*given, *state))
+
     @cached_property
     def _values(self) -> Callable[..., Any]:
         import jax
@@ -213,8 +221,8 @@ class ShapeIntegrals:
         if self.points is not None:
             return self._summed(values, Slopes, self.points.slopes_by_row, self._weights(self.points, bends=False))
         if self._uses_slopes:
-            return partial(compiled(known), self._slopes_of_points)
-        return self.compiled(linear if self.kinematics.is_linear else any_other)
+            return partial(Together(known, 1), self._slopes_of_points)
+        return self._together(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
     def _derivatives(self) -> Callable[..., Any]:
@@ -231,7 +239,7 @@ class ShapeIntegrals:
             slopes = moving_points.linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_derivatives(a), *slopes)
 
-        return partial(compiled(known), self._slopes_of_points) if self._uses_slopes else self.compiled(linear)
+        return partial(Together(known, 1), self._slopes_of_points) if self._uses_slopes else self._together(linear)
 
     @cached_property
     def _derivatives_at_rest(self) -> Callable[..., Any]:
@@ -247,17 +255,17 @@ class ShapeIntegrals:
 
         points = self.points
         if points is None:
-            return kept(self.compiled(any_other))
+            return kept(self._together(any_other))
         return kept(self._summed(derivatives, Bends, points.bends_by_row, self._weights(points, bends=True)))
 
     @staticmethod
     def _summed(function: Callable[..., Any], kind: Any, rows: Callable[..., Any], weights: list[Any]) -> Any:
         """A function of θ and θ̇ as a sum over rows of points, whose slopes are compiled apart and kept."""
-        inner = compiled(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v))
+        inner = Together(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v), 2)
 
-        def summed(q: np.ndarray, v: np.ndarray) -> Any:
+        def summed(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
             found = [inner(*weight, x, v) for *weight, x in zip(*weights, rows(q, v))]
-            return found[0] if len(found) == 1 else [reduce(np.add, map(np.asarray, parts)) for parts in zip(*found)]
+            return found[0] if len(found) == 1 else [reduce(np.add, parts) for parts in zip(*found)]
 
         return summed
 
@@ -268,15 +276,15 @@ class ShapeIntegrals:
     def _fold(self) -> Callable[..., Any]:
         def least(x: Any, w: Any, m: Any, q: Any) -> Any:
             J = determinant(self.kinematics.deformations(x, q))
-            return J.min(), J.argmin()
+            return J.min(), J.argmin() * 1.0
 
         points = self.points
         if points is None:
-            return self.compiled(least)
+            return self._together(least)
 
-        def least_composed(q: np.ndarray) -> Any:
-            J = np.linalg.det(np.moveaxis(points.slopes(np.arange(points.count), q).F, -1, 0))
-            return J.min(), J.argmin()
+        def least_composed(q: np.ndarray) -> list[np.ndarray]:
+            J = np.linalg.det(np.moveaxis(points.slopes(np.arange(points.count), q[0]).F, -1, 0))
+            return [np.array([J.min()]), np.array([J.argmin()])]
 
         return least_composed
 
@@ -346,12 +354,14 @@ class ShapeIntegrals:
         return d_v @ v, d_v
 
 
-def _batched(function: Callable[..., Any], arguments: tuple[np.ndarray, ...]) -> list[np.ndarray]:
-    """A compiled function of vectors, one instance after another: a body is compiled once, not once a size of batch."""
+def _batched(
+    function: Callable[..., list[np.ndarray]], arguments: tuple[np.ndarray, ...], together: int = 1
+) -> list[np.ndarray]:
+    """A function of stacks of so many vectors, one stack after another: it is compiled for stacks of one size, not once
+    a size of batch."""
     rows = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
     batch = rows[0].shape[:-1]
-    flat = [row.reshape(-1, row.shape[-1]) for row in rows]
-    if len(flat[0]) == 1:
-        return [np.asarray(part).reshape(batch + part.shape) for part in function(*(row[0] for row in flat))]
-    found = [[np.asarray(part) for part in function(*state)] for state in zip(*flat)]
-    return [np.stack(parts).reshape(batch + parts[0].shape) for parts in zip(*found)]
+    stacks = [row.reshape(-1, together, row.shape[-1]) for row in rows]
+    found = [function(*state) for state in zip(*stacks)]
+    whole = found[0] if len(found) == 1 else [np.concatenate(parts) for parts in zip(*found)]
+    return [part.reshape(batch + part.shape[1:]) for part in whole]

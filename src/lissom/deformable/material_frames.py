@@ -23,7 +23,7 @@ import numpy as np
 
 from lissom.deformable.area_frames import FramesSeen
 from lissom.deformable.kinematics import Kinematics
-from lissom.deformable.moved_points import MovedPoints
+from lissom.deformable.moved_points import MovedPoints, Places
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled
 
@@ -64,27 +64,36 @@ class MaterialFrames:
         Where v = θ̇ (m, n) is given, the last derivative need only be right along it, Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without
         `curved`, ∂²S is left empty; without `sloped` also, ∂S need only be right in Σ ∂S_j/∂θ_c v_j v_c.
         """
-        points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
-        if self.points is not None:
-            seen = self._seen(self.points, points, turning)
-            rows = zip(q, [None] * len(q) if v is None else v)
-            found = [seen.columns(*row, curved=curved, sloped=sloped) for row in rows]
-        else:
-            key = (points.tobytes(), turning.tobytes(), curved)
-            if key not in self.compiled:
-                self.compiled[key] = _compiled(self.kinematics, points, turning, curved)
-            found = [[np.asarray(part) for part in self.compiled[key](theta)] for theta in q]
+        seen = self.asked(frames, np.zeros(len(frames), dtype=np.int64))
+        rows = zip(q[:, None], [None] * len(q) if v is None else v[:, None])
+        found = [seen(*row, curved=curved, sloped=sloped) for row in rows]
         R, p, S, S_q, S_qq = (parts[0][None] if len(found) == 1 else np.stack(parts) for parts in zip(*found))
         g = np.zeros((*R.shape[:2], 4, 4))
         g[..., :3, :3], g[..., :3, 3], g[..., 3, 3] = R, p, 1.0
         return PoseDerivatives(g, S, S_q, S_qq)
 
-    def _seen(self, moved: MovedPoints, points: np.ndarray, turning: np.ndarray) -> FramesSeen:
-        """The frames at points (K, 3), once they were seen."""
-        key = (points.tobytes(), turning.tobytes())
-        if key not in self.compiled:
-            self.compiled[key] = FramesSeen(moved, moved.numbers(points), turning)
-        return self.compiled[key]
+    def asked(self, frames: Sequence[MaterialFrame], bodies: np.ndarray) -> Callable[..., Sequence[np.ndarray]]:
+        """R, p, S, ∂S and ∂²S of frames, as `derivatives` has them, as a function of θ and θ̇ or None of one state.
+
+        Args:
+            bodies: which of the bodies (k,) that are moved together each frame is on; θ and θ̇ are (k, n). Unless the
+                motion is composed there is one.
+        """
+        points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
+        key = points.tobytes(), turning.tobytes(), bodies.tobytes()
+        if self.points is not None:
+            if key not in self.compiled:
+                places = Places(self.points.numbers(points), bodies)
+                self.compiled[key] = FramesSeen(self.points, places, turning)
+            return self.compiled[key].columns
+
+        def plain(q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> Sequence[np.ndarray]:
+            known = (*key, curved)
+            if known not in self.compiled:
+                self.compiled[known] = _compiled(self.kinematics, points, turning, curved)
+            return [np.asarray(part) for part in self.compiled[known](q[0])]
+
+        return plain
 
 
 @final

@@ -1,8 +1,9 @@
 """Material points of a motion that are moved together: those of a quadrature, of frames and of tendons.
 
 Points go in as arguments, in rows of one length that the first point fills up, so that all bodies of the same motion
-share what was compiled. What was found at a state is kept: launches at that state, and integrals, frames and tendons in
-each of them, ask JAX once.
+share what was compiled. Several bodies with the same points are moved in one call, each by its own θ: a call costs as
+much as some hundred operations on a row. What was found at a state is kept: launches at that state, and integrals,
+frames and tendons in each of them, ask JAX once.
 """
 
 from __future__ import annotations
@@ -11,12 +12,13 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.deformable.kinematics import ComposedKinematics
 from lissom.deformable.slopes import Bends, Slopes, packed, unpacked
+from lissom.deformable.together import one_by_one
 from lissom.robot.poses import compiled
 
 _UNIT = 16  # points of which rows are multiples
@@ -54,7 +56,7 @@ class MotionSlopes:
 
     @cached_property
     def slopes(self) -> Callable[..., Any]:
-        """What these make of points, packed, as a function of them, of points, θ and θ̇."""
+        """What these make of points, packed, as a function of them for each body, of points and of θ̇ (k, n)."""
         return self._of_jets(self.kinematics.slopes_of)
 
     @cached_property
@@ -63,35 +65,49 @@ class MotionSlopes:
         return self._of_jets(self.kinematics.bends_of)
 
     def _of_jets(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def moved(jets: Any, points: Any, q: Any, v: Any) -> Any:
+        import jax.numpy as jnp
+
+        def moved(jets: Any, points: Any, v: Any) -> Any:
             (tree, constants), rows = self._made, iter(jets)
             given = tree.unflatten([next(rows) if x is None else x for x in constants])
             return packed(function(given, points, v))
 
-        return compiled(moved)
+        def of_all(jets: Any, points: Any, v: Any) -> Any:
+            return one_by_one(lambda jets, v: moved(jets, points, v), jnp.stack(jets), v)
+
+        return compiled(of_all)
+
+
+class Places(NamedTuple):
+    """Some points (m,) by their numbers, each of one of the bodies (k,) that are moved together."""
+
+    number: np.ndarray
+    body: np.ndarray
 
 
 @final
 class Row:
-    """What was found of a row of points at some θ̇, packed, and of some of its points."""
+    """What was found of a row of points of several bodies at some θ̇, packed, and of some of its points."""
 
     def __init__(self, rate: bytes, found: Any) -> None:
         self.rate, self.found = rate, found
-        self._picked: dict[bytes, np.ndarray] = {}
+        self._picked: dict[tuple[bytes, bytes], np.ndarray] = {}
 
-    def picked(self, numbers: np.ndarray) -> np.ndarray:
-        key = numbers.tobytes()
+    def picked(self, number: np.ndarray, body: np.ndarray) -> np.ndarray:
+        """Of points, along the last axis."""
+        key = number.tobytes(), body.tobytes()
         if key not in self._picked:
-            self._picked[key] = np.asarray(self.found)[:, numbers]
+            self._picked[key] = np.ascontiguousarray(np.asarray(self.found)[body, :, number].T)
         return self._picked[key]
 
 
 @final
 class Rows:
-    """What a function of derivatives, points, θ and θ̇ gives of rows of points, kept for the last few states.
+    """What a function of derivatives, points and θ̇ gives of rows of points, kept for the last few states.
 
     Args:
-        function: of what `given` returns, θ and θ̇. given: derivatives and points of a row at θ. size: of a row.
+        function: of what `given` returns, and of θ̇ (k, n). given: derivatives and points of a row at θ (k, n). size: of
+            a row.
     """
 
     def __init__(self, function: Callable[..., Any], given: Callable[[int, np.ndarray], Any], size: int) -> None:
@@ -110,22 +126,28 @@ class Rows:
         key, rate = (row, q.tobytes()), b"" if v is None else v.tobytes()
         known = self._found.get(key)
         if known is None or not (v is None or known.rate == rate):
-            found = self.function(*self.given(row, q), q, np.zeros_like(q) if v is None else v)
+            found = self.function(*self.given(row, q), np.zeros_like(q) if v is None else v)
             known = self._found[key] = Row(rate, found)
-            if len(self._found) > _KEPT:
-                self._found.popitem(last=False)
+            _forget_oldest(self._found, len(q))
         return known
 
-    def picked(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+    def picked(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
         """Of some points, as a NumPy array."""
-        rows = self.holding(numbers)
+        rows = self.holding(places.number)
         if len(rows) == 1:
-            return self.get(rows[0], q, v).picked(numbers - rows[0] * self.size)
-        at = np.searchsorted(rows, numbers // self.size) * self.size + numbers % self.size
-        return np.concatenate([np.asarray(self.get(row, q, v).found) for row in rows], axis=-1)[:, at]
+            return self.get(rows[0], q, v).picked(places.number - rows[0] * self.size, places.body)
+        found = np.stack([np.asarray(self.get(row, q, v).found) for row in rows])
+        at = np.searchsorted(rows, places.number // self.size)
+        return np.ascontiguousarray(found[at, places.body, :, places.number % self.size].T)
 
     def forget(self) -> None:
         self._found.clear()
+
+
+def _forget_oldest(found: OrderedDict[tuple[int, bytes], Any], bodies: int) -> None:
+    """Keep what was found at the last few states, the fewer the more bodies are in each."""
+    if len(found) > max(_KEPT // bodies, 4):
+        found.popitem(last=False)
 
 
 @final
@@ -153,9 +175,8 @@ class MovedPoints:
             size = self._slopes.size
             some = np.array(self._points[row * size : (row + 1) * size])
             filled = np.concatenate([some, np.repeat(some[:1], size - len(some), axis=0)])
-            self._given[key] = self._jets(filled, q), filled
-            if len(self._given) > _KEPT:
-                self._given.popitem(last=False)
+            self._given[key] = [self._jets(filled, theta) for theta in q], filled  # compiled but once
+            _forget_oldest(self._given, len(q))
         return self._given[key]
 
     def numbers(self, points: np.ndarray) -> np.ndarray:
@@ -169,25 +190,24 @@ class MovedPoints:
                 self._given.clear()
         return np.array([self._number[x.tobytes()] for x in points], dtype=np.int64)
 
-    def slopes(self, numbers: np.ndarray, q: np.ndarray, v: np.ndarray | None = None) -> Slopes:
-        """Of some points at θ = q (n,), as NumPy arrays, points along the last axis; without v, h and F_h are those of
-        any rate."""
-        if v is None and all(self._bends.has(row, q) for row in self._bends.holding(numbers)):
-            x = self.bends(numbers, q)  # which say the same and more
-            return Slopes(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
-        return unpacked(Slopes, self._slopes.picked(numbers, q, v), len(q))
+    def slopes(self, numbers: np.ndarray, q: np.ndarray) -> Slopes:
+        """Of some points at θ = q (n,), as NumPy arrays, points along the last axis; h and F_h are of any rate."""
+        return unpacked(Slopes, self.packed_slopes(Places(numbers, np.zeros_like(numbers)), q[None], None), len(q))
 
-    def bends(self, numbers: np.ndarray, q: np.ndarray) -> Bends:
-        """The same with second derivatives, h_q being that of any rate."""
-        return unpacked(Bends, self._bends.picked(numbers, q, None), len(q))
+    def packed_slopes(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """Of points of bodies at θ = q (k, n), packed; without v, h and F_h are those of any rate."""
+        if v is None and all(self._bends.has(row, q) for row in self._bends.holding(places.number)):
+            x = unpacked(Bends, self.packed_bends(places, q, None), q.shape[1])  # which say the same and more
+            x = Slopes(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
+            return np.concatenate([part.reshape(-1, part.shape[-1]) for part in x])
+        return self._slopes.picked(places, q, v)
 
-    def expect(self, q: np.ndarray) -> None:
-        """Begin with the rows that hold the quadrature at θ = q, which are asked for next."""
-        for row in range(-(-self.count // self._slopes.size)):
-            self._of_row(row, q)
+    def packed_bends(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """The same with second derivatives; without v, h_q is that of any rate."""
+        return self._bends.picked(places, q, v)
 
     def slopes_by_row(self, q: np.ndarray, v: np.ndarray | None) -> list[Any]:
-        """Slopes of the rows that hold the quadrature, packed, as JAX arrays."""
+        """Slopes of the rows that hold the quadrature, of bodies at θ = q (k, n), packed, as JAX arrays."""
         return self._by_row(self._slopes, q, v)
 
     def bends_by_row(self, q: np.ndarray, v: np.ndarray) -> list[Any]:

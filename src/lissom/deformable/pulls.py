@@ -251,7 +251,7 @@ def pulls_on(
     pulls = tuple(_pull(body, item, f"link {item.link!r}") for item in items)
     points = body.integrals.points
     if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):
-        return LengthPulls(body.motion, points, pulls)
+        return LengthPulls(body.motion, points, pulls, (0,) * len(pulls))
     return BodyPulls(body.motion, pulls)
 
 

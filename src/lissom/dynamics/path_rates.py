@@ -18,6 +18,7 @@ import warp as wp
 
 from lissom.forces.distances import SHORT
 from lissom.forces.tendons import path_tangent, segment_end, strain_at
+from lissom.launch.stacks import pulls
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3
@@ -112,10 +113,8 @@ def has_path_bends(model: Model) -> bool:
 def path_bends(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """L̈ of (1) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
     w, lead = filled(model, "path_rates", _make, q=q, v=v)
-    for part in model.pulls.bodies:
-        first, n = part.q_start, part.pulls.motion.n
-        start = int(model.nodes.v_start[model.pulls.node[part.rows.start]])
-        w.host["inside"][0, part.rows] = part.pulls.bends(q[first : first + n], v[start : start + n])
+    for part in pulls(model):
+        w.host["inside"][0, part.by_pull] = part.pulls.bends(q[part.q], v[part.v])
     w.run()
     w.raise_for_status()
     return w.result("bend", lead, len(model.channels.names))

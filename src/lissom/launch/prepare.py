@@ -11,10 +11,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.deformable.material_frames import MaterialFrame
 from lissom.launch.remembered import remembered
+from lissom.launch.stacks import frames, pulls, stacks
 from lissom.model.model import Model
-from lissom.passes.scratch import BY_BODY, BY_PAIR, INPUTS, SPRINGS, DeformingState, Scratch
+from lissom.passes.scratch import INPUTS, SPRINGS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
 
 
@@ -72,8 +72,6 @@ def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
     model = views.model
     if "q" not in host:
         return
-    if len(host["q"]) == 1:
-        _expect(model, host["q"][0])
     called = model.cached(("maps that Python fills", wanted.everywhere), lambda: _called(model, wanted.everywhere))
     if called:
         _place(model, views, host, called, wanted)
@@ -89,16 +87,6 @@ def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
 def _called(model: Model, everywhere: bool) -> list[int]:
     """Numbers of the maps that a launch needs from Python."""
     return [m for m in model.maps.called() if everywhere or model.maps.node[m] < model.n_dynamic]
-
-
-def _expect(model: Model, q: np.ndarray) -> None:
-    """Begin with points of all bodies that are moved together, one after the other by the same code."""
-    bodies = model.deforming
-    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
-        points = bodies.integrals[b].points
-        if points is not None:
-            first = int(bodies.q_start[b])
-            points.expect(q[first : first + int(bodies.column_start[b + 1] - bodies.column_start[b])])
 
 
 def _drives(host: dict[str, Any]) -> bool:
@@ -133,19 +121,16 @@ def _put_frames(
         if m in called:
             first = int(maps.q_start[m])
             _put_frame(model, rows, m, pose.derivatives(q[:, first : first + pose.n]))
-    for group in maps.group:
-        asked = [m for m in group if m in called]
-        if asked:
-            poses = [pose for pose in (maps.pose[m] for m in asked) if isinstance(pose, MaterialFrame)]
-            first, start = int(maps.q_start[asked[0]]), int(model.nodes.v_start[maps.node[asked[0]]])
-            theta_dot = None if v is None else v[:, start : start + poses[0].n]
-            curved = (wanted.differentiates or wanted.curved) and not (wanted.rough and poses[0].family.points)
-            moves = theta_dot is not None and bool(theta_dot.any())
-            sloped = wanted.differentiates or (moves and not wanted.sums)
-            theta = q[:, first : first + poses[0].n]
-            found = poses[0].family.derivatives(poses, theta, theta_dot, curved=curved, sloped=sloped)
-            for k, m in enumerate(asked):
-                _put_frame(model, rows, m, PoseDerivatives(*(part[:, k] for part in found)))
+    for part in frames(model, called, wanted.everywhere):
+        curved = (wanted.differentiates or wanted.curved) and not (wanted.rough and part.differences)
+        sloped = wanted.differentiates or (v is not None and bool(v[:, part.v].any()) and not wanted.sums)
+        for k in range(len(q)):
+            rate = None if v is None else v[k, part.v]
+            R, p, *columns = part.columns(q[k, part.q], rate, curved=curved, sloped=sloped)
+            rows["R"][k, part.by_map], rows["p"][k, part.by_map] = R, p
+            for name, values in zip(("S", "S_q", "S_qq"), columns):
+                if values.size:
+                    rows[name][k, part.places[name]] = values.reshape(-1, 6)
 
 
 def _put_frame(model: Model, rows: dict[str, np.ndarray], m: int, found: PoseDerivatives) -> None:
@@ -179,14 +164,11 @@ def _deform(model: Model, views: Views, host: dict[str, Any], derivatives: bool)
 def _integrate(
     model: Model, rows: dict[str, np.ndarray], function: Callable[..., Any], state: tuple[np.ndarray, ...]
 ) -> None:
-    """Integrals over all bodies at q, v and perhaps a, as a function of integrals and of the state of one body."""
-    bodies = model.deforming
-    for b in np.flatnonzero(bodies.is_linear == 0).tolist():
-        n, start = int(bodies.column_start[b + 1] - bodies.column_start[b]), int(model.nodes.v_start[bodies.node[b]])
-        starts = int(bodies.q_start[b]), start, start
-        own = [part[:, first : first + n] for part, first in zip(state, starts)]
-        for name, values in function(bodies.integrals[b], *own).items():
-            _put(model, rows, b, name, values)
+    """Integrals over all bodies at q, v and perhaps a, as a function of integrals and of states (m, k, n) of bodies."""
+    for stack in stacks(model):
+        own = [part[:, at] for part, at in zip(state, (stack.q, stack.v, stack.v))]
+        for name, values in function(stack.integrals, *own).items():
+            stack.put(rows, name, values)
 
 
 def _pull(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
@@ -202,40 +184,26 @@ def _pull(model: Model, views: Views, q: np.ndarray, derivatives: bool) -> None:
 
 def _put_pulls(model: Model, rows: dict[str, np.ndarray], q: np.ndarray, derived: bool) -> None:
     """What pulls do at q, or its derivatives."""
-    pulls = model.pulls
-    for q_start, here, found in pulls.bodies:
-        theta = q[:, q_start : q_start + found.motion.n]
-        by_column, by_pair = (slice(start[here.start], start[here.stop]) for start in (pulls.column_start,
-                                                                                    pulls.pair_start))  # fmt: skip
+    for part in pulls(model):
+        theta = q[:, part.q]
         if derived:
-            B_q, wrench_q = found.derivatives(theta)
-            rows["B_q"][: len(q), by_pair] = B_q.reshape(len(q), -1)
-            rows["wrench_q"][: len(q), by_column] = wrench_q.reshape(len(q), -1, 6)
+            B_q, wrench_q = part.pulls.derivatives(theta)
+            rows["B_q"][: len(q), part.by_pair] = B_q.reshape(len(q), -1)
+            rows["wrench_q"][: len(q), part.by_column] = wrench_q.reshape(len(q), -1, 6)
         else:
-            work, B, wrench = found.values(theta)
-            rows["work"][: len(q), here], rows["wrench"][: len(q), here] = work, wrench
-            rows["B"][: len(q), by_column] = B.reshape(len(q), -1)
+            work, B, wrench = part.pulls.values(theta)
+            rows["work"][: len(q), part.by_pull], rows["wrench"][: len(q), part.by_pull] = work, wrench
+            rows["B"][: len(q), part.by_column] = B.reshape(len(q), -1)
 
 
 def _values(integrals: Any, q: np.ndarray, v: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
-    x = integrals.values(q, v)
+    x = integrals.values(q, v, q.shape[1])
     inertia = {name: getattr(x, name) for name in ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v")}
     return inertia | {"energy": x.U, "force": elastic * (x.g + x.d), "D": elastic * x.d_v}
 
 
 def _derivatives(integrals: Any, q: np.ndarray, v: np.ndarray, a: np.ndarray, elastic: bool) -> dict[str, np.ndarray]:
-    x = integrals.derivatives(q, v, a)
+    x = integrals.derivatives(q, v, a, q.shape[1])
     inertia = {name: getattr(x, name) for name in ("c_q", "b_q", "e_q", "c_jl", "P_jl", "w_q")}
     by_speed = {"c_qdot": x.c_v, "b_qdot": x.b_v, "e_qdot": x.e_v, "w_qdot": x.w_v}
     return inertia | by_speed | {"K": elastic * (x.K + x.d_q)}
-
-
-def _put(model: Model, rows: dict[str, np.ndarray], b: int, name: str, values: np.ndarray) -> None:
-    """Values of body b at their place."""
-    bodies, into, count = model.deforming, rows[name], len(values)
-    if name in BY_BODY:
-        into[:count, b] = values
-        return
-    start = bodies.pair_start if name in BY_PAIR else bodies.column_start
-    here = slice(int(start[b]), int(start[b + 1]))
-    into[:count, here] = values.reshape(count, here.stop - here.start, *into.shape[2:])
