@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.cli import main
+from lissom.cli.main import main
 from lissom.io.inputs_file import read_inputs
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "robots"
@@ -179,7 +179,7 @@ def test_version_and_help(capsys):
 
 def test_help_imports_nothing_heavy():
     """Purpose: the parser alone starts quickly; numerics and plots are imported by the commands."""
-    code = "import sys; from lissom import cli; cli._parser(); print([m for m in sys.modules if m in %r])"
+    code = "import sys; from lissom.cli import main; main._parser(); print([m for m in sys.modules if m in %r])"
     heavy = ("numpy", "scipy", "warp", "pydantic", "matplotlib", "rich")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
@@ -330,6 +330,6 @@ def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
 @pytest.mark.parametrize(("patience", "told"), [(0.0, True), (300.0, False)])
 def test_loading_kernels_is_told_when_it_takes_long(small, tmp_path, capsys, monkeypatch, patience, told):
     """Only where one waits, as when kernels are compiled; those that are cached load without a word."""
-    monkeypatch.setattr("lissom.cli._PATIENCE", patience)
+    monkeypatch.setattr("lissom.cli.simulate._PATIENCE", patience)
     assert main(["simulate", str(small), "--duration", "0.01", "--out", str(tmp_path)]) == 0
     assert ("still loading kernels" in capsys.readouterr().out) == told

@@ -12,7 +12,7 @@ import pytest
 from families import FAMILIES
 
 import lissom as ls
-from lissom.cli import main
+from lissom.cli.main import main
 from lissom.robot.families import members
 
 ROOT = Path(__file__).parents[2]

@@ -13,7 +13,7 @@ import pytest
 from dynamics.small_robots import describe_looped, describe_mixed
 
 import lissom as ls
-from lissom.cli import main
+from lissom.cli.main import main
 from lissom.integration import bdf, scipy_methods, streams
 from lissom.integration.streams import Stream
 

@@ -12,7 +12,7 @@ import warp as wp
 from house.test_kernels import kernels
 
 import lissom as ls
-from lissom.cli import main
+from lissom.cli.main import main
 from lissom.kernels import KERNELS
 from lissom.launch import compiling
 from lissom.launch.composed import kernel_for

@@ -8,7 +8,7 @@ from studies import sweep_functions
 from studies.sweep_functions import GRID, small, square, tip
 
 import lissom as ls
-from lissom.cli import main
+from lissom.cli.main import main
 
 pytest.importorskip("pyarrow", reason="results are Parquet files")
 

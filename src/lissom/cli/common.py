@@ -1,0 +1,70 @@
+"""What several commands share: kinds of arguments, loading, what is said of tips, whether there are plots."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from lissom.model.model import Model
+    from lissom.robot.robot import Robot
+
+Say = Callable[[str], None]
+
+
+def robot_argument(parser: argparse.ArgumentParser) -> None:
+    """The robot file, as every command that needs one takes it."""
+    parser.add_argument("robot", type=Path, help="robot file (YAML)")
+
+
+def positive(text: str) -> float:
+    """A finite number > 0."""
+    value = float(text)
+    if not 0.0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"must be > 0 (got {text})")
+    return value
+
+
+def count(text: str) -> int:
+    """An integer > 1."""
+    value = int(text)
+    if value < 2:
+        raise argparse.ArgumentTypeError(f"must be >= 2 (got {text})")
+    return value
+
+
+def loaded(path: Path) -> tuple[Robot, Model]:
+    """The robot of a file and its model."""
+    import lissom as ls
+
+    robot = ls.load_robot(path)
+    return robot, robot.build()
+
+
+def tips(model: Model) -> list[str]:
+    """Names of the links that carry no other."""
+    carriers = set(model.links.parent.tolist())
+    return [name for k, name in enumerate(model.links.names) if k not in carriers]
+
+
+def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
+    """Say where the tips are."""
+    import lissom as ls
+
+    for name in tips(model):
+        x, y, z = ls.frame_pose(model, q, name, s=1.0)[:3, 3]
+        say(f"tip of {name}: {x:.6g}, {y:.6g}, {z:.6g} m")
+
+
+def can_plot(say: Say) -> bool:
+    """Whether there is Matplotlib; says so where there is none."""
+    from importlib.util import find_spec
+
+    if find_spec("matplotlib") is None:
+        say("no plots: matplotlib is not installed (pip install 'lissom[view]')")
+        return False
+    return True

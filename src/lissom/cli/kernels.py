@@ -1,0 +1,37 @@
+"""Kernels that are compiled ahead."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lissom.cli.command import Command
+from lissom.cli.common import loaded
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("what", choices=("build", "info"))
+    parser.add_argument("robots", type=Path, nargs="*", metavar="ROBOT", help="robot files; without, plain robots")
+
+
+def _kernels(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    models = [loaded(path)[1] for path in arguments.robots]
+    if arguments.what == "build":
+        ls.build_kernels(*models)
+    cache = ls.kernel_cache(*models)
+    print(f"{cache.folder}: {cache.bytes / 1e6:.1f} MB of everything compiled by Warp")
+    if cache.compiled is not None:
+        whose = ", ".join(str(path) for path in arguments.robots) or "plain robots"
+        print(f"{cache.compiled} of {cache.count} modules of {whose} are compiled")
+    return 0
+
+
+KERNELS = Command(
+    "kernels",
+    "compile kernels ahead, or say what this machine has of them",
+    "lissom kernels build robot.yaml",
+    _arguments,
+    _kernels,
+)

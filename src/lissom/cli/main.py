@@ -1,0 +1,77 @@
+"""The command line: parses, calls the public API, prints."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from lissom.cli.info import INFO
+from lissom.cli.kernels import KERNELS
+from lissom.cli.simulate import SIMULATE
+from lissom.cli.statics import STATICS
+from lissom.cli.sweep import SWEEP
+
+COMMANDS = (INFO, SIMULATE, STATICS, SWEEP, KERNELS)  # in the order of --help
+
+USAGE_ERROR = 2
+NOT_CONVERGED = 3
+INTERRUPTED = 130
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line.
+
+    Args:
+        argv: arguments after the program's name; None takes those of the process.
+    Returns:
+        0; 2 where an argument or a file is wrong; 3 where an iteration stopped before its tolerance; 130 on Ctrl-C.
+    """
+    from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
+
+    arguments = _parser().parse_args(argv)
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", AccuracyWarning)
+        warnings.simplefilter("always", PlausibilityWarning)
+        warnings.showwarning = _show_warning
+        try:
+            return arguments.command(arguments)
+        except ConvergenceError as error:
+            print(f"error: {error}", file=sys.stderr)
+            return NOT_CONVERGED
+        except (ModelError, ShapeError, OSError) as error:
+            print(f"error: {error}", file=sys.stderr)
+            return USAGE_ERROR
+        except KeyboardInterrupt:
+            print("interrupted", file=sys.stderr)
+            return INTERRUPTED
+
+
+def _parser() -> argparse.ArgumentParser:
+    from lissom import __version__
+
+    parser = argparse.ArgumentParser(
+        prog="lissom", description="Mechanics of robots that are partly rigid and partly soft."
+    )
+    parser.add_argument("--version", action="version", version=f"lissom {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    for command in COMMANDS:
+        shown = {"epilog": f"example:\n  {command.example}", "formatter_class": argparse.RawDescriptionHelpFormatter}
+        own = commands.add_parser(command.name, help=command.help, description=_sentence(command.help), **shown)
+        command.arguments(own)
+        own.set_defaults(command=command.run)
+    return parser
+
+
+def _sentence(words: str) -> str:
+    return words[0].upper() + words[1:] + "."
+
+
+def _show_warning(message: Any, *_: Any) -> None:
+    print(f"warning: {message}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,153 @@
+"""Motion in time."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import suppress
+from pathlib import Path
+from threading import Timer
+from typing import TYPE_CHECKING, Any
+
+from lissom.cli.command import Command
+from lissom.cli.common import Say, can_plot, count, loaded, positive, say_tips, tips
+
+if TYPE_CHECKING:
+    from lissom.model.model import Model
+    from lissom.robot.robot import Robot
+
+_STREAM = "motion"  # the folder within DIR to which motions stream
+_SHAPES = 16  # shown of a motion
+_PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
+    parser.add_argument("--duration", type=positive, help="[s]; the last time of --inputs where left out")
+    parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
+    parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
+    parser.add_argument("--stream", action="store_true", help="keep long motions on the disk, in DIR/motion alone")
+    parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a motion of --stream; nothing else")
+    parser.add_argument("--method", default="auto", help="of integration (auto)")
+    parser.add_argument("--dt", type=positive, help="time step [s] of the methods that have a fixed one")
+    parser.add_argument("--rtol", type=positive, default=1e-6, help="relative tolerance (1e-6)")
+    parser.add_argument("--atol", type=positive, default=1e-8, help="absolute tolerance (1e-8)")
+    parser.add_argument("--samples", type=count, metavar="N", help="results at N equidistant times (at every step)")
+    parser.add_argument("--quiet", action="store_true", help="no progress and no summary")
+    parser.set_defaults(refuse=parser.error)
+
+
+def _simulate(arguments: argparse.Namespace) -> int:
+    import numpy as np
+
+    import lissom as ls
+    from lissom.integration.simulate import chosen_method
+    from lissom.io.inputs_file import read_inputs
+
+    if arguments.resume is not None:
+        return _resume(arguments)
+    if arguments.robot is None or arguments.out is None:
+        return arguments.refuse("needs a robot file and --out, or --resume")
+    chosen_method(arguments.method)  # before anything takes its time
+    robot, model = loaded(arguments.robot)
+    say = (lambda *_: None) if arguments.quiet else print
+    duration, u = arguments.duration, None
+    if arguments.inputs is not None:
+        history = read_inputs(arguments.inputs, model.inputs.names)
+        u = ls.Samples(history.t, history.u, smooth=arguments.smooth)
+        duration = duration or float(history.t[-1])
+        if history.missing:
+            say(f"not in {arguments.inputs} and therefore zero: {', '.join(history.missing)}")
+        if history.t[0] > 0.0 or history.t[-1] < duration:
+            held = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
+            raise ls.ModelError(f"{held}: the inputs must cover the whole duration")
+    elif model.nu:
+        say(f"no --inputs: all {model.nu} inputs are zero")
+    if not duration or duration <= 0.0:
+        raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    _compile(model, u, arguments.method, say)
+    t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
+    try:
+        trajectory = ls.simulate(
+            model, duration, u=u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
+            t_eval=t_eval, progress=not arguments.quiet, out=arguments.out / _STREAM if arguments.stream else None,
+        )  # fmt: skip
+    except ls.ConvergenceError as error:
+        if error.partial is not None and len(error.partial.t) and not arguments.stream:
+            _write_trajectory(robot, model, error.partial, arguments.out, print)
+        raise
+    if arguments.stream:
+        return _said(trajectory, arguments.out, say)
+    _summarise(model, trajectory, duration, say)
+    _write_trajectory(robot, model, trajectory, arguments.out, say)
+    return 0
+
+
+def _resume(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    motion = ls.resume(arguments.resume / _STREAM, progress=not arguments.quiet)
+    return _said(motion, arguments.resume, (lambda *_: None) if arguments.quiet else print)
+
+
+def _said(motion: Any, out: Path, say: Say) -> int:
+    """Say what has streamed to a folder."""
+    say(f"{motion.t[-1] if len(motion.t) else 0.0:g} s in {motion.statistics.steps} steps, {len(motion.t)} rows")
+    say(f"wrote {out / _STREAM / 'run.json'}")
+    return 0
+
+
+def _compile(model: Model, u: Any, method: str, say: Say) -> None:
+    """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
+    import lissom as ls
+
+    text = "still loading kernels; the first time on a machine they are compiled, which takes about half a minute"
+    waiting = Timer(_PATIENCE, say, [text])
+    waiting.daemon = True
+    if not sys.stderr.isatty():  # where no bar says so
+        waiting.start()
+    try:
+        with suppress(ls.ConvergenceError):  # the run itself will say so
+            ls.simulate(model, 1e-6, u=u, method=method)
+    finally:
+        waiting.cancel()
+
+
+def _summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
+    import lissom as ls
+
+    done = trajectory.statistics
+    say(f"{model.name}: {model.nv} degrees of freedom, {duration:g} s in {done.steps} steps")
+    say(f"wall time {done.wall_time:.3g} s, {duration / done.wall_time:.3g} times real time")
+    say_tips(model, trajectory.q[-1], say)
+    say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
+
+
+def _write_trajectory(robot: Robot, model: Model, trajectory: Any, out: Path, say: Say) -> None:
+    import numpy as np
+
+    for suffix in ("npz", "csv"):
+        trajectory.save(out / f"trajectory.{suffix}")
+        say(f"wrote {out / f'trajectory.{suffix}'}")
+    if can_plot(say):
+        import lissom as ls
+
+        ls.plot_trajectory(model, trajectory, path=out / "trajectory.png")
+        say(f"wrote {out / 'trajectory.png'}")
+        times = np.linspace(0.0, trajectory.t[-1], _SHAPES)
+        shown = np.unique([np.argmin(np.abs(trajectory.t - time)) for time in times])
+        paths = [ls.frame_pose(model, trajectory.q, name)[:, :3, 3] for name in tips(model)]
+        ls.plot_shapes(model, trajectory.q[shown], robot=robot, trace=paths, values=trajectory.t[shown],
+                       value_label="time [s]", path=out / "shapes.png")  # fmt: skip
+        say(f"wrote {out / 'shapes.png'}")
+
+
+SIMULATE = Command(
+    "simulate",
+    "follow a robot in time from rest at its neutral configuration",
+    "lissom simulate examples/robots/cdm.yaml --duration 1 --out results",
+    _arguments,
+    _simulate,
+)
