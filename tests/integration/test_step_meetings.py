@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.interpolate import CubicSpline
 
 import lissom as ls
 from lissom.integration.adaptive_steps import _Stepping
@@ -136,3 +137,35 @@ def test_each_motion_of_a_batch_is_as_it_is_alone(make, monkeypatch):
         for name in ("q", "v", "a", "anchors"):
             np.testing.assert_array_equal(getattr(many, name)[k], getattr(alone, name), (k, name))
             np.testing.assert_array_equal(getattr(again, name)[k], getattr(alone, name), (k, name))
+
+
+def swept(wrap):
+    """A ball at rest, and a paddle that swings after a second, and so fast that long steps do not show it."""
+    t = np.linspace(0.0, 3.0, 3001)
+    swing = CubicSpline(t, np.where(t < 1.0, 0.0, 0.5 * np.sin(40.0 * (t - 1.0)) ** 3))
+    robot = ls.Robot("swept", gravity=(0, 0, 0))
+    robot.add_link("paddle", ls.RigidBody(1.0, inertia=(0.1,) * 3), ls.JointRevolute((0, 0, 1)))
+    motion = {"position": swing, "velocity": swing.derivative(), "acceleration": swing.derivative(2)}
+    robot.add_joint_motion("swing", "paddle", **{name: wrap(law) for name, law in motion.items()})
+    robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), ls.JointFree())
+    place = np.eye(4)
+    place[0, 3] = 1.0
+    box = ls.ShapeBox(0.2, 0.04, 0.04)
+    robot.add_contact("hit", "ball", box, on="paddle", placement=place, stiffness=1e6)
+    model = robot.build()
+    q0 = model.neutral()
+    q0[5:8] = np.cos(0.3), np.sin(0.3), 0.0
+    return model, q0
+
+
+@pytest.mark.parametrize("wrap", [lambda law: law, lambda law: lambda t: law(t)], ids=["in the kernel", "in Python"])
+def test_what_is_driven_hits(wrap):
+    """An obstacle on a prescribed joint meets a ball at rest between the ends of a step, once: at twice its speed the
+    ball flies on."""
+    model, q0 = swept(wrap)
+    motion = ls.simulate(model, 1.2, q0, rtol=1e-4, atol=1e-6, t_eval=[1.0, 1.2])
+    hit = 1.0 + np.arcsin(((0.3 - 0.04) / 0.5) ** (1 / 3)) / 40.0
+    way = 0.5 * 3.0 * np.sin(40.0 * (hit - 1.0)) ** 2 * np.cos(40.0 * (hit - 1.0)) * 40.0
+    assert not motion.v[0, 1:].any()
+    speed = np.linalg.norm(motion.v[1, 4:])
+    assert 0.9 < speed / (2.0 * way) < 1.1

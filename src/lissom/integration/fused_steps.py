@@ -156,7 +156,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     conclude(t, x, c, b, i, size, numbers, counts)
                 again = wp.int32(0)
                 if paces:
-                    event = event_of(t, s, x, m, c, i, size, going)
+                    event = event_of(t, s, x, m, c, i, size, going, pace[i, NOW], not plans)
                     again = asks_again(t, x, i, size, ratio, going, event, numbers, pace, b.loops, counts)
                     going = wp.where(again != 0 and stays_out(s, pace, i), int(FAILED), int(CONVERGED))
                 if going == CONVERGED and pauses == 0 and again == 0:

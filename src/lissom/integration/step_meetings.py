@@ -28,6 +28,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.integration.encounters import DEEPER, GRAZE, LONGER, SHORT, approach, least_radius, limit_of, may_have_met
+from lissom.integration.paced_steps import law_at, stretch_of
 from lissom.integration.step_rows import ERROR, StepRows, Tolerances
 from lissom.integration.step_stages import CONVERGED
 from lissom.launch.workspace import Workspace
@@ -54,7 +55,8 @@ NEAR_START = wp.constant(wp.float64(0.02))  # part of a refused step before whic
 @wp.struct
 class MeetingRowsStruct:
     """By instance and pair the gap, its rate and the speed of the ball's centre (`approach` of encounters) at the start
-    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that."""
+    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that. What drives
+    the robot as polynomials of time (`put_laws` of paced_steps)."""
 
     start: Approaches
     end: Approaches
@@ -65,13 +67,15 @@ class MeetingRowsStruct:
     a: Rows
     move: Rows
     rate: Rows
+    law_knots: Rows
+    laws: wp.array3d(dtype=wp.float64)
 
 
 MeetingRows = by_reference(MeetingRowsStruct)
 
 
 def meeting_rows(w: Workspace, model: Model) -> MeetingRowsStruct:
-    """Rows for the instances of a workspace, empty where nothing can meet anything."""
+    """Rows for the instances of a workspace, which holds the laws of time; empty where nothing can meet anything."""
     m, pairs = MeetingRowsStruct(), len(model.surroundings.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):
@@ -79,6 +83,7 @@ def meeting_rows(w: Workspace, model: Model) -> MeetingRowsStruct:
     for name in ("q", "v", "a", "move", "rate"):
         size = model.nq if name == "q" else model.nv
         setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    m.law_knots, m.laws = w.on_device["law_knots"], w.on_device["laws"]
     return m
 
 
@@ -99,9 +104,24 @@ def copy_approaches(i: int, source: Approaches, out: Approaches):
         out[i, e] = source[i, e]
 
 
+@wp.func
+def follow_laws(t: Tables, m: MeetingRows, i: int, now: wp.float64):
+    """Put prescribed coordinates where they are, and as fast, at a time."""
+    count = t.prescribed.dof.shape[0]
+    first = m.laws.shape[2] - 3 * count
+    k = stretch_of(now, m.law_knots[0])
+    for e in range(count):
+        j = t.prescribed.dof[e]
+        m.q[i, t.dofs.q[j]] = law_at(now, k, first + e, m.law_knots, m.laws)
+        m.v[i, j] = law_at(now, k, first + count + e, m.law_knots, m.laws)
+
+
 @wp.func(inline=False)
-def put_between(t: Tables, x: StepRows, m: MeetingRows, i: int, h: wp.float64, part: wp.float64):
-    """The state (1) a part of a step further on."""
+def put_between(
+    t: Tables, x: StepRows, m: MeetingRows, i: int, h: wp.float64, part: wp.float64, start: wp.float64, knows: bool
+):  # fmt: skip
+    """The state (1) a part of a step from a time further on; prescribed coordinates are on their motion where that is
+    known to the kernel."""
     rest = so3.ONE - part
     for j in range(t.nv):
         begins = h * x.v_start[i, j]
@@ -116,6 +136,8 @@ def put_between(t: Tables, x: StepRows, m: MeetingRows, i: int, h: wp.float64, p
         for k in range(t.n_nodes):
             if t.node[k].has_quaternion:
                 group.take_rate(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
+    if knows:
+        follow_laws(t, m, i, start + part * h)
 
 
 @wp.func
@@ -184,7 +206,9 @@ def first_inside(t: Tables, m: MeetingRows, i: int, h: wp.float64, stride: wp.fl
 
 
 @wp.func(inline=False)
-def unseen_meeting(t: Tables, s: Scratch, x: StepRows, m: MeetingRows, i: int, h: wp.float64) -> wp.float64:
+def unseen_meeting(
+    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, i: int, h: wp.float64, start: wp.float64, knows: bool
+) -> wp.float64:  # fmt: skip
     """The part of a step at which a ball came inside something that the ends of the step do not show; zero where none
     did."""
     copy_approaches(i, m.start, m.left)
@@ -194,7 +218,7 @@ def unseen_meeting(t: Tables, s: Scratch, x: StepRows, m: MeetingRows, i: int, h
         rest = so3.ONE - part
         stride = stride_from(t, m, i, h, rest)
         if stride < rest:
-            put_between(t, x, m, i, h, part + stride)
+            put_between(t, x, m, i, h, part + stride, start, knows)
             note_approaches(t, s, i, m.q, m.v, m.v, m.right)
         else:
             copy_approaches(i, m.end, m.right)
@@ -237,10 +261,12 @@ def first_change(
 
 @wp.func(inline=False)
 def first_event(
-    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, c: Tolerances, i: int, h: wp.float64, going: int
+    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, c: Tolerances, i: int, h: wp.float64, going: int,
+    start: wp.float64, knows: bool,
 ) -> wp.float64:  # fmt: skip
     """The part of a step after which it is to end: where a ball came inside something unseen, or where a touch began or
-    ended; zero where it is to end nowhere. Notes the approaches at the end of a step that was found."""
+    ended; zero where it is to end nowhere. `knows` says whether the kernel knows prescribed motions at all times, and
+    `start` when the step starts. Notes the approaches at the end of a step that was found."""
     if going != CONVERGED or m.end.shape[1] == 0:
         return so3.ZERO
     note_approaches(t, s, i, x.q, x.v, x.a, m.end)
@@ -248,7 +274,7 @@ def first_event(
     change = first_change(t, x, m, c, i, h, is_refused)
     if is_refused:
         return change
-    unseen = unseen_meeting(t, s, x, m, i, h)
+    unseen = unseen_meeting(t, s, x, m, i, h, start, knows)
     if unseen > so3.ZERO and change > so3.ZERO:
         return wp.min(unseen, change)
     return wp.max(unseen, change)
@@ -269,7 +295,8 @@ def keep_approaches(m: MeetingRows, i: int):
 
 @wp.func
 def no_event(
-    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, c: Tolerances, i: int, h: wp.float64, going: int
+    t: Tables, s: Scratch, x: StepRows, m: MeetingRows, c: Tolerances, i: int, h: wp.float64, going: int,
+    start: wp.float64, knows: bool,
 ) -> wp.float64:  # fmt: skip
     """Of robots that nothing can touch."""
     return wp.float64(0.0)
