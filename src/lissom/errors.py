@@ -56,6 +56,11 @@ class CacheWarning(UserWarning):
 
 
 @final
+class LeftOutWarning(UserWarning):
+    """A file describes what the robot that was made of it has not; the message lists it."""
+
+
+@final
 class PlausibilityWarning(UserWarning):
     """A number of the robot looks like a slip of units, or a result is beyond what the model can mean."""
 
