@@ -161,6 +161,7 @@ _PUBLIC = {
     ),
     "robot.functions": ("Expression", "Tabulated"),
     "robot.fitted_balls": ("FittedBalls", "fit_balls"),
+    "io.mjcf": ("load_mjcf",),
     "io.urdf": ("load_urdf",),
     "io.robot_file": ("load_robot", "save_robot"),
     "studies.results": ("SweepResults",),

@@ -114,9 +114,9 @@ def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Centres and radii of (1) at samples of the surface."""
-    from scipy.spatial import cKDTree
+    from scipy.spatial import KDTree
 
-    tree, start = cKDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
+    tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
     p, normal = x[start], n[start]
     radius = np.full(len(p), float(np.linalg.norm(np.ptp(x, axis=0))))
     for _ in range(_SHRINKS):

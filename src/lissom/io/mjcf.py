@@ -1,0 +1,374 @@
+"""MJCF: the rigid robots of MuJoCo.
+
+MuJoCo itself reads the file: defaults by class, units of angles, sequences of Euler angles, inertia from geometry,
+included files and frames are then what MuJoCo takes them for. What is read here is its compiled model. With the joints
+of a body at anchors p_k in its frame, which it is moved by one after another from the values ref_k, its pose in its
+parent is
+
+    g = g_body Π_k T(p_k) exp(Φ_k (q_k − ref_k)) T(−p_k)                                                   (1)
+
+so that coordinates are those of MuJoCo, but for free joints.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.io.left_out import LeftOut
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody
+from lissom.robot.fitted_balls import fit_balls
+from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
+from lissom.robot.meshes import Mesh
+from lissom.robot.robot import Robot
+from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+
+_ALONG_Z = (0.0, 0.0, 1.0)
+_LEFT_OUT = {  # counts of a compiled model, and what they count
+    "tendon": "ntendon",
+    "sensor": "nsensor",
+    "camera": "ncam",
+    "light": "nlight",
+    "pair": "npair",
+    "exclude": "nexclude",
+    "plugin": "nplugin",
+    "skin": "nskin",
+    "key": "nkey",
+}
+_REFUSED = {"equality": "neq", "flex": "nflex"}
+_SPEEDS = ("density", "viscosity", "wind")  # options by which MuJoCo has a fluid
+
+
+def load_mjcf(
+    path: str | os.PathLike[str], *, balls: int = 24, limit_stiffness: float = 1e4, limit_damping: float = 0.0
+) -> Robot:
+    """Robot described by an MJCF file of rigid bodies: a link for each body, and one without mass for each joint that
+    does not stand in its body's origin or shares its body with others.
+
+    Geoms are drawn and touch by balls, sites become frames, actuators inputs, limits stops. Coordinates are those of
+    MuJoCo, in its order; free joints have lissom's, from the pose in the file. A LeftOutWarning lists what the robot
+    has not, an AccuracyWarning says how far balls are from meshes.
+
+    Args:
+        path: of the file.
+        balls: for each mesh that touches, at most; 0 makes none, of simple shapes neither.
+        limit_stiffness, limit_damping: of the stops at limits [N·m/rad, N/m] and [N·m·s/rad, N·s/m], in place of
+            MuJoCo's constraints.
+    Returns:
+        Robot.
+    Raises:
+        ModelError: the file, the element and the rule; so too for equality constraints and flexible parts. Or mujoco
+            is not installed.
+        OSError: the file cannot be read.
+    """
+    name = os.fspath(path)
+    checks.integer(balls, "load_mjcf: balls", least=0, most=10_000)
+    mujoco = _mujoco(name)
+    with Path(path).open("rb"):
+        pass  # says what is wrong with the file itself
+    try:
+        compiled = mujoco.MjModel.from_xml_path(name)
+    except ValueError as error:
+        raise ModelError(f"{name}: {' '.join(str(error).split())}") from None
+    stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
+    reader = _Reader(mujoco, compiled, name, balls, stops)
+    robot = reader.robot()
+    try:
+        robot.check()
+    except ModelError as error:
+        raise ModelError(f"{name}: {error}") from None
+    reader.left_out.warn()
+    return robot
+
+
+def _mujoco(name: str) -> Any:
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError(f"{name}: needs MuJoCo's reader: pip install 'lissom[mjcf]'") from None
+    return mujoco
+
+
+@final
+class _Reader:
+    """One compiled model on its way to a robot."""
+
+    def __init__(self, mujoco: Any, compiled: Any, source: str, balls: int, stops: dict[str, float]) -> None:
+        self.mujoco, self.m, self.balls, self.stops = mujoco, compiled, balls, stops
+        self.left_out = LeftOut(source)
+        for tag, count in _REFUSED.items():
+            if getattr(compiled, count, 0):
+                raise ModelError(f"{source}: {tag} {self._name(tag, 0)!r}: is not supported, and cannot be left out")
+        kinds = mujoco.mjtJoint
+        self.kinds = {int(kinds.mjJNT_FREE): "free", int(kinds.mjJNT_BALL): "ball",
+                      int(kinds.mjJNT_SLIDE): "slide", int(kinds.mjJNT_HINGE): "hinge"}  # fmt: skip
+
+    def _name(self, tag: str, k: int) -> str:
+        """The name of an element, or its number."""
+        kind = getattr(self.mujoco.mjtObj, f"mjOBJ_{tag.upper()}", None)
+        return (kind is not None and self.mujoco.mj_id2name(self.m, kind, k)) or f"{tag} {k}"
+
+    def _note(self, kind: str, tag: str, k: int) -> None:
+        self.left_out.add(kind, f"{tag} {self._name(tag, k)!r}")
+
+    def robot(self) -> Robot:
+        """The robot that the file describes."""
+        m, title = self.m, self.m.names.split(b"\0")[0].decode()
+        off = int(m.opt.disableflags)
+        weightless = off & int(self.mujoco.mjtDisableBit.mjDSBL_GRAVITY)
+        robot = Robot(title or "robot", gravity=(0.0, 0.0, 0.0) if weightless else tuple(m.opt.gravity.tolist()))
+        for b in range(1, m.nbody):
+            self._add_body(robot, b)
+        for k in range(m.nsite):
+            self._add_site(robot, k)
+        for k in range(m.nu):
+            self._add_input(robot, k)
+        for tag, count in _LEFT_OUT.items():
+            for k in range(getattr(m, count, 0)):
+                self.left_out.add(f"<{tag}>", repr(self._name(tag, k)))
+        for word in _SPEEDS:
+            if np.any(getattr(m.opt, word)):
+                self.left_out.add(word, "<option>")
+        if off & ~weightless:
+            self.left_out.add("flags that switch parts of the physics off", "<option>")
+        for g in range(m.body_geomnum[0]):
+            self._note("what stands in the world", "geom", g)
+        return robot
+
+    def _link(self, b: int) -> str | None:
+        return None if b == 0 else self._name("body", b)
+
+    def _add_body(self, robot: Robot, b: int) -> None:
+        """The links of a body: one for each joint but the last, which has the body where it stands in its origin."""
+        m, name = self.m, str(self._link(b))
+        parent, g = self._link(m.body_parentid[b]), self._pose(m.body_pos[b], m.body_quat[b])
+        joint: Joint = JointFixed()
+        if m.body_mocapid[b] >= 0:
+            self._note("motion by hand (mocap)", "body", b)
+        if m.body_gravcomp[b]:
+            self._note("compensation of gravity", "body", b)
+        joints = range(m.body_jntadr[b], m.body_jntadr[b] + m.body_jntnum[b])
+        for j in joints:
+            made, anchor, start = self._joint(j)
+            g = g @ _moved(anchor) @ start
+            if j == joints[-1] and not anchor.any():
+                joint = made
+                break
+            own = self._name("joint", j)
+            own = own if own not in self._taken(robot) else f"{own} of {name}"
+            robot.add_link(own, None, made, parent, placement=g.tolist())
+            parent, g = own, _moved(-anchor)
+        robot.add_link(name, self._body(b), joint, parent, placement=g.tolist())
+
+    def _taken(self, robot: Robot) -> set[str]:
+        """Names that links and frames must not have twice."""
+        return {*robot.links, *robot.frames, *(self._name("body", b) for b in range(1, self.m.nbody))}
+
+    def _joint(self, j: int) -> tuple[Joint, np.ndarray, np.ndarray]:
+        """A joint, where it stands in its body, and what (1) takes back by ref."""
+        m = self.m
+        kind, dof, at = self.kinds[int(m.jnt_type[j])], m.jnt_dofadr[j], m.jnt_qposadr[j]
+        axis, ref = m.jnt_axis[j].copy(), float(m.qpos0[at])
+        options: dict[str, Any] = {}
+        if m.dof_damping[dof]:
+            options["damping"] = float(m.dof_damping[dof])
+        if m.dof_frictionloss[dof]:
+            self._note("dry friction (frictionloss)", "joint", j)
+        if m.dof_armature[dof]:
+            self._note("armature", "joint", j)
+        if m.jnt_stiffness[j]:
+            if kind == "free":
+                self._note("stiffness", "joint", j)
+            else:
+                options["stiffness"] = float(m.jnt_stiffness[j])
+                rest = m.qpos_spring[at : at + (4 if kind == "ball" else 1)]
+                options["rest"] = tuple(rest.tolist())
+        for name, word in (("jnt_stiffnesspoly", "stiffness"), ("dof_dampingpoly", "damping")):
+            if np.any(getattr(m, name, np.zeros((m.nv, 1)))[j if name.startswith("jnt") else dof]):
+                self._note(f"nonlinear {word}", "joint", j)
+        if m.jnt_limited[j]:
+            if kind in ("ball", "free"):
+                self._note("limits of a joint that turns freely", "joint", j)
+            else:
+                options |= {"limits": tuple(m.jnt_range[j].tolist()), **self.stops}
+        if kind == "free":
+            return JointFree(**options), np.zeros(3), np.eye(4)
+        anchor = m.jnt_pos[j].copy()
+        if kind == "ball":
+            return JointSpherical(**options), anchor, np.eye(4)
+        if kind == "slide":
+            return JointPrismatic(axis=tuple(axis.tolist()), **options), np.zeros(3), _moved(-ref * axis)
+        back = np.eye(4)
+        back[:3, :3] = self._rotation([np.cos(ref / 2), *(-np.sin(ref / 2) * axis)])
+        return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
+
+    def _body(self, b: int) -> RigidBody | None:
+        m = self.m
+        geoms = range(m.body_geomadr[b], m.body_geomadr[b] + m.body_geomnum[b])
+        touching = [g for g in geoms if m.geom_contype[g] or m.geom_conaffinity[g]]
+        seen = [g for g in geoms if g not in touching] or touching
+        meshes = [mesh for g in seen for mesh in self._mesh(g)]
+        rows = [row for g in touching for row in self._balls(g, b)]
+        if not m.body_mass[b] and not meshes and not rows:
+            return None
+        R = self._rotation(m.body_iquat[b])
+        inertia = R @ np.diag(m.body_inertia[b]) @ R.T
+        return RigidBody(
+            float(m.body_mass[b]),
+            m.body_ipos[b].tolist(),
+            (0.5 * (inertia + inertia.T)).tolist(),
+            balls=rows or None,
+            meshes=tuple(meshes),
+        )
+
+    def _mesh(self, g: int) -> Iterator[Mesh]:
+        """What is drawn of a geom."""
+        m = self.m
+        color = m.geom_rgba[g] if m.geom_matid[g] < 0 else m.mat_rgba[m.geom_matid[g]]
+        looks = {"placement": self._place(g).tolist(), "color": tuple(color.astype(np.float64).tolist())}
+        kind = self._kind(g)
+        if kind == "mesh":
+            vertices, triangles = self._triangles(g)
+            yield Mesh(vertices=vertices.tolist(), triangles=triangles.tolist(), **looks)
+        elif kind == "ellipsoid":
+            ball = Mesh.of_shape(ShapeSphere(1.0))
+            yield Mesh(vertices=ball.vertices, triangles=ball.triangles, scale=tuple(m.geom_size[g].tolist()), **looks)
+        elif (shape := self._shape(g)) is not None:
+            yield Mesh.of_shape(shape, **looks)
+        else:
+            self._note(f"{kind} of a body", "geom", g)
+
+    def _balls(self, g: int, b: int) -> list[list[float]]:
+        """Rows (x, y, z, radius) by which a geom touches."""
+        kind, shape, pose = self._kind(g), self._shape(g), self._place(g)
+        if not self.balls:
+            return []
+        if kind in ("mesh", "ellipsoid"):
+            (mesh,) = self._mesh(g)
+            fit = fit_balls(*mesh.surface(), self.balls)
+            self.left_out.fitted(str(self._link(b)), len(fit.balls), fit.gap)
+            return fit.balls.tolist()
+        if isinstance(shape, ShapeSphere):
+            rows: Any = [(0.0, 0.0, 0.0, shape.radius)]
+        elif isinstance(shape, ShapeCapsule):
+            ends = np.linspace(-0.5, 0.5, 1 + int(np.ceil(shape.length / shape.radius))) * shape.length
+            rows = [(0.0, 0.0, z, shape.radius) for z in ends.tolist()]
+        elif isinstance(shape, ShapeBox):
+            rows = RigidBody.box(shape.size_x, shape.size_y, shape.size_z, density=1.0).balls
+        elif isinstance(shape, ShapeCylinder):
+            whole = RigidBody.cylinder(2.0 * float(self.m.geom_size[g, 1]), shape.radius, density=1.0)
+            rows = np.array(whole.balls)[:, [2, 1, 0, 3]]  # whose axis is x
+        else:
+            return []
+        rows = np.array(rows, dtype=np.float64)
+        return np.column_stack([rows[:, :3] @ pose[:3, :3].T + pose[:3, 3], rows[:, 3]]).tolist()
+
+    def _kind(self, g: int) -> str:
+        """What a geom is: sphere, capsule, ..."""
+        return self.mujoco.mjtGeom(int(self.m.geom_type[g])).name.removeprefix("mjGEOM_").lower()
+
+    def _shape(self, g: int) -> Shape | None:
+        """A geom as a shape of the library."""
+        x, y, z = (float(size) for size in self.m.geom_size[g])
+        shapes = {
+            "sphere": lambda: ShapeSphere(x),
+            "capsule": lambda: ShapeCapsule(x, 2.0 * y, _ALONG_Z),
+            "cylinder": lambda: ShapeCylinder(x, 2.0 * y, _ALONG_Z),
+            "box": lambda: ShapeBox(2.0 * x, 2.0 * y, 2.0 * z),
+        }
+        make = shapes.get(self._kind(g))
+        return None if make is None else make()
+
+    def _triangles(self, g: int) -> tuple[np.ndarray, np.ndarray]:
+        """Vertices and triangles of the mesh of a geom, in the geom's frame."""
+        m, k = self.m, self.m.geom_dataid[g]
+        first, face = m.mesh_vertadr[k], m.mesh_faceadr[k]
+        vertices = m.mesh_vert[first : first + m.mesh_vertnum[k]]
+        return vertices.astype(np.float64), m.mesh_face[face : face + m.mesh_facenum[k]].astype(np.int64)
+
+    def _add_site(self, robot: Robot, k: int) -> None:
+        """A site is a frame, of a name that no link has."""
+        link = self._link(self.m.site_bodyid[k])
+        if link is None:
+            self._note("what stands in the world", "site", k)
+            return
+        name = self._name("site", k)
+        name = name if name not in self._taken(robot) else f"{name} site"
+        robot.add_frame(name, link, placement=self._pose(self.m.site_pos[k], self.m.site_quat[k]).tolist())
+
+    def _add_input(self, robot: Robot, k: int) -> None:
+        """A motor on a joint of one coordinate, or a wrench at a site."""
+        m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
+        gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
+        of_joint = m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+        of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
+        turns = of_joint and self.kinds[int(m.jnt_type[target])] in ("ball", "free")
+        link = self._link(m.site_bodyid[target]) if of_site else None
+        if turns or not (of_joint or link):
+            self._note("transmission of its kind", "actuator", k)
+            return
+        law = self._law(k)
+        if of_site:
+            R = self._rotation(m.site_quat[target])
+            wrench = np.concatenate([R @ gear[3:], R @ gear[:3]]) * law
+            robot.add_wrench_input(name, str(link), directions=wrench.tolist(), position=m.site_pos[target].tolist())
+            return
+        driven = self._joint_link(robot, target)
+        if gear[0] * law == 1.0:
+            robot.add_joint_actuator(name, driven)
+            return
+        behind = self._name("joint", target)
+        while behind in (name, *robot.actuators, *robot.couplings):
+            behind = f"{behind} behind its gear"
+        robot.add_joint_actuator(behind, driven)
+        robot.couple_inputs(name, {behind: float(gear[0] * law)})
+
+    def _law(self, k: int) -> float:
+        """By what the input of an actuator is multiplied; notes what follows from the state in MuJoCo."""
+        m, plain = self.m, True
+        for word, none in (("gaintype", "mjtGain.mjGAIN_FIXED"), ("biastype", "mjtBias.mjBIAS_NONE"),
+                           ("dyntype", "mjtDyn.mjDYN_NONE")):  # fmt: skip
+            kind, value = none.split(".")
+            plain = plain and getattr(m, f"actuator_{word}")[k] == int(getattr(getattr(self.mujoco, kind), value))
+        if not plain:
+            self._note("law (its input is the force before its gear)", "actuator", k)
+        for word in ("ctrl", "force"):
+            if getattr(m, f"actuator_{word}limited")[k]:
+                self._note(f"limits of {word}", "actuator", k)
+        return float(m.actuator_gainprm[k, 0]) if plain else 1.0
+
+    def _joint_link(self, robot: Robot, j: int) -> str:
+        """The link that has a joint."""
+        m, b = self.m, int(self.m.jnt_bodyid[j])
+        name = str(self._link(b))
+        last = j == m.body_jntadr[b] + m.body_jntnum[b] - 1
+        if last and robot.links[name].joint.nv:
+            return name
+        own = self._name("joint", j)
+        return own if own in robot.links and not robot.links[own].body else f"{own} of {name}"
+
+    def _place(self, g: int) -> np.ndarray:
+        return self._pose(self.m.geom_pos[g], self.m.geom_quat[g])
+
+    def _rotation(self, quaternion: Any) -> np.ndarray:
+        R = np.zeros(9)
+        self.mujoco.mju_quat2Mat(R, np.asarray(quaternion, dtype=np.float64))
+        return R.reshape(3, 3)
+
+    def _pose(self, position: Any, quaternion: Any) -> np.ndarray:
+        g = _moved(position)
+        g[:3, :3] = self._rotation(quaternion)
+        return g
+
+
+def _moved(position: Any) -> np.ndarray:
+    """4x4 of a shift."""
+    g = np.eye(4)
+    g[:3, 3] = position
+    return g

@@ -1,0 +1,282 @@
+"""MJCF files: against MuJoCo, which runs the same files, where importers go wrong, and what is refused or left out."""
+
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lissom as ls
+
+mujoco = pytest.importorskip("mujoco")
+ARM = Path(__file__).parent / "robots" / "ur10e.xml"
+# a branch, joints away from the origins of their bodies, several in one body, references that are not zero
+TREE = """<mujoco model="tree"><compiler angle="radian"/><option gravity="0.3 -0.2 -9.7"/><worldbody>
+  <body name="trunk" pos="0.1 0.2 0.3" quat="0.9 0.1 -0.2 0.3">
+    <joint name="x" type="slide" axis="1 0 0"/>
+    <joint name="yaw" type="hinge" axis="0 0.6 0.8" pos="0.05 -0.1 0.02" ref="0.4"/>
+    <inertial pos="0.1 0 0.05" quat="0.8 0.1 0.5 0.2" mass="3" diaginertia="0.03 0.04 0.05"/>
+    <body name="arm" pos="0.3 0 0.1" euler="0.3 -0.4 0.5">
+      <joint name="shoulder" type="hinge" axis="0 1 0" pos="0.02 0 0" ref="-0.2"/>
+      <geom type="capsule" size="0.04" fromto="0 0 0 0.2 0.1 0.3" density="700"/>
+      <geom type="box" size="0.05 0.02 0.03" pos="0 0 0.3" euler="1 0 0" mass="0.4"/>
+      <body name="hand" pos="0.2 0.1 0.3"><joint name="wrist" type="ball" pos="0 0.01 0"/>
+        <geom type="ellipsoid" size="0.05 0.03 0.08" density="900"/></body>
+    </body>
+    <body name="tail" pos="-0.2 0 0"><geom type="cylinder" size="0.02 0.1" mass="0.3"/>
+      <body name="tip" pos="0 0 -0.2" axisangle="0 1 0 0.7"><joint name="lift" type="slide" axis="0 0 1" ref="0.1"/>
+        <geom type="sphere" size="0.03" mass="0.2"/></body></body>
+  </body></worldbody></mujoco>"""
+
+
+def one(joint="", body='<geom type="sphere" size="0.1" mass="2" pos="0.3 0 0"/>', head="", more=""):
+    """A file of one body on one hinge, whose attributes and inside are given."""
+    hinge = f'<joint name="j" type="hinge" axis="0 1 0" {joint}/>'
+    inside = f'<worldbody>\n<body name="b">{hinge}{body}</body></worldbody>'
+    return f'<mujoco model="one">{head}{inside}{more}</mujoco>'
+
+
+def written(tmp_path, text, **options):
+    """The robot of a text, and what MuJoCo makes of it; what is warned of is another test's."""
+    path = tmp_path / "robot.xml"
+    path.write_text(text, encoding="utf-8")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.LeftOutWarning)
+        warnings.simplefilter("ignore", ls.AccuracyWarning)
+        return ls.load_mjcf(path, **options), mujoco.MjModel.from_xml_path(str(path))
+
+
+def theirs(model, q, v):
+    """M and the bias of MuJoCo, which has springs and dampers apart."""
+    data = mujoco.MjData(model)
+    data.qpos[:], data.qvel[:] = q, v
+    mujoco.mj_forward(model, data)
+    M, column = np.zeros((model.nv, model.nv)), np.zeros(model.nv)
+    for k, unit in enumerate(np.eye(model.nv)):
+        mujoco.mj_mulM(model, data, column, unit)
+        M[k] = column
+    return M, data.qfrc_bias - data.qfrc_passive, data
+
+
+def agrees(robot, compiled, q, v):
+    """M and bias are those of MuJoCo, to 1e-10 of the largest entry."""
+    model = robot.build()
+    M, bias, _ = theirs(compiled, q, v)
+    np.testing.assert_allclose(ls.mass_matrix(model, q), M, atol=1e-10 * np.abs(M).max())
+    both = ls.mass_inverse_dynamics(model, q, v)
+    np.testing.assert_allclose(both.bias, bias, atol=1e-10 * np.abs(bias).max())
+
+
+def states(robot, seed, low=-0.9, high=0.9):
+    """Random states of a robot; quaternions are of unit length."""
+    model, rng = robot.build(), np.random.default_rng(seed)
+    for _ in range(5):
+        dv = rng.uniform(low, high, model.nv)
+        yield ls.integrate(model, model.neutral(), dv), rng.uniform(-2.0, 2.0, model.nv)
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The arm as it is read, without a warning, its model, and MuJoCo's."""
+    robot = ls.load_mjcf(ARM)
+    return robot, robot.build(), mujoco.MjModel.from_xml_path(str(ARM))
+
+
+def test_six_axis_arm_is_that_of_mujoco(arm):
+    """Purpose: mass matrix, bias with the damping of both classes, and flange are those of MuJoCo."""
+    robot, model, compiled = arm
+    assert np.diag(ls.damping_matrix(model)) == pytest.approx([2, 2, 2, 0.5, 0.5, 0.5])
+    for q, v in states(robot, 1):
+        agrees(robot, compiled, q, v)
+        _, _, data = theirs(compiled, q, v)
+        assert ls.frame_pose(model, q, "flange")[:3, 3] == pytest.approx(data.site_xpos[0], abs=1e-12)
+
+
+def test_arm_carries_a_rod(arm):
+    """Purpose: a rod with a tendon is hung on a site by two lines; pulled, it bends towards the tendon."""
+    robot = ls.load_mjcf(ARM)
+    rod = ls.Rod(0.2, ls.SectionCircle(0.008), ls.BasisLegendre(bending_y=1), ls.Material(young=1e6, density=1000))
+    robot.add_link("finger", rod, parent="wrist_3", placement=robot.frames["flange"].placement)
+    robot.add_tendon("pull", "finger", offset=(0.0, 0.006))
+    model = robot.build()
+    assert model.nv == 8 and model.inputs.names[-1] == "pull"
+    assert ls.actuation_matrix(model, model.neutral())[6, -1] == pytest.approx(-0.2 * 0.006)
+
+
+def test_tree_is_that_of_mujoco(tmp_path):
+    """Purpose: branches, anchors, several joints in a body, references, balls and inertia from geometry."""
+    robot, compiled = written(tmp_path, TREE)
+    assert list(robot.links) == ["x", "yaw", "trunk", "shoulder", "arm", "wrist", "hand", "tail", "tip"]
+    for q, v in states(robot, 2):
+        agrees(robot, compiled, q, v)
+        model, (_, _, data) = robot.build(), theirs(compiled, q, v)
+        for b in range(1, compiled.nbody):
+            pose = ls.frame_pose(model, q, compiled.body(b).name)
+            assert pose[:3, 3] == pytest.approx(data.xpos[b], abs=1e-12)
+            assert pose[:3, :3].ravel() == pytest.approx(data.xmat[b], abs=1e-12)
+
+
+def test_free_joint_starts_at_the_pose_of_the_file(tmp_path):
+    """Purpose: a free body is where the file has it at the neutral configuration, and has its mass and weight."""
+    body = '<freejoint/><geom type="box" size="0.1 0.2 0.3" mass="2"/>'
+    text = f'<mujoco><worldbody><body name="b" pos="1 2 3" euler="30 0 0">{body}</body></worldbody></mujoco>'
+    robot, compiled = written(tmp_path, text)
+    model = robot.build()
+    assert ls.frame_pose(model, model.neutral(), "b")[:3, 3] == pytest.approx([1, 2, 3])
+    M, _, _ = theirs(compiled, compiled.qpos0, np.zeros(6))
+    np.testing.assert_allclose(np.diag(ls.mass_matrix(model, model.neutral())), np.diag(M)[[3, 4, 5, 0, 1, 2]])
+
+
+BALL = '<geom size="0.1" pos="0.3 0 0"/>'
+TURNED = '<geom type="box" size=".1 .2 .3" euler="20 50 70" pos=".1 0 0"/>'
+GIVEN = '<inertial pos="0 0 1" mass="9" diaginertia="1 2 2"/><geom type="box" size=".1 .2 .3" pos=".1 0 0"/>'
+GROUPS = '<geom size="0.1" pos="0.3 0 0" group="1"/><geom size="0.2" group="3"/>'
+CLASSES = """<default><geom density="300"/><joint damping="0.7" stiffness="3" springref="20"/>
+  <default class="c"><joint damping="0.1"/></default></default>"""
+CHANGES = {  # compiler options and defaults that change the body on its joint
+    "degrees": ('<compiler angle="degree"/>', 'stiffness="3" ref="20" springref="30"', BALL),
+    "radians": ('<compiler angle="radian"/>', 'stiffness="3" ref="0.3" springref="0.5"', BALL),
+    "eulerseq": ('<compiler eulerseq="ZYX"/>', "", TURNED),
+    "inertia of geoms": ('<compiler inertiafromgeom="true"/>', "", GIVEN),
+    "group of inertia": ('<compiler inertiagrouprange="1 2"/>', "", GROUPS),
+    "total mass": ('<compiler settotalmass="5"/>', "", BALL),
+    "least inertia": ('<compiler boundmass="3" boundinertia="0.2"/>', "", '<geom size="0.01" pos="0.3 0 0" mass="1"/>'),
+    "defaults": (CLASSES, "", BALL),
+    "class": (CLASSES, 'class="c"', BALL),
+}
+KEPT = {  # those that are what MuJoCo does without
+    "eulerseq": ('<compiler eulerseq="xyz"/>', "", TURNED),
+    "inertia as given": ('<compiler inertiafromgeom="false"/>', "", GIVEN),
+    "inertia of either": ('<compiler inertiafromgeom="auto"/>', "", GIVEN),
+}
+
+
+@pytest.mark.parametrize("name, kept", [*((name, False) for name in CHANGES), *((name, True) for name in KEPT)])
+def test_options_and_defaults_are_those_of_mujoco(tmp_path, name, kept):
+    """Purpose: units, sequences of angles, inertia from geometry and classes mean what they mean to MuJoCo, and it
+    would be seen if they were not read."""
+    head, joint, body = (KEPT if kept else CHANGES)[name]
+    robot, compiled = written(tmp_path, one(joint, body, head), balls=0)
+    q, v = np.array([0.2]), np.array([0.7])
+    agrees(robot, compiled, q, v)
+    plain = written(tmp_path, one("", body), balls=0)[0].build()
+    ours, other = (ls.mass_inverse_dynamics(model, q, v) for model in (robot.build(), plain))
+    assert (np.allclose(ours.mass, other.mass) and np.allclose(ours.bias, other.bias)) == kept
+
+
+def test_classes_by_numbers(tmp_path):
+    """Purpose: a joint has what its class says, and what that leaves out from the class above."""
+    joint = written(tmp_path, one('class="c"', BALL, CLASSES))[0].links["b"].joint
+    assert (joint.damping, joint.stiffness, joint.rest[0]) == (0.1, 3.0, pytest.approx(np.deg2rad(20)))
+
+
+@pytest.mark.parametrize(
+    "head, joint, limits",
+    [
+        ("", 'range="-30 60"', (-np.pi / 6, np.pi / 3)),
+        ('<compiler angle="radian"/>', 'range="-0.5 1"', (-0.5, 1.0)),
+        ('<compiler autolimits="false"/>', 'range="-30 60" limited="true"', (-np.pi / 6, np.pi / 3)),
+        ("", 'range="-30 60" limited="false"', None),
+    ],
+)
+def test_limits_are_stops(tmp_path, head, joint, limits):
+    """Purpose: a range limits as the compiler's option says, and the stops have the stiffness that was asked for."""
+    made = written(tmp_path, one(joint, head=head), limit_stiffness=7.0, limit_damping=2.0)[0].links["b"].joint
+    assert made.limits == (None if limits is None else pytest.approx(limits))
+    assert (made.limit_stiffness, made.limit_damping) == ((0.0, 0.0) if limits is None else (7.0, 2.0))
+
+
+def test_inputs(tmp_path):
+    """Purpose: forces of inputs are MuJoCo's, with gears and gains; a servo's input is its force before the gear."""
+    more = """<actuator><motor name="m" joint="j" gear="50"/><general name="g" joint="j" gainprm="3" gear="2"/>
+      <position name="p" joint="j" kp="7" gear="4"/><motor name="s" site="end" gear="1 2 3 0.1 0.2 0.3"/></actuator>"""
+    body = '<geom size="0.1" pos="0.3 0 0"/><site name="end" pos="0.2 0.1 0" euler="10 20 30"/>'
+    robot, compiled = written(tmp_path, one(body=body, more=more))
+    model, (_, _, data) = robot.build(), theirs(compiled, [0.4], [0.0])
+    assert model.inputs.names == ("m", "g", "p", "s")
+    for k, name in enumerate("mg s"):
+        if name != " ":
+            data.ctrl[:] = np.eye(4)[k]
+            mujoco.mj_forward(compiled, data)
+            without = 7 * 4 * (0.0 - 4 * 0.4)  # which the servo does
+            assert ls.actuation_matrix(model, [0.4])[0, k] == pytest.approx(data.qfrc_actuator[0] - without)
+    assert ls.actuation_matrix(model, [0.4])[0, 2] == pytest.approx(4.0)
+
+
+def test_geoms_are_drawn_and_touch(tmp_path):
+    """Purpose: what is only seen is drawn in place of what touches; shapes touch as themselves, meshes by balls."""
+    head = '<asset><material name="red" rgba="1 0 0 1"/><mesh name="k" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/></asset>'
+    body = """<geom type="sphere" size="0.1" pos="1 0 0"/><geom type="capsule" size="0.1" fromto="0 0 0 0 0 1"/>
+      <geom type="box" size="0.1 0.2 0.3" pos="2 0 0"/><geom type="cylinder" size="0.1 0.5" euler="90 0 0"/>"""
+    robot, _ = written(tmp_path, one(body=body))
+    balls = np.array(robot.links["b"].body.balls)
+    assert len(robot.links["b"].body.meshes) == 4
+    assert np.array_equal(balls[0], [1, 0, 0, 0.1])
+    capsule = balls[1:12]
+    assert np.sort(capsule[:, 2]) == pytest.approx(np.linspace(0, 1, 11)) and (capsule[:, 3] == 0.1).all()
+    assert np.ptp(balls[12:20], axis=0) == pytest.approx([0.2, 0.4, 0.6, 0])
+    assert np.ptp(balls[20:], axis=0) == pytest.approx([0, 0.8, 0, 0])
+    seen = body + '<geom type="mesh" mesh="k" material="red" contype="0" conaffinity="0" pos="0 0 5"/>'
+    (mesh,) = written(tmp_path, one(body=seen, head=head))[0].links["b"].body.meshes
+    assert mesh.color == (1, 0, 0, 1)
+    assert mesh.surface()[0].min(axis=0) == pytest.approx([0, 0, 5], abs=1e-6) and len(mesh.surface()[1]) == 4
+    path = tmp_path / "mesh.xml"
+    path.write_text(one(body='<geom type="mesh" mesh="k"/>', head=head), encoding="utf-8")
+    with pytest.warns(ls.AccuracyWarning, match="'b' 6, up to .* mm away") as told:
+        balls = np.array(ls.load_mjcf(path, balls=6).links["b"].body.balls)
+    assert len(balls) == 6 and (balls[:, :3].sum(axis=1) + np.sqrt(3) * balls[:, 3] < 1 + 1e-6).all() and len(told) == 1
+
+
+def test_what_is_left_out_is_listed(tmp_path):
+    """Purpose: nothing goes unsaid, each by its name."""
+    more = """<actuator><position name="servo" joint="j" ctrlrange="0 1"/></actuator><sensor><jointpos name="angle"
+      joint="j"/></sensor><tendon><spatial name="cord"><site site="e"/><site site="w"/></spatial></tendon>
+      <keyframe><key name="home" qpos="1"/></keyframe>"""
+    body = """<geom size="0.1"/><site name="e"/><camera name="eye"/></body>
+      <geom name="floor" type="plane" size="1 1 1"/><site name="w"/>
+      <body name="hand" mocap="true"><geom size="0.1"/></body>
+      <body name="light" gravcomp="1"><geom size="0.1"/>"""
+    head = '<option density="1.2" wind="1 0 0"/>'
+    path = tmp_path / "robot.xml"
+    path.write_text(one('frictionloss="0.1" armature="0.2"', body, head, more), encoding="utf-8")
+    with pytest.warns(ls.LeftOutWarning) as told:
+        ls.load_mjcf(path)
+    text = str(told[0].message)
+    assert text.startswith(f"{path}: left out: ") and len(told) == 1
+    listed = [
+        "dry friction (frictionloss) of joint 'j'",
+        "armature of joint 'j'",
+        "<sensor> of 'angle'",
+        "<tendon> of 'cord'",
+        "<key> of 'home'",
+        "<camera> of 'eye'",
+        "law (its input is the force before its gear) of actuator 'servo'",
+        "limits of ctrl of actuator 'servo'",
+        "what stands in the world of site 'w', geom 'floor'",
+        "motion by hand (mocap) of body 'hand'",
+        "compensation of gravity of body 'light'",
+        "density of <option>",
+        "wind of <option>",
+    ]
+    for part in listed:
+        assert part in text, part
+
+
+EQUAL = '<equality><connect name="pin" body1="b" anchor="0 0 1"/></equality>'
+WRONG = {
+    "equality": (one(more=EQUAL), "equality 'pin': is not supported, and cannot be left out"),
+    "keyword": (one('stiffness="a"'), "Element 'joint'.*line 2"),
+    "mass": (one(body=""), "mass and inertia of moving bodies"),
+    "syntax": ("<mujoco>", "XML"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_mistakes_name_file_and_element(tmp_path, name):
+    """Purpose: what MuJoCo refuses, and what would be another mechanism when it is left out, names file and element."""
+    text, rule = WRONG[name]
+    with pytest.raises(ls.ModelError, match=rule) as raised:
+        written(tmp_path, text)
+    assert str(raised.value).startswith(f"{tmp_path / 'robot.xml'}: ")
+    with pytest.raises(FileNotFoundError):
+        ls.load_mjcf(tmp_path / "none.xml")
