@@ -26,6 +26,7 @@ _PUBLIC = {
     ),
     "robot.robot": ("Link", "Robot"),
     "robot.bodies": ("RigidBody", "Rod"),
+    "robot.catalogue": ("CatalogueEntry", "catalogue"),
     "robot.materials": ("Material",),
     "robot.meshes": ("Mesh",),
     "robot.sections": (

@@ -10,7 +10,7 @@ from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from pydantic import AfterValidator, Discriminator, Tag, ValidationInfo, create_model
+from pydantic import AfterValidator, BeforeValidator, Discriminator, Tag, ValidationInfo, create_model
 
 from lissom.deformable.body import DeformableBody
 from lissom.deformable.domains import Domain
@@ -39,6 +39,7 @@ from lissom.robot import (
     shapes,
     springs,
 )
+from lissom.robot.catalogue import named_values
 from lissom.robot.families import members
 from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE
 from lissom.robot.robot import Link, Robot
@@ -60,7 +61,21 @@ def _class(cls: type, *, typed: bool = True, nested: tuple[type, ...] = ()) -> A
     """The kind of a mapping with the fields of a description class; `typed` when its key `type` is required, `nested`
     in the classes that it stands in."""
     head = {"type": (Literal[cls.__name__], ...) if typed else (Literal[cls.__name__], cls.__name__)}
-    return _mapping(cls.__name__, cls, head | _fields(cls, nested))
+    kind = _mapping(cls.__name__, cls, head | _fields(cls, nested))
+    if not hasattr(cls, "named"):
+        return kind
+    return Annotated[kind, BeforeValidator(_filled_in(cls)), Tag(cls.__name__)]
+
+
+def _filled_in(cls: type) -> Callable[[Any], Any]:
+    """What lets the key `name` stand for what the catalogue has of a class by this name."""
+
+    def filled(data: Any) -> Any:
+        if not isinstance(data, dict) or "name" not in data:
+            return data
+        return named_values(cls.__name__, data["name"]) | {key: x for key, x in data.items() if key != "name"}
+
+    return filled
 
 
 def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import final
 
 from lissom.robot import checks
+from lissom.robot.catalogue import named_values
 
 
 @final
@@ -26,6 +27,16 @@ class Material:
     poisson: float = 0.5
     viscosity: float = 0.0
     damping_time: float = 0.0
+
+    @classmethod
+    def named(cls, name: str, **others: float) -> Material:
+        """A material of the catalogue, such as "Ecoflex 00-30"; `others` are properties that it does not say, such as
+        viscosity, or that are to be others. See `catalogue`.
+
+        Raises:
+            ModelError: there is none of this name; the nearest ones.
+        """
+        return cls(**(named_values(cls.__name__, name) | others))
 
     @property
     def shear(self) -> float:

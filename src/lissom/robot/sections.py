@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.catalogue import named_values
 from lissom.robot.fields import FunctionOfS, Profile
 from lissom.robot.functions import profile
 from lissom.robot.materials import Material
@@ -90,6 +91,11 @@ class SectionCircle(Section):
 
     radius: Profile  # type: ignore[assignment]
 
+    @classmethod
+    def named(cls, name: str) -> SectionCircle:
+        """A wire of the catalogue, such as "AWG 24". See `catalogue`."""
+        return cls(**named_values(cls.__name__, name))
+
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
         r = profile(self.radius, f"{where}: radius")(s)
         J = pi * r**4 / 4
@@ -111,6 +117,11 @@ class SectionAnnulus(Section):
 
     outer: Profile
     inner: Profile
+
+    @classmethod
+    def named(cls, name: str) -> SectionAnnulus:
+        """A needle or tube of the catalogue, such as "18G". See `catalogue`."""
+        return cls(**named_values(cls.__name__, name))
 
     def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
         r, hole = profile(self.outer, f"{where}: outer")(s), profile(self.inner, f"{where}: inner")(s)
