@@ -80,7 +80,8 @@ _ENTRIES |= {
 
 def catalogue() -> dict[str, CatalogueEntry]:
     """Materials and sections that are known by name, such as "Ecoflex 00-30", with the source of their numbers; for
-    `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and as `name` in robot files. Lengths are in [m].
+    `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and as `name` in robot files. Lengths are
+    in [m].
 
     Returns:
         CatalogueEntry by name.
