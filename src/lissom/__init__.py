@@ -144,6 +144,7 @@ _PUBLIC = {
     "control.feedback_linearization": ("partial_feedback_linearization",),
     "control.pd_compensation": ("pd_compensation",),
     "control.static_reference": ("StaticReference", "static_reference"),
+    "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

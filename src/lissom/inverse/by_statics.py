@@ -1,0 +1,188 @@
+"""Inputs whose equilibria bring frames to where they should be, followed along stable equilibria.
+
+    r(q, u) = ID(q, 0, 0) − f(q, u) − Aᵀ λ = 0,   c(q) = 0                                                (1)
+    dq/du = S,   [K, −Aᵀ; A_q, 0] (S; ·) = (∂f/∂u; 0),   K = ∂r/∂q             implicit functions         (2)
+    min ½ |δ + (1 − θ) u|²   with   J S δ = e,   low ≤ u + δ ≤ high             one step, at first θ = 0    (3)
+
+f is what the inputs do, B u but for elastic tendons. Each step is cut so that it moves the robot by a given size, and
+Newton's method goes back to (1) at the new inputs from where S leads. A step is halved where that is not near, not
+stable or not there. Where (3) has no solution, the step that brings the frames nearest is taken.
+Source: equilibria as Mathew 2025 §3; J. Nocedal, S. J. Wright, Numerical Optimization, 2006, §18 (sequential quadratic
+programming, here without the curvature of e).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import final
+
+import numpy as np
+
+from lissom.dynamics.configuration import difference, integrate, unit_quaternions
+from lissom.dynamics.constraints import run_constraints
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.tensions import input_response
+from lissom.inverse.least_inputs import least_within
+from lissom.inverse.targets import Targets, few_sizes
+from lissom.model.model import Model
+from lissom.statics.newton import newton
+from lissom.statics.newton_kernel import Sought
+from lissom.statics.newton_stages import CONVERGED
+from lissom.statics.verdict import growing
+
+_LONGEST, _SHORTEST = 0.5, 1e-4  # step, in units of the coordinates' natural sizes
+_ASIDE = 0.5  # how far beside what S foretells an equilibrium may lie, over the step
+_SETTLED, _LEAST = 1e-9, 1e-5  # step that changes nothing any more, and that says that inputs are least
+_PATIENCE = 20  # steps after which
+_HELD = 0.0, 0.5, 0.9, 1.0  # such a part of the inputs is held, since the curvature left out of (3) keeps them moving
+_TOLERANCE, _ITERATIONS = 1e-11, 30  # of each equilibrium
+
+
+@final
+@dataclass
+class Reach:
+    """Where a batch of searches stands.
+
+    Fields:
+        q, u, force: equilibria (n, nq), their inputs (n, nu) and forces of loops (n, n_rows). errors: (n, m) [rad, m].
+        stable: whether they are (n,). iterations: steps (n,).
+    """
+
+    q: np.ndarray
+    u: np.ndarray
+    force: np.ndarray
+    errors: np.ndarray
+    stable: np.ndarray
+    iterations: np.ndarray
+
+    def rows(self, at: np.ndarray) -> Reach:
+        """Copies of some rows."""
+        return Reach(*(getattr(self, field.name)[at].copy() for field in fields(self)))
+
+    def take(self, rows: np.ndarray, other: Reach, better: np.ndarray) -> None:
+        """Put the better of the rows of another there, but for iterations."""
+        for name in ("q", "u", "force", "errors", "stable"):
+            getattr(self, name)[rows[better]] = getattr(other, name)[better]
+
+
+@final
+@dataclass(frozen=True)
+class Inputs:
+    """Limits of the inputs, and the units in which their sizes are compared."""
+
+    low: np.ndarray
+    high: np.ndarray
+    unit: np.ndarray
+
+
+def equilibria(
+    model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Equilibria near q (n, nq) under inputs (n, nu): q, forces of loops, which were found, and which are stable."""
+    sought = Sought(u, t, 1.0, np.zeros(model.n_rows), _TOLERANCE, _ITERATIONS)
+    ends = newton(model, q, force, sought)
+    at, push, _, why, stable = (np.array(part) for part in zip(*ends))
+    there = why == CONVERGED
+    for k in np.flatnonzero(there & ~stable):
+        stable[k] = not len(growing(model, at[k], u[k], t, push[k]))
+    return unit_quaternions(model, at), push, there, stable & there
+
+
+def search_inputs(
+    model: Model, targets: Targets, start: Reach, limits: Inputs, t: float, tolerance: float, most: int
+) -> Reach:
+    """Follow (3) from equilibria until the frames are where they should be with least inputs, or come no nearer."""
+    here, weights = start, targets.weights()
+    radius, done = np.full(len(here.q), _LONGEST), ~here.stable
+    for step in range(most):
+        rows = np.flatnonzero(~done)
+        if not len(rows):
+            break
+        S, G = _responses(model, targets, here, rows, t)
+        held = _HELD[min(step // _PATIENCE, len(_HELD) - 1)]
+        wanted = _inputs_wanted(G, weights * here.errors[rows], here.u[rows], limits, weights, held)
+        moved = np.einsum("nij,nj->ni", S, wanted - here.u[rows])
+        size = np.abs(moved / model.dofs.scale).max(1, initial=0.0)
+        part = np.minimum(1.0, radius[rows] / np.maximum(size, 1e-300))
+        there, near = _followed(model, targets, here, rows, part, moved, wanted, t)
+        here.iterations[rows] += 1
+        near &= there.stable
+        shrinking = targets.away(there.errors) < targets.away(here.errors[rows])
+        radius[rows] = np.where(near, np.where(shrinking, 2.0, 0.7), 0.5) * np.minimum(radius[rows], 2.0 * size + 1e-3)
+        radius[rows] = np.minimum(radius[rows], _LONGEST)
+        here.take(rows, there, near)
+        settled = near & (part == 1.0) & (size < _SETTLED)
+        hit = targets.away(here.errors[rows]) <= tolerance
+        least = near & hit & (size <= _LEAST * (1.0 - held) + held // 1.0)
+        done[rows] = settled | (~near & (radius[rows] < _SHORTEST)) | least
+    return here
+
+
+def _responses(
+    model: Model, targets: Targets, here: Reach, rows: np.ndarray, t: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """S of (2) and J S, in rows weighted as the errors are."""
+    S = few_sizes(lambda _, q, u, force: response(model, q, u, force, t), rows, here.q, here.u, here.force)
+    J = few_sizes(lambda at, q, e: targets.of(at).jacobian(model, q, e), rows, here.q, here.errors)
+    return S, targets.weights()[:, None] * J @ S
+
+
+def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: float) -> np.ndarray:
+    """S of (2), shape (n, nv, nu)."""
+    zero = np.tile(steady_velocity(model), (len(q), 1))
+    if model.calls_python and len(q) > 1:
+        each = (response(model, q[k : k + 1], u[k : k + 1], force[k : k + 1], t) for k in range(len(q)))
+        return np.concatenate(list(each))
+    K = residual_derivatives(model, q, zero, np.zeros_like(zero), u, t, 1.0, force)[0]
+    B = input_response(model, q, u)
+    B[:, model.prescribed.dof] = 0.0
+    scale = model.dofs.scale
+    K, B = scale[:, None] * K * scale, scale[:, None] * B
+    stiff = np.maximum(np.abs(K).max(axis=(1, 2), keepdims=True), 1e-300)
+    K, B = K / stiff, B / stiff
+    if model.n_rows:
+        w, lead = run_constraints(model, q)
+        A, A_q = (row_results(model, w, name, lead) * scale for name in ("A", "A_q"))
+        A[..., model.prescribed.dof] = 0.0
+        K = np.block([[K, -np.swapaxes(A, 1, 2)], [A_q, np.zeros((len(q), model.n_rows, model.n_rows))]])
+        B = np.concatenate([B, np.zeros((len(q), model.n_rows, model.nu))], axis=1)
+    try:
+        if model.n_rows:  # rows that depend on each other
+            raise np.linalg.LinAlgError
+        found = np.linalg.solve(K, B)
+    except np.linalg.LinAlgError:
+        found = np.linalg.pinv(K, rcond=1e-12) @ B
+    return scale[:, None] * found[:, : model.nv]
+
+
+def _inputs_wanted(
+    G: np.ndarray, e: np.ndarray, u: np.ndarray, limits: Inputs, weights: np.ndarray, held: float
+) -> np.ndarray:
+    """u + δ of (3), row by row."""
+    kept, unit, u = weights > 0.0, limits.unit, u / limits.unit
+    G, low, high = G[:, kept] * unit, limits.low / unit, limits.high / unit
+    right = e[:, kept] + (1.0 - held) * np.einsum("nij,nj->ni", G, u)
+    rows = [held * x + least_within(J, b, low - held * x, high - held * x) for J, b, x in zip(G, right, u)]
+    return np.clip(unit * np.array(rows), limits.low, limits.high)
+
+
+def _followed(
+    model: Model, targets: Targets, here: Reach, rows: np.ndarray, part: np.ndarray, moved: np.ndarray,
+    wanted: np.ndarray, t: float,
+) -> tuple[Reach, np.ndarray]:  # fmt: skip
+    """The equilibria to which parts of the steps lead, and which of them were found near what S foretells."""
+    u = here.u[rows] + part[:, None] * (wanted - here.u[rows])
+    foretold = integrate(model, here.q[rows], part[:, None] * moved)
+    n = len(rows)
+    found = few_sizes(
+        lambda _, q, u, force: np.column_stack(equilibria(model, q, u, force, t)),
+        np.arange(n), foretold, u, here.force[rows],
+    )  # fmt: skip
+    q, force, there, stable = np.split(found, np.cumsum([model.nq, model.n_rows, 1]), axis=1)
+    q[there[:, 0] == 0.0] = here.q[rows][there[:, 0] == 0.0]
+    aside = np.abs(difference(model, foretold, q) / model.dofs.scale).max(1, initial=0.0)
+    step = np.abs(part[:, None] * moved / model.dofs.scale).max(1, initial=0.0)
+    near = (there[:, 0] > 0.0) & (aside <= _ASIDE * step + 1e-6)
+    errors = few_sizes(lambda at, q: targets.of(rows).of(at).errors(model, q), np.arange(n), q)
+    return Reach(q, u, force, errors, stable[:, 0] > 0.0, here.iterations[rows]), near

@@ -1,0 +1,244 @@
+"""Inverse kinematics: coordinates, or inputs at rest, that bring frames of a robot where they should be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.assembly import moved_to
+from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.errors import ModelError
+from lissom.inverse.by_coordinates import Bounds, Search, search_coordinates
+from lissom.inverse.by_statics import Inputs, Reach, equilibria, response, search_inputs
+from lissom.inverse.targets import Targets, read_limits, read_targets
+from lissom.launch.workspace import batch_of, flat, leading, stack
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.statics.equilibrium import solve_statics
+
+_WIDE = 2.0  # of other starts, in units of the coordinates' natural sizes
+_POOL = 4  # equilibria made for each other start, of which the nearest are taken
+
+
+@final
+@dataclass(frozen=True)
+class InverseKinematics:
+    """Configurations that bring frames where they should be.
+
+    Fields:
+        q: (..., nq). converged: whether all frames are there, within the tolerance (...); where not, q is as near as
+            the search came. residual: what is left of each target, in their order, of a pose the rotation vector first
+            [rad], then the displacement in world axes [m], (..., m). iterations: steps of all searches (...).
+        u: the inputs under which q is an equilibrium, (..., nu). multipliers: forces of loops there, (..., n_rows).
+            is_stable: whether it is stable (...). All three None where the coordinates themselves were sought.
+    """
+
+    q: np.ndarray
+    converged: np.ndarray
+    residual: np.ndarray
+    iterations: np.ndarray
+    u: np.ndarray | None = None
+    multipliers: np.ndarray | None = None
+    is_stable: np.ndarray | None = None
+
+
+def inverse_kinematics(
+    model: Model,
+    targets: Any,
+    *,
+    by: str = "coordinates",
+    weights: Any = None,
+    limits: Any = None,
+    q0: Any = None,
+    u0: Any = None,
+    starts: int = 1,
+    tolerance: float = 1e-9,
+    max_iterations: int = 100,
+    seed: int = 0,
+    t: float = 0.0,
+) -> InverseKinematics:
+    """Where a robot must be, or what its inputs must be for it to rest there, so that frames are where they should be.
+
+        by="coordinates":   min over q of Σ w² |e(q)|²,   low ≤ q ≤ high,   loops closed
+        by="statics":       min over u of |u|²   with   e(q) = 0,   ID(q, 0, 0) = B(q) u + Aᵀ λ,   low ≤ u ≤ high
+
+    Coordinates are found by damped least squares with exact Jacobians; what the targets leave free changes little from
+    the start. Inputs are followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of
+    these; what the targets leave free makes the inputs least. Leading axes of targets and starts are solved together.
+
+    Args:
+        targets: by name of a frame or link (the tip of a rod), or by (name, s): positions (..., 3) [m] or poses
+            (..., 4, 4), in the world.
+        by: "coordinates" or "statics", for soft robots and others that do not go where they are told.
+        weights: by the same names, numbers or pairs (of position [1/m], of rotation [1/rad]); they count where not all
+            targets can be met, and zero leaves errors out of what is sought. None is 1.
+        limits: (low, high) of the coordinates in the order of v, or of the inputs; numbers or arrays, infinite where
+            there are none. None: the `limits` of joints; inputs of tendons >= 0.
+        q0: start (..., nq); None is the neutral configuration. By statics, near an equilibrium under u0.
+        u0: by statics, inputs of the start (..., nu); None is zero, within the limits.
+        starts: how many starts are tried where a search fails: q0, then random ones. The best end is returned.
+        tolerance: largest error that is left [m, rad].
+        max_iterations: of each search.
+        seed: of random starts.
+        t: time of loads and prescribed motions [s].
+    Returns:
+        InverseKinematics. It does not raise where targets are out of reach: look at `converged`.
+    Raises:
+        ModelError: a frame that does not exist, weights, limits, and by statics a robot without inputs or with contacts
+        that stick. ShapeError: the argument, the expected and the received shape.
+    Accuracy: `tolerance`. By statics inputs are least to a last step that moves the robot by 1e-5, in units of a rod's
+        end rotation [rad] and stretch [-]; where 60 steps do not find these, any inputs that put the frames there do.
+    """
+    checks.require(checks.among(by, ("coordinates", "statics")), "by", "must be 'coordinates' or 'statics'", by)
+    checks.number(tolerance, "tolerance", above=0.0)
+    starts = checks.integer(starts, "starts", least=1)
+    most = checks.integer(max_iterations, "max_iterations", least=1)
+    wanted, lead = read_targets(model, targets, weights)
+    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    axes = {"targets": np.empty((*lead, 0)), "q0": start}
+    if by == "statics":
+        axes["u0"] = stack("u0", np.zeros(model.nu) if u0 is None else u0, model.nu)
+    elif u0 is not None:
+        raise ModelError(f"u0: is for by='statics' (got by={by!r})")
+    lead = leading(**axes)
+    n = batch_of(lead)
+    wanted, q = wanted.flat(lead), flat(start, lead)
+    random = np.random.default_rng(seed)
+    if by == "coordinates":
+        bounds = Bounds(*read_limits(limits, *_joint_limits(model)), _moving(model))
+        end = _by_coordinates(model, wanted, moved_to(model, q, t), bounds, starts, random, tolerance, most)
+        shapes = (end.q, end.found(wanted, tolerance), end.errors, end.iterations)
+        return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in shapes))
+    _require_equilibria(model)
+    low, high = read_limits(limits, *_input_limits(model))
+    first = _first_equilibria(model, start, np.clip(axes["u0"], low, high), lead, t)
+    first.errors = wanted.errors(model, first.q) if n else np.zeros((0, len(wanted.weights())))
+    reach = _by_statics(model, wanted, first, low, high, starts, random, tolerance, most, t)
+    converged = (wanted.away(reach.errors) <= tolerance) & reach.stable
+    parts = (reach.q, converged, reach.errors, reach.iterations, reach.u, reach.force, reach.stable)
+    return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
+
+
+def _joint_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """What the joints say of their coordinates, (nv,) each."""
+    low, high = np.full(model.nv, -np.inf), np.full(model.nv, np.inf)
+    for link, first in zip(model.description.links.values(), model.links.v_start):
+        if link.joint.limits is not None:
+            at = slice(int(first), int(first) + link.joint.nv)
+            low[at], high[at] = link.joint.limits
+    return low, high
+
+
+def _moving(model: Model) -> np.ndarray:
+    """Which coordinates may move: those without a prescribed motion."""
+    return ~np.isin(np.arange(model.nv), model.prescribed.dof)
+
+
+def _input_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs that pull at tendons do not push, (nu,) each; elastic ones go slack by themselves."""
+    pulls = model.channels.is_tendon.copy()
+    pulls[model.spools.channel] = False
+    gain = model.channels.gain[pulls]
+    pull, push = (gain > 0.0).any(axis=0), (gain < 0.0).any(axis=0)
+    return np.where(pull & ~push, 0.0, -np.inf), np.where(push & ~pull, 0.0, np.inf)
+
+
+def _require_equilibria(model: Model) -> None:
+    """Raise ModelError where inputs lead to no equilibria that can be followed."""
+    checks.require(model.nu > 0, "inverse kinematics by statics", "needs an actuator", model.nu)
+    rule = "needs contacts that do not stick, since where these hold on depends on the way"
+    checks.require(not model.surroundings.sticks, "inverse kinematics by statics", rule, "friction that sticks")
+
+
+def _by_coordinates(
+    model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, starts: int, random: np.random.Generator,
+    tolerance: float, most: int,
+) -> Search:  # fmt: skip
+    """The best ends of searches from q (n, nq), then from random configurations within the limits."""
+    best, weights = search_coordinates(model, targets, q, bounds, tolerance, most), targets.weights()
+    for _ in range(starts - 1):
+        rows = np.flatnonzero(~best.found(targets, tolerance))
+        if not len(rows):
+            break
+        step = _WIDE * random.uniform(-1.0, 1.0, (len(rows), model.nv)) * model.dofs.scale * bounds.moves
+        closed = np.isfinite(bounds.low) & np.isfinite(bounds.high)
+        begin = integrate(model, q[rows], step)
+        plain = np.flatnonzero(closed & bounds.moves & (model.dofs.q >= 0))
+        begin[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
+        end = search_coordinates(model, targets.of(rows), begin, bounds, tolerance, most)
+        best.iterations[rows] += end.iterations
+        better = end.cost(weights) < Search(best.q[rows], best.errors[rows], best.gaps[rows], rows).cost(weights)
+        for name in ("q", "errors", "gaps"):
+            getattr(best, name)[rows[better]] = getattr(end, name)[better]
+    return best
+
+
+def _first_equilibria(model: Model, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float) -> Reach:
+    """The equilibria at the start, each sought once."""
+    found = solve_statics(model, u=u, q0=q, t=t)
+    force = found.multipliers[..., model.n_motions - model.prescribed.n_held :]
+    rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
+    stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()
+    return Reach(rows[0], rows[1], rows[2], np.zeros((0, 0)), stable, np.zeros(batch_of(lead), dtype=int))
+
+
+def _by_statics(
+    model: Model, targets: Targets, first: Reach, low: np.ndarray, high: np.ndarray, starts: int,
+    random: np.random.Generator, tolerance: float, most: int, t: float,
+) -> Reach:  # fmt: skip
+    """The best ends of searches from the first equilibria, then from those under random inputs, nearest first."""
+    if not len(first.q):
+        return first
+    limits = Inputs(low, high, _input_units(model, first, t))
+    origin = first.rows(np.arange(1))
+    best, weights = search_inputs(model, targets, first, limits, t, tolerance, most), targets.weights()
+    pool: Reach | None = None
+    for attempt in range(starts - 1):
+        rows = np.flatnonzero(~((targets.away(best.errors) <= tolerance) & best.stable))
+        if not len(rows):
+            break
+        pool = _pool(model, origin, limits, _POOL * starts, random, t) if pool is None else pool
+        if attempt >= len(pool.q):
+            break
+        begin = _nearest(model, targets.of(rows), pool, attempt)
+        end = search_inputs(model, targets.of(rows), begin, limits, t, tolerance, most)
+        best.iterations[rows] += end.iterations
+        size, was = (np.abs(weights * x).max(1) + np.where(s, 0.0, np.inf)
+                     for x, s in ((end.errors, end.stable), (best.errors[rows], best.stable[rows])))  # fmt: skip
+        best.take(rows, end, size < was)
+    return best
+
+
+def _input_units(model: Model, first: Reach, t: float) -> np.ndarray:
+    """Sizes of inputs that are worth the same: of those of one kind one size, that which moves the robot by a unit."""
+    S = np.abs(response(model, first.q[:1], first.u[:1], first.force[:1], t)[0] / model.dofs.scale[:, None])
+    size = 1.0 / np.maximum(S.max(axis=0), 1e-12 * S.max(initial=1e-300))
+    kinds = []
+    for j in range(model.nu):
+        owners = [a for a, gain in zip(model.channels.actuator, model.channels.gain[:, j]) if gain]
+        kinds.append(tuple(sorted({f"{type(a).__name__} {getattr(a, 'is_elastic', '')}" for a in owners})))
+    return np.array([np.median([s for s, other in zip(size, kinds) if other == kind]) for kind in kinds])
+
+
+def _pool(model: Model, origin: Reach, limits: Inputs, count: int, random: np.random.Generator, t: float) -> Reach:
+    """Stable equilibria under random inputs within the limits."""
+    low = np.where(np.isfinite(limits.low), limits.low, np.minimum(limits.high, 0.0) - 3.0 * limits.unit)
+    high = np.where(np.isfinite(limits.high), limits.high, np.maximum(low, 0.0) + 3.0 * limits.unit)
+    u = random.uniform(low, high, (count, model.nu))
+    q, force = (np.tile(x, (count, 1)) for x in (origin.q, origin.force))
+    q, force, _, stable = equilibria(model, q, u, force, t)
+    none = np.zeros(int(stable.sum()), dtype=int)
+    return Reach(q[stable], u[stable], force[stable], np.zeros((len(none), 0)), stable[stable], none)
+
+
+def _nearest(model: Model, targets: Targets, pool: Reach, rank: int) -> Reach:
+    """Of a pool the equilibria that are nearest to the targets but for some."""
+    n, m = len(targets.items[0].position), len(pool.q)
+    rows, columns = np.repeat(np.arange(n), m), np.tile(np.arange(m), n)
+    errors = targets.of(rows).errors(model, pool.q[columns]).reshape(n, m, -1)
+    order = np.argsort(np.abs(targets.weights() * errors).max(2), axis=1)[:, rank]
+    begin = pool.rows(order)
+    begin.errors = errors[np.arange(n), order]
+    return begin

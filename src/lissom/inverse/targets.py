@@ -1,0 +1,195 @@
+"""Where frames of a robot should be, as rows of errors and their derivatives.
+
+    e = p_d − p,   ∂e/∂q = −R J_v                   a position, in world axes                              (1)
+    e = log(Rᵀ R_d),   ∂e/∂q = −T(e)⁻¹ J_ω          a rotation, in the axes of the frame                    (2)
+
+T(e)⁻¹ is the inverse of the tangent operator on the left side, log(exp(−ω) exp e) = e − T(e)⁻¹ ω + … .
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.kinematics import frame_jacobian, frame_pose
+from lissom.errors import ModelError, ShapeError
+from lissom.launch.workspace import batch_of
+from lissom.lie.arrays import so3_log, so3_tangent_inverse
+from lissom.model.model import Model
+from lissom.robot import checks
+
+
+@final
+@dataclass(frozen=True)
+class Target:
+    """A frame and where it should be.
+
+    Fields:
+        name, s: of the frame, as `frame_pose` takes them. position: (..., 3). rotation: (..., 3, 3), or None where it
+        is free. weight: of errors of position [1/m] and of rotation [1/rad].
+    """
+
+    name: str
+    s: float
+    position: np.ndarray
+    rotation: np.ndarray | None
+    weight: tuple[float, float]
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Leading axes."""
+        return self.position.shape[:-1]
+
+    def flat(self, lead: tuple[int, ...]) -> Target:
+        """The same with one leading axis."""
+        n, R = batch_of(lead), self.rotation
+        p = np.broadcast_to(self.position, (*lead, 3)).reshape(n, 3)
+        R = None if R is None else np.broadcast_to(R, (*lead, 3, 3)).reshape(n, 3, 3)
+        return Target(self.name, self.s, p, R, self.weight)
+
+    def of(self, rows: np.ndarray) -> Target:
+        """The same for some rows."""
+        R = self.rotation
+        return Target(self.name, self.s, self.position[rows], None if R is None else R[rows], self.weight)
+
+    def errors(self, model: Model, q: np.ndarray) -> np.ndarray:
+        """(2), then (1), of configurations (n, nq); shape (n, 3 or 6)."""
+        g = frame_pose(model, q, self.name, self.s)
+        e = self.position - g[:, :3, 3]
+        if self.rotation is None:
+            return e
+        return np.hstack([so3_log(np.swapaxes(g[:, :3, :3], 1, 2) @ self.rotation), e])
+
+    def jacobian(self, model: Model, q: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """−∂e/∂q, where the errors are those of q; shape (n, 3 or 6, nv)."""
+        R, J = frame_pose(model, q, self.name, self.s)[:, :3, :3], frame_jacobian(model, q, self.name, self.s)
+        moved = R @ J[:, 3:]
+        if self.rotation is None:
+            return moved
+        return np.concatenate([so3_tangent_inverse(-errors[:, :3]) @ J[:, :3], moved], axis=1)
+
+    def weights(self) -> np.ndarray:
+        """Of the rows, shape (3 or 6,)."""
+        move, turn = self.weight
+        return np.repeat([move], 3) if self.rotation is None else np.repeat([turn, move], 3)
+
+
+@final
+@dataclass(frozen=True)
+class Targets:
+    """Targets of configurations (n, nq), all with one leading axis."""
+
+    items: tuple[Target, ...]
+
+    def flat(self, lead: tuple[int, ...]) -> Targets:
+        """The same, broadcast to leading axes, with one."""
+        return Targets(tuple(item.flat(lead) for item in self.items))
+
+    def of(self, rows: np.ndarray) -> Targets:
+        """The same for some rows."""
+        return Targets(tuple(item.of(rows) for item in self.items))
+
+    def errors(self, model: Model, q: np.ndarray) -> np.ndarray:
+        """Errors (n, m) [rad, m]."""
+        return np.hstack([item.errors(model, q) for item in self.items])
+
+    def jacobian(self, model: Model, q: np.ndarray, errors: np.ndarray) -> np.ndarray:
+        """−∂e/∂q (n, m, nv), where the errors are those of q."""
+        widths = [3 if item.rotation is None else 6 for item in self.items]
+        parts = np.split(errors, np.cumsum(widths)[:-1], axis=1)
+        return np.concatenate([item.jacobian(model, q, e) for item, e in zip(self.items, parts)], axis=1)
+
+    def weights(self) -> np.ndarray:
+        """Of the rows, shape (m,)."""
+        return np.concatenate([item.weights() for item in self.items])
+
+    def away(self, errors: np.ndarray) -> np.ndarray:
+        """The largest error that counts, of errors (n, m)."""
+        return np.abs(errors * (self.weights() > 0.0)).max(1, initial=0.0)
+
+
+def read_targets(model: Model, targets: Any, weights: Any) -> tuple[Targets, tuple[int, ...]]:
+    """A user's targets and weights by frame, and their leading axes, which the targets still have.
+
+    Raises:
+        ModelError, ShapeError: the frame, the rule and the value.
+    """
+    rule = "must be a dictionary of positions (..., 3) or poses (..., 4, 4) by frame"
+    checks.require(isinstance(targets, Mapping) and len(targets) > 0, "targets", rule, targets)
+    weights = {} if weights is None else weights
+    rule = "must be a dictionary of numbers by frames that have a target"
+    known = isinstance(weights, Mapping) and all(key in targets for key in weights)
+    checks.require(known, "weights", rule, weights)
+    items = [_target(model, key, value, weights.get(key, 1.0)) for key, value in targets.items()]
+    try:
+        lead = np.broadcast_shapes(*(item.lead for item in items))
+    except ValueError:
+        shapes = ", ".join(f"{item.name!r} {item.lead}" for item in items)
+        raise ShapeError(f"targets: leading axes do not broadcast: {shapes}") from None
+    return Targets(tuple(items)), lead
+
+
+def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
+    pair = isinstance(key, tuple) and len(key) == 2
+    name: Any = key[0] if pair else key
+    s: Any = key[1] if pair else 1.0
+    rule = "must be by names of links or frames, or by pairs of a name and s"
+    checks.require(isinstance(name, str), "targets", rule, key)
+    where = f"target of {name!r}" + (f" at s={s}" if pair else "")
+    frame_pose(model, model.neutral(), name, s)  # raises where there is no such frame
+    pose = np.ndim(value) >= 2 and np.shape(value)[-2:] == (4, 4)
+    array = _finite(value, where)
+    if pose:
+        turned = array[..., :3, :3]
+        proper = np.abs(np.swapaxes(turned, -1, -2) @ turned - np.eye(3)).max(initial=0.0) < 1e-6
+        proper = proper and bool((np.linalg.det(turned) > 0.0).all())
+        checks.require(proper, where, "must have rotation matrices", "others")
+    elif array.ndim == 0 or array.shape[-1] != 3:
+        raise ShapeError(f"{where}: expected shape (..., 3) or (..., 4, 4), got {array.shape}")
+    pair_of = (weight, weight) if np.ndim(weight) == 0 else weight
+    rule = "must be a number, or one for the position and one for the rotation"
+    checks.require(np.shape(pair_of) == (2,), f"weight of {name!r}", rule, weight)
+    numbers = tuple(checks.number(w, f"weight of {name!r}", least=0.0) for w in pair_of)
+    if pose:
+        return Target(name, s, array[..., :3, 3], array[..., :3, :3], (numbers[0], numbers[1]))
+    return Target(name, s, array, None, (numbers[0], numbers[1]))
+
+
+def _finite(value: Any, where: str) -> np.ndarray:
+    try:
+        array = np.array(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ShapeError(f"{where}: expected numbers of shape (..., 3) or (..., 4, 4), got {value!r}") from None
+    if not np.isfinite(array).all():
+        raise ShapeError(f"{where}: must be finite, got NaN or infinity")
+    return array
+
+
+def read_limits(limits: Any, low: np.ndarray, high: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Bounds (n,) from a user's pair, or those given where there is none.
+
+    Raises:
+        ModelError: the rule and the value.
+    """
+    if limits is None:
+        return low, high
+    n = len(low)
+    rule = f"must be a pair (low, high) of numbers or of shape ({n},), low <= high"
+    checks.require(isinstance(limits, tuple | list | np.ndarray) and len(limits) == 2, "limits", rule, limits)
+    try:
+        pair = [np.broadcast_to(np.asarray(side, dtype=np.float64), (n,)).copy() for side in limits]
+    except (TypeError, ValueError):
+        raise ModelError(f"limits: {rule} (got {limits!r})") from None
+    checks.require(bool((pair[0] <= pair[1]).all()), "limits", rule, limits)  # false of NaN too
+    return pair[0], pair[1]
+
+
+def few_sizes(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarray) -> Any:
+    """What a function of these rows and of arrays (n, ...) there returns, an array (n, ...); rows are padded to a power
+    of two, so that batches, each size of which has buffers of its own, are of few sizes."""
+    count = len(rows)
+    wide = np.resize(rows, min(len(arrays[0]), 1 << max(count - 1, 0).bit_length()))
+    return function(wide, *(x[wide] for x in arrays))[:count]
