@@ -52,8 +52,8 @@ clean:
 
 # One stamp for each set of dependencies; they are installed again when pyproject.toml changes.
 $(VENV)/.view: $(VENV)/.made pyproject.toml
-	@echo "installing lissom and matplotlib into $(VENV)"
-	@$(BIN)/python $(PIP) -e '.[view]'
+	@echo "installing lissom, matplotlib and PyVista into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[view,render]'
 	@touch $@
 
 $(VENV)/.test: $(VENV)/.made pyproject.toml

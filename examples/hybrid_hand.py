@@ -247,7 +247,7 @@ def _draw(model: ls.Model, motion: ls.Trajectory, ball: np.ndarray, folder: Path
         axes.grid(alpha=0.3)
     bends.set(xlabel="t [s]", xlim=(0, motion.t[-1]))
     figure.savefig(folder / "motion.png", dpi=120)
-    ls.animate(model, motion, folder / "film.gif", fps=12.5, view=(14, -75), obstacles=False, dpi=70)
+    motion.animate(folder / "film.mp4", view=(14, -75), obstacles=False, trail="ball")
 
 
 if __name__ == "__main__":

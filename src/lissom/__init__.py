@@ -172,7 +172,7 @@ _PUBLIC = {
     "studies.sweep": ("sweep",),
     "studies.trials": ("Trial",),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
-    "view.animation": ("animate",),
+    "view.render": ("render",),
     "view.plots": ("plot_shapes",),
     "view.trajectories": ("plot_trajectory",),
 }

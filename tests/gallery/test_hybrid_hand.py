@@ -81,5 +81,5 @@ def test_the_hand_takes_the_ball(study, tmp_path):
     assert numbers["ball at the end from its start [mm]"] < 1.0
     assert numbers["least det ∂f/∂x of the gripper"] == pytest.approx(1.0, abs=1e-9)
     assert numbers["least det ∂f/∂x of the finger"] > 0.3
-    for name in ("shapes.png", "motion.png", "film.gif"):
+    for name in ("shapes.png", "motion.png", "film.mp4"):
         assert (tmp_path / name).stat().st_size > 10_000

@@ -122,6 +122,6 @@ def test_a_film_shows_the_shapes_where_they_move(tmp_path):
     motion = ls.simulate(model, 0.1, t_eval=np.linspace(0, 0.1, 3))
     frames = {}
     for shown in (True, False):
-        path = ls.animate(model, motion, tmp_path / f"{shown}.gif", fps=20, dpi=50, obstacles=shown)
+        path = motion.animate(tmp_path / f"{shown}.gif", fps=20, size=(200, 150), obstacles=shown)
         frames[shown] = matplotlib.image.imread(path)
     assert frames[True].shape[:2] != frames[False].shape[:2] or (frames[True] != frames[False]).mean() > 0.02

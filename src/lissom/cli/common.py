@@ -60,11 +60,11 @@ def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
         say(f"tip of {name}: {x:.6g}, {y:.6g}, {z:.6g} m")
 
 
-def can_plot(say: Say) -> bool:
-    """Whether there is Matplotlib; says so where there is none."""
+def can_draw(package: str, extra: str, say: Say) -> bool:
+    """Whether there is a package that draws; says what to install where there is none."""
     from importlib.util import find_spec
 
-    if find_spec("matplotlib") is None:
-        say("no plots: matplotlib is not installed (pip install 'lissom[view]')")
+    if find_spec(package) is None:
+        say(f"not everything is drawn: {package} is not installed (pip install 'lissom[{extra}]')")
         return False
     return True

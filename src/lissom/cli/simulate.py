@@ -10,14 +10,13 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from lissom.cli.command import Command
-from lissom.cli.common import Say, can_plot, count, loaded, positive, say_tips, tips
+from lissom.cli.common import Say, can_draw, count, loaded, positive, say_tips, tips
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
-    from lissom.robot.robot import Robot
 
 _STREAM = "motion"  # the folder within DIR to which motions stream
-_SHAPES = 16  # shown of a motion
+_SHAPES = 8  # shown of a motion
 _PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
 
 
@@ -50,7 +49,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if arguments.robot is None or arguments.out is None:
         return arguments.refuse("needs a robot file and --out, or --resume")
     chosen_method(arguments.method)  # before anything takes its time
-    robot, model = loaded(arguments.robot)
+    model = loaded(arguments.robot)[1]
     say = (lambda *_: None) if arguments.quiet else print
     duration, u = arguments.duration, None
     if arguments.inputs is not None:
@@ -76,12 +75,12 @@ def _simulate(arguments: argparse.Namespace) -> int:
         )  # fmt: skip
     except ls.ConvergenceError as error:
         if error.partial is not None and len(error.partial.t) and not arguments.stream:
-            _write_trajectory(robot, model, error.partial, arguments.out, print)
+            _write_trajectory(model, error.partial, arguments.out, print)
         raise
     if arguments.stream:
         return _said(trajectory, arguments.out, say)
     _summarise(model, trajectory, duration, say)
-    _write_trajectory(robot, model, trajectory, arguments.out, say)
+    _write_trajectory(model, trajectory, arguments.out, say)
     return 0
 
 
@@ -125,22 +124,23 @@ def _summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None
     say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
 
 
-def _write_trajectory(robot: Robot, model: Model, trajectory: Any, out: Path, say: Say) -> None:
+def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> None:
     import numpy as np
+
+    import lissom as ls
 
     for suffix in ("npz", "csv"):
         trajectory.save(out / f"trajectory.{suffix}")
         say(f"wrote {out / f'trajectory.{suffix}'}")
-    if can_plot(say):
-        import lissom as ls
-
+    if can_draw("matplotlib", "view", say):
         ls.plot_trajectory(model, trajectory, path=out / "trajectory.png")
         say(f"wrote {out / 'trajectory.png'}")
+    if can_draw("pyvista", "render", say):
         times = np.linspace(0.0, trajectory.t[-1], _SHAPES)
         shown = np.unique([np.argmin(np.abs(trajectory.t - time)) for time in times])
         paths = [ls.frame_pose(model, trajectory.q, name)[:, :3, 3] for name in tips(model)]
-        ls.plot_shapes(model, trajectory.q[shown], robot=robot, trace=paths, values=trajectory.t[shown],
-                       value_label="time [s]", path=out / "shapes.png")  # fmt: skip
+        ls.render(model, trajectory.q[shown], out / "shapes.png", trail=paths, values=trajectory.t[shown],
+                  value_label="time [s]")  # fmt: skip
         say(f"wrote {out / 'shapes.png'}")
 
 

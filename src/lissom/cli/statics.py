@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lissom.cli.command import Command
-from lissom.cli.common import can_plot, loaded, say_tips
+from lissom.cli.common import can_draw, loaded, say_tips
 
 if TYPE_CHECKING:
     import numpy as np
@@ -27,7 +27,7 @@ def _statics(arguments: argparse.Namespace) -> int:
 
     import lissom as ls
 
-    robot, model = loaded(arguments.robot)
+    model = loaded(arguments.robot)[1]
     u = _input_values(arguments, model.inputs.names)
     arguments.out.mkdir(parents=True, exist_ok=True)
     found = ls.solve_statics(model, u=u)
@@ -42,8 +42,8 @@ def _statics(arguments: argparse.Namespace) -> int:
     path = arguments.out / "equilibrium.npz"
     np.savez(path, q=found.q, u=found.u, multipliers=found.multipliers, residual=found.residual)
     print(f"wrote {path}")
-    if can_plot(print):
-        ls.plot_shapes(model, found.q, robot=robot, path=arguments.out / "shapes.png")
+    if can_draw("pyvista", "render", print):
+        ls.render(model, found.q, arguments.out / "shapes.png")
         print(f"wrote {arguments.out / 'shapes.png'}")
     return 0
 

@@ -162,8 +162,14 @@ class DeformableBody(Body):
         if self.motion.is_linear:
             shapes = self.motion.shapes(points)
             return lambda q: points + shapes @ q
-        moved = compiled(lambda q: self.motion.positions(points, q))
-        return lambda q: np.asarray(moved(q))
+        return lambda q: np.asarray(self._moved(points, q))
+
+    @cached_property
+    def _moved(self) -> Callable[..., Any]:
+        """f of points and θ; the points are no constants, which XLA would fold for a minute."""
+        import jax
+
+        return compiled(lambda points, q: jax.vmap(lambda x: self.motion.map(x, q))(points))
 
     def surface(self, q: np.ndarray) -> Surface:
         """The boundary at θ = q."""

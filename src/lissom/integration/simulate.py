@@ -120,7 +120,8 @@ def simulate(
     given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
     given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
     given["project_velocity"] = project_velocity
-    return _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
+    motion = _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
+    return replace(motion, model=model)
 
 
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
@@ -136,7 +137,8 @@ def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
         ModelError: there is no motion in the folder. ConvergenceError: as of `simulate`.
     """
     stream = Stream.open(path)
-    return Trajectory.load(path) if stream.is_finished else _simulated(stream, progress, **stream.arguments)
+    motion = Trajectory.load(path) if stream.is_finished else _simulated(stream, progress, **stream.arguments)
+    return replace(motion, model=stream.arguments["model"])
 
 
 def _simulated(
@@ -304,7 +306,7 @@ def _collect(
         arrays = motion_arrays(model, times, states[None], shown[None])
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        asked = {name: rows[0, unasked:] for name, rows in arrays.items()}
+        asked: dict[str, Any] = {name: rows[0, unasked:] for name, rows in arrays.items()}
         return Trajectory(times[unasked:], **asked, statistics=cost, anchors=present_anchors(model))
 
     try:
@@ -330,7 +332,7 @@ def _stacked(
     sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
-    arrays = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
+    arrays: dict[str, Any] = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
     held = model.surroundings.anchors.shape
     anchors = _rows("anchors", motions, held).reshape(*lead, *held)
     return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)

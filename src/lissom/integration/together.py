@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from threading import Event
-from typing import final
+from typing import Any, final
 
 import numpy as np
 
@@ -98,7 +98,9 @@ def _run(
         t = motions.times[:reached]
         arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
         cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
-        asked = {name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()}
+        asked: dict[str, Any] = {
+            name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()
+        }
         anchors = motions.anchors[which].reshape(*shape, *model.surroundings.anchors.shape)
         return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
 

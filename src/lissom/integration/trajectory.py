@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, final
@@ -10,7 +11,8 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from lissom.errors import ShapeError
+from lissom.errors import ModelError, ShapeError
+from lissom.model.model import Model
 
 STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
 
@@ -43,7 +45,7 @@ class Trajectory:
         multipliers: forces of the prescribed motions (n, n_multipliers) [N·m, N]. z: state of the controller (n, nz),
         no columns where it has none; under a sampled controller the z that gave u. statistics: what it cost.
         anchors: where contacts that stick hold on at the end, (n_pairs, 6), for `Model.anchored`; a table has no place
-        for it.
+        for it. model: what moved; None where the trajectory was read from a file, which does not hold it.
     """
 
     t: np.ndarray
@@ -55,6 +57,51 @@ class Trajectory:
     z: np.ndarray
     statistics: Statistics
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
+    model: Model | None = field(default=None, repr=False, compare=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Everything but the model, which would be built again wherever a trajectory is sent."""
+        return {name: value for name, value in self.__dict__.items() if name != "model"}
+
+    def animate(
+        self,
+        path: str | Path,
+        *,
+        model: Model | None = None,
+        fps: float = 25.0,
+        speed: float = 1.0,
+        trail: str | None = None,
+        follow: str | None = None,
+        orbit: float = 0.0,
+        links: Sequence[str] | None = None,
+        paint: str | None = None,
+        view: tuple[float, float] | None = None,
+        obstacles: bool = True,
+        size: tuple[int, int] = (960, 720),
+    ) -> Path:
+        """Film the motion, drawn as `render` draws; needs the extra `render`, but no screen.
+
+        Args:
+            path: file to write, .mp4 or .gif.
+            model: what moved, where the trajectory was read from a file.
+            fps: frames per second of the film [1/s]. speed: seconds of the motion in one second of the film [-].
+            trail: name of a link or frame whose path grows behind it.
+            follow: name of a link or frame that the camera moves along with.
+            orbit: how fast the camera goes round the vertical [deg/s], seen in the film.
+            links, paint, view, obstacles: as of `render`. size: width and height [pixels].
+        Returns:
+            The path.
+        Raises:
+            ShapeError: the trajectory is a batch. ModelError: no model, no such link, a film of this kind cannot be
+            written, or a package is missing.
+        """
+        from lissom.view.animation import film
+
+        moved = self.model if model is None else model
+        if moved is None:
+            raise ModelError("film: the file of a trajectory does not hold its model; say animate(path, model=...)")
+        return film(moved, self, path, fps=fps, speed=speed, trail=trail, follow=follow, orbit=orbit, links=links,
+                    paint=paint, view=view, obstacles=obstacles, size=size)  # fmt: skip
 
     def save(self, path: str | Path) -> None:
         """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its
@@ -118,7 +165,8 @@ class Trajectory:
         table = np.loadtxt(lines[1:-1], delimiter=",", ndmin=2)
         if table.shape[1] != len(names):
             raise ValueError(f"{len(names)} names above {table.shape[1]} columns")
-        arrays = {n: table[:, [k for k, name in enumerate(names) if _stem(name) == n]] for n in cls._names()}
+        columns = {n: [k for k, name in enumerate(names) if _stem(name) == n] for n in cls._names()}
+        arrays: dict[str, Any] = {n: table[:, found] for n, found in columns.items()}
         return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics(**json.loads(lines[-1].lstrip("# "))))
 
     def _checked(self) -> Trajectory:

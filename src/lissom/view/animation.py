@@ -1,10 +1,12 @@
-"""Films of motions by matplotlib."""
+"""Films of motions, drawn by PyVista without a screen."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import subprocess
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -14,67 +16,64 @@ from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.view import scene
-from lissom.view.plots import add_obstacles, add_shapes, plot_shapes
+from lissom.view.camera import Camera
+from lissom.view.canvas import canvas
+from lissom.view.painting import STRAINS
+from lissom.view.render import Scene
+
+_SEEN = 60  # instants that decide what the camera must hold
 
 
-def animate(
+def film(
     model: Model,
     trajectory: Trajectory,
     path: str | Path,
     *,
-    fps: float = 25.0,
-    speed: float = 1.0,
-    links: Sequence[str] | None = None,
-    follow: str | None = None,
-    view: tuple[float, float] = (20.0, -60.0),
-    obstacles: bool = True,
-    dpi: int = 100,
+    fps: float,
+    speed: float,
+    trail: str | None,
+    follow: str | None,
+    orbit: float,
+    links: Sequence[str] | None,
+    paint: str | None,
+    view: tuple[float, float] | None,
+    obstacles: bool,
+    size: tuple[int, int],
 ) -> Path:
-    """Film of a motion.
-
-    Args:
-        trajectory: of one motion.
-        path: file to write: .gif, or .mp4 where ffmpeg is installed.
-        fps: frames per second of the film [1/s]. speed: seconds of the motion in one second of the film [-].
-        links: names of the links to draw; None is all of them.
-        follow: name of a link or frame whose path is drawn.
-        view: elevation and azimuth of the eye [deg].
-        obstacles: whether shapes that the robot may touch are drawn.
-        dpi: dots per inch.
-    Returns:
-        The path.
-    Raises:
-        ShapeError: the trajectory is a batch. ModelError: no such link, or a film of this kind cannot be written.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
+    """Film of a motion; see `Trajectory.animate`."""
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a film shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     checks.number(fps, "fps", above=0.0)
     checks.number(speed, "speed", above=0.0)
+    checks.number(orbit, "orbit")
     path = Path(path)
-    writer = _writer(path, fps)
+    if path.suffix not in _WRITERS:
+        raise ModelError(f"film: must end in .gif or .mp4 (got {path.name!r})")
+    size = size[0] + size[0] % 2, size[1] + size[1] % 2  # as films want
     times = np.arange(trajectory.t[0], trajectory.t[-1] + 1e-9, speed / fps)
     rows = configurations_at(model, trajectory, times)
-    trace = None if follow is None else frame_pose(model, trajectory.q, follow)[:, :3, 3]
-    figure = plot_shapes(model, rows, links=links, trace=trace, view=view, obstacles=obstacles)
-    FigureCanvasAgg(figure)
-    ax: Any = figure.axes[0]
-    clock = figure.text(0.03, 0.03, "")
-    low, high = np.transpose([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
-    names = [name for name in model.links.names if links is None or name in links]
-    with writer.saving(figure, str(path), dpi):
-        for t, q in zip(times, rows):
-            for shape in [c for c in ax.collections if isinstance(c, Poly3DCollection)]:
-                shape.remove()
-            bodies = {name: scene.body_facets(model, q[None], name) for name in names}
-            add_shapes(ax, model, bodies, [], np.zeros(1), view)
-            if obstacles:
-                add_obstacles(ax, model, q[None], names, low, high, view)
-            clock.set_text(f"t = {t:.2f} s")
-            writer.grab_frame()
+    path_of = None if trail is None else frame_pose(model, rows, trail)[:, :3, 3]
+    away = None if follow is None else frame_pose(model, rows, follow)[:, :3, 3]
+    some = np.unique(np.linspace(0, len(rows) - 1, _SEEN).astype(int))
+    held = rows[some] if away is None else rows[:1]
+    curves = [] if path_of is None or away is not None else [path_of]
+    scene = Scene(model, held, curves, links, paint, None, view, obstacles, size)
+    if paint is not None:
+        painted = scene.paint.painted_values(rows[some])
+        scene.paint.span = float(np.nanmin(painted)), float(np.nanmax(painted))
+    cameras = list(_cameras(scene, len(rows), away, np.radians(orbit) / fps))
+    label = "" if paint is None else f"{paint} [{STRAINS[paint][1]}]"
+
+    def frames() -> Iterator[np.ndarray]:
+        with canvas(scene.camera) as drawn:
+            for k, (t, q, camera) in enumerate(zip(times, rows, cameras)):
+                seen = scene if camera is scene.camera else scene.seen_by(camera)
+                grown = [] if path_of is None or k == 0 else [path_of[: k + 1]]
+                labels = seen.labels(label)
+                labels.clock(float(t))
+                yield labels.over(seen.picture(drawn, q[None], grown))
+
+    _WRITERS[path.suffix](path, frames(), fps, size)
     return path
 
 
@@ -88,15 +87,45 @@ def configurations_at(model: Model, trajectory: Trajectory, times: np.ndarray) -
     return integrate(model, before, np.clip(part, 0.0, 1.0)[:, None] * difference(model, before, after))
 
 
-def _writer(path: Path, fps: float) -> Any:
-    from matplotlib.animation import FFMpegWriter, PillowWriter
+def _cameras(scene: Scene, count: int, away: np.ndarray | None, turn: float) -> Iterator[Camera]:
+    """The camera of each frame: moved along with what is followed, turned about the vertical."""
+    start = scene.camera if turn == 0.0 else scene.all_around()
+    for k in range(count):
+        if turn == 0.0 and away is None:
+            yield start
+            continue
+        axes = start.axes @ _about_z(-turn * k)
+        yield replace(start, axes=axes, centre=start.centre + (0.0 if away is None else away[k] - away[0]))
 
-    kinds = {".gif": PillowWriter, ".mp4": FFMpegWriter}
-    if path.suffix not in kinds:
-        raise ModelError(f"film: must end in .gif or .mp4 (got {path.name!r})")
-    kind = kinds[path.suffix]
-    if not kind.isAvailable():
-        raise ModelError(
-            f"film: an {path.suffix} film needs ffmpeg on the path; write a .gif instead (got {path.name!r})"
-        )
-    return kind(fps=fps)
+
+def _about_z(angle: float) -> np.ndarray:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([[c, -s, 0.0], [s, c, 0.0], [0.0, 0.0, 1.0]])
+
+
+def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple[int, int]) -> None:
+    from PIL import Image
+
+    images = (Image.fromarray(frame).quantize(255) for frame in frames)
+    first = next(images)
+    first.save(path, save_all=True, append_images=images, duration=1000.0 / fps, loop=0, disposal=1)
+
+
+def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple[int, int]) -> None:
+    try:
+        from imageio_ffmpeg import get_ffmpeg_exe
+    except ImportError:
+        raise ModelError("film: an .mp4 film needs imageio-ffmpeg: pip install 'lissom[render]'") from None
+    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{size[0]}x{size[1]}", "-r", f"{fps:.12g}", "-i", "-"]
+    coded = ["-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-an"]
+    command = [get_ffmpeg_exe(), "-y", "-v", "error", *raw, *coded, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as coder:
+        with suppress(BrokenPipeError):  # when it has stopped, it says why
+            for frame in frames:
+                coder.stdin.write(np.ascontiguousarray(frame).tobytes())  # pyright: ignore[reportOptionalMemberAccess]
+        words = coder.communicate()[1].decode(errors="replace").strip()
+    if coder.returncode != 0:
+        raise ModelError(f"film: ffmpeg could not write {path.name!r} ({words})")
+
+
+_WRITERS = {".gif": _write_gif, ".mp4": _write_mp4}
