@@ -225,7 +225,7 @@ class ManyMotions:
 
 @final
 class _Cuts:
-    """The steps of one window that are taken in parts, as `_cut_step` of step_control does.
+    """The steps of one window that are taken in parts, as `cut_step` of step_control does.
 
     Fields, by motion:
         state: the last one that is known to be good, but for what stands in the rows that steps since have left.

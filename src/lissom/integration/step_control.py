@@ -97,7 +97,7 @@ def _fixed_steps(
             one = fused.step_to if in_kernel else stepper.step_to
             before, ends = here, plan.ends(k, k + 1)
             fused.forget()
-            here, taken = _cut_step(stepper.scheme, one, here, float(ends[0]), duration, steps, in_kernel)
+            here, taken = cut_step(stepper.scheme, one, here, float(ends[0]), duration, steps, in_kernel)
             fused.forget()
             watch.went(before, ends, np.concatenate([here.q, here.v])[None])
             steps += taken
@@ -140,7 +140,7 @@ class Watch:
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip
 
 
-def _cut_step(
+def cut_step(
     scheme: Scheme,
     one: Callable[[StepState, float], StepState | None],
     here: StepState,
