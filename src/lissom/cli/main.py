@@ -13,8 +13,9 @@ from lissom.cli.kernels import KERNELS
 from lissom.cli.simulate import SIMULATE
 from lissom.cli.statics import STATICS
 from lissom.cli.sweep import SWEEP
+from lissom.cli.view import VIEW
 
-COMMANDS = (INFO, SIMULATE, STATICS, SWEEP, KERNELS)  # in the order of --help
+COMMANDS = (INFO, VIEW, SIMULATE, STATICS, SWEEP, KERNELS)  # in the order of --help
 
 USAGE_ERROR = 2
 NOT_CONVERGED = 3

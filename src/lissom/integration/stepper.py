@@ -1,8 +1,8 @@
 """A motion that goes on as long as it is asked to, under inputs that are told on the way: for simulations that are
 watched and touched while they run.
 
-The steps are those of implicit_steps, all of one size, so that Newton's matrix is kept from one call to the next. Inputs
-are those at the end of each step, which is right to second order where they change without a jump.
+The steps are those of implicit_steps, all of one size, so that Newton's matrix is kept from one call to the next.
+Inputs are those at the end of each step, which is right to second order where they change without a jump.
 """
 
 from __future__ import annotations

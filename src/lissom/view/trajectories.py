@@ -53,7 +53,7 @@ def plot_trajectory(
     tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
     place = f"tip of {followed}" if followed in rods else followed
     drawn = [(f"{place} [m]", tip, list("xyz")), *_wrench_panels(model, trajectory, internal, joint)]
-    for unit, columns in _inputs_by_unit(model).items():
+    for unit, columns in inputs_by_unit(model).items():
         drawn.append((unit, trajectory.u[:, columns], [model.inputs.names[k] for k in columns]))
     heights = [1.25] + [1.0] * (len(drawn) - 1)
     figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
@@ -87,7 +87,7 @@ def _wrench_panels(
     ]
 
 
-def _inputs_by_unit(model: Model) -> dict[str, list[int]]:
+def inputs_by_unit(model: Model) -> dict[str, list[int]]:
     """Columns of u under the words of their panel: what an input is, and its unit."""
     groups: dict[str, list[int]] = {}
     kinds = _joint_force_kinds(model)

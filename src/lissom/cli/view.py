@@ -1,0 +1,37 @@
+"""The interactive viewer."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lissom.cli.command import Command
+from lissom.cli.common import loaded
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robot", type=Path, help="robot file (YAML)")
+    parser.add_argument("--trajectory", type=Path, metavar="FILE", help="a motion to look at: .npz, .csv or a folder")
+    parser.add_argument("--mode", choices=("pose", "equilibrium", "simulate", "replay"), help="(pose, or replay)")
+    parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
+    parser.add_argument("--port", type=int, default=8080, help="at that address; 0 takes a free one (8080)")
+    parser.add_argument("--no-browser", action="store_true", help="print the address and open no browser")
+
+
+def _view(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    model = loaded(arguments.robot)[1]
+    motion = None if arguments.trajectory is None else ls.Trajectory.load(arguments.trajectory)
+    where = {"host": arguments.host, "port": arguments.port, "browser": not arguments.no_browser}
+    ls.view(model, trajectory=motion, mode=arguments.mode, **where)
+    return 0
+
+
+VIEW = Command(
+    "view",
+    "look at a robot in the browser: set it, pull it, watch it move",
+    "lissom view robot.yaml --mode equilibrium",
+    _arguments,
+    _view,
+)
