@@ -7,7 +7,7 @@ from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "passes", "forces", "systems", "launch",
-          "dynamics", "statics", "integration", "control", "inverse", "io", "studies", "kernels", "view",
+          "dynamics", "statics", "integration", "gradients", "control", "inverse", "io", "studies", "kernels", "view",
           "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {

@@ -110,7 +110,7 @@ def _fixed_coordinates(model: Model, fixed: Iterable[str | int]) -> list[int]:
     return out
 
 
-def _weights(model: Model, free: np.ndarray) -> np.ndarray:
+def closing_weights(model: Model, free: np.ndarray) -> np.ndarray:
     """Square root of W of (1), zero for what stays."""
     stiffness = model.elasticity.stiffness_diagonal * model.dofs.scale**2
     soft = stiffness[stiffness > 0.0].min(initial=np.inf)
@@ -125,7 +125,7 @@ def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
     as between bars in one line, from starts that are moved a little."""
     if not model.n_rows:
         return q
-    weights, rng = _weights(model, free), np.random.default_rng(0)
+    weights, rng = closing_weights(model, free), np.random.default_rng(0)
     ends = [_nearest(model, q, weights)]
     for size in _ASIDE:
         if np.abs(ends[-1][1]).max() <= _CLOSED_ENOUGH:
@@ -260,7 +260,7 @@ def _models_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.n
 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for a few states of a few motions, of each by itself; most of them need no step."""
-    weights, (m, n) = _weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
+    weights, (m, n) = closing_weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
     w, _ = run_constraints(model, q[:, 0], choosing=True)
     chosen = [tuple(chosen_rows(w, k)) for k in range(m)]
     kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows are moved together

@@ -50,6 +50,14 @@ def roomy_workspace(model: Model, batch: int, room: int) -> Workspace:
     return workspace(model, f"{STEPS_FAMILY} {room}", batch, partial(_make, room=room))
 
 
+def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
+    """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`."""
+    before = len(scheme.stages) - 1
+    if not before:
+        return steps_workspace(model, batch)
+    return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, partial(_make, room=1, before=before))
+
+
 def bytes_of_instance(model: Model) -> int:
     """Memory of a motion in a batch, without what its steps leave."""
     w = steps_workspace(model.one(0, 1), 1)
@@ -64,11 +72,11 @@ def _run_length(model: Model, batch: int) -> int:
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
-def _make(model: Model, batch: int, room: int) -> Workspace:
+def _make(model: Model, batch: int, room: int, before: int = 0) -> Workspace:
     n, row = _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
-    x = step_rows(w, model)
+    x = step_rows(w, model, n * 3 * before * model.nv)
     common = (n + batch) * MOST_STAGES
     shared = [
         w.buffer("numbers", (SCHEME_NUMBERS,), common=True),

@@ -54,6 +54,15 @@ def with_values(robot: Robot, values: Mapping[str, Any]) -> Robot:
     return out
 
 
+def value_at(robot: Robot, path: str) -> Any:
+    """The value at a path; of those that `*` stands for the first.
+
+    Raises:
+        ModelError: the word that there is none of, and the nearest one.
+    """
+    return _read(robot, _found(robot, path)[0])
+
+
 def _title(robot: Robot) -> str:
     return f"robot {robot.name!r}"
 

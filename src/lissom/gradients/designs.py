@@ -1,0 +1,204 @@
+"""How the residual of motion answers to design values, by differences of the tables that `build` makes of them.
+
+    r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
+
+at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
+parts of r, and contacts seldom begin or end within h. Where a rule of the description allows values on one side alone,
+
+    r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.forward_dynamics import run_residual
+from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
+from lissom.errors import ModelError, ShapeError
+from lissom.gradients.steps import Path, StageStates
+from lissom.launch.workspace import parts
+from lissom.lie.arrays import se3_exp
+from lissom.model.model import Model
+from lissom.robot.paths import value_at
+
+_SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
+_CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
+_ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
+_ROWS = 64
+
+
+@final
+@dataclass(frozen=True)
+class _Entry:
+    """Models beside the one at hand along one number of the description, with their weights in its derivative."""
+
+    models: tuple[Model, ...]
+    weights: tuple[float, ...]
+
+
+@final
+class Designs:
+    """Design values of a robot, or of each model of a batch: `count` numbers behind each other.
+
+    Raises:
+        ModelError: a path leads to no number, array of numbers or pose.
+    """
+
+    def __init__(self, model: Model, paths: tuple[str, ...], count: int) -> None:
+        self.model, self.paths, self.rows = model, paths, count
+        first = model.one(0, 1)
+        self.shapes = {path: _shape(first, path) for path in paths}
+        self.count = sum(int(np.prod(shape)) for shape in self.shapes.values())
+        self.entries = [_entries(one, paths) for one in (model.models or (model,))]
+
+    def split(self, x: np.ndarray) -> dict[str, np.ndarray]:
+        """Numbers (..., count) by path."""
+        out, at = {}, 0
+        for path, shape in self.shapes.items():
+            size = int(np.prod(shape))
+            out[path] = x[..., at : at + size].reshape((*x.shape[:-1], *shape))
+            at += size
+        return out
+
+    def joined(self, given: dict[str, Any]) -> np.ndarray | None:
+        """What `split` undoes: (..., count), or None where there is none."""
+        rows = []
+        for path, shape in self.shapes.items():
+            x = np.asarray(given[path], dtype=np.float64)
+            if x.shape[x.ndim - len(shape) :] != shape:
+                raise ShapeError(f"parameters > {path}: expected shape (..., {', '.join(map(str, shape))}), "
+                                 f"got {x.shape}")  # fmt: skip
+            rows.append(x.reshape(*x.shape[: x.ndim - len(shape)], -1))
+        if not rows:
+            return None
+        lead = np.broadcast_shapes(*(x.shape[:-1] for x in rows))
+        return np.concatenate([np.broadcast_to(x, (*lead, x.shape[-1])) for x in rows], axis=-1)
+
+    def slopes(self, states: StageStates) -> np.ndarray:
+        """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
+        out = np.zeros((len(states.t), self.count, self.model.nv + self.model.n_rows))
+        for own, some in self._each(len(states.t)):
+            for p, entry in enumerate(own):
+                for one, weight in zip(entry.models, entry.weights):
+                    out[some, p] += weight * _residuals(one, states, some)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out
+
+    def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
+        nv, m = self.model.nv, self.model.n_rows
+        out = np.zeros((len(path.q), self.count, nv + 3 * m))
+        for own, some in self._each(len(path.q)):
+            for p, entry in enumerate(own):
+                for one, weight in zip(entry.models, entry.weights):
+                    out[some, p] += weight * _start_residuals(one, path, some)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
+
+    def _each(self, rows: int) -> list[tuple[list[_Entry], slice]]:
+        """Entries of each model, and the rows that are its own."""
+        own = rows // len(self.entries)
+        return [(entries, slice(k * own, (k + 1) * own)) for k, entries in enumerate(self.entries)]
+
+
+def _residuals(model: Model, states: StageStates, some: slice) -> np.ndarray:
+    """(r; e) of some states, shape (rows, nv + n_rows)."""
+    q, v, a, u, t = (x[some] for x in (states.q, states.v, states.a, states.u, states.t))
+    force = states.force[some] if states.force is not None else np.zeros((len(q), model.n_rows))
+    out = np.zeros((len(q), model.nv + model.n_rows))
+    with model.lent():
+        for part in parts(len(q), _ROWS):
+            w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
+            w.raise_for_status()
+            out[part, : model.nv], out[part, model.nv :] = w.host["tau"], w.host["gap"]
+    return out
+
+
+def _start_residuals(model: Model, path: Path, some: slice) -> np.ndarray:
+    """(r; A a + Ȧ v; e; A v) of the starts, shape (rows, nv + 3 n_rows)."""
+    q, v, a, u, force = (x[some, 0] for x in (path.q, path.v, path.a, path.u, path.force))
+    with model.lent():
+        w = run_residual(model, q, v, a, u, np.zeros(len(q)), 1.0, force)
+        w.raise_for_status()
+        left = w.host["tau"].copy()
+        if not model.n_rows:
+            return left
+        w, _ = derivative_workspace(model, q=q, v=v, a=a, u=u)
+        run_residual_derivatives(model, w, np.zeros(len(q)), inputs=True, force=force)
+        asked = [w.host[name].copy() for name in ("acceleration", "gap", "rate")]
+        return np.concatenate([left, *asked], axis=1)
+
+
+def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
+    """What stands at a path, and that as an array; of a function its value at 0."""
+    value = value_at(model.description, path)
+    try:
+        array = np.asarray(value(0.0) if callable(value) else value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full((), np.nan)
+    if not np.isfinite(array).all() or isinstance(value, bool):
+        rule = "a design value must be a number, an array of numbers, a pose, or a function that returns one of these"
+        raise ModelError(f"robot {model.name!r} > {path}: {rule} (got {value!r})")
+    return value, array
+
+
+def _is_pose(array: np.ndarray) -> bool:
+    return array.shape == (4, 4) and bool(np.array_equal(array[3], (0.0, 0.0, 0.0, 1.0)))
+
+
+def _shape(model: Model, path: str) -> tuple[int, ...]:
+    array = _value(model, path)[1]
+    return (6,) if _is_pose(array) else array.shape
+
+
+def _entries(model: Model, paths: tuple[str, ...]) -> list[_Entry]:
+    """Of all numbers of all paths."""
+    out = []
+    for path in paths:
+        for index in product(*map(range, _shape(model, path))):
+            out.append(model.cached(("design value", path, index), lambda path=path, index=index:
+                                    _entry(model, path, index)))  # fmt: skip
+    return out
+
+
+def _entry(model: Model, path: str, index: tuple[int, ...]) -> _Entry:
+    """Models around the one at hand."""
+    value, array = _value(model, path)
+    size = 0.3 if _is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
+    tried = []
+    for side, (places, weights) in ((1.0, _CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
+        h = side * _SHARE * size
+        try:
+            batch = model.batch(path, [_moved(value, array, index, c * h) for c in places])
+        except ModelError as error:
+            tried.append(error)
+            continue
+        return _Entry(batch.models, tuple(weight / h for weight in weights))  # pyright: ignore[reportArgumentType]
+    raise tried[0]
+
+
+def _moved(value: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
+    """The value with one number moved, or the pose along one direction, in the form that it had."""
+    if callable(value):
+        return _shifted(value, array, index, by)
+    if _is_pose(array):
+        return array @ se3_exp(by * np.eye(6)[index[0]])
+    out = array.copy()
+    out[index] += by
+    if array.ndim == 0:
+        return float(out)
+    return type(value)(out.tolist()) if isinstance(value, tuple | list) else out
+
+
+def _shifted(function: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:
+    """A function whose values are moved by one constant everywhere."""
+    if _is_pose(array):
+        step = se3_exp(by * np.eye(6)[index[0]])
+        return lambda s: np.asarray(function(s), dtype=np.float64) @ step
+    step = np.zeros(array.shape)
+    step[index] = by
+    return lambda s: np.asarray(function(s), dtype=np.float64) + step

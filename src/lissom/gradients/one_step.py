@@ -1,0 +1,71 @@
+"""One step of an implicit scheme from a state alone, with its exact derivatives: what optimal control is made of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.configuration import checked_configuration
+from lissom.gradients.rollout import rollout
+from lissom.integration.schemes import Scheme
+from lissom.launch.workspace import batch_of, flat, leading, stack
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Step:
+    """The end of a step, and how it answers (a batch adds leading axes).
+
+    Fields:
+        q, v: state at its end, (nq,), (nv,). A: (δq, δv) there by (δq, δv) at its start, (2 nv, 2 nv), δq in the
+        tangent spaces of `integrate` at either end. B: by the inputs, (2 nv, nu).
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+
+
+def step_derivatives(
+    model: Model,
+    q: Any,
+    v: Any,
+    u: Any = None,
+    *,
+    dt: float,
+    scheme: str | Scheme = "generalized_alpha",
+    tolerance: float = 1e-11,
+) -> Step:
+    """One step from a state, which begins with the acceleration there, and its exact derivatives.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs held during the step, shape
+            (..., nu); None is zero.
+        dt: size of the step [s]. scheme, tolerance: as of `rollout`.
+    Returns:
+        Step. States of a batch are stepped together.
+    Raises:
+        ConvergenceError, ModelError, ShapeError: as rollout.
+    Accuracy: exact derivative of the step. Second-order schemes that carry â on are of first order in v when each of
+    their steps is begun so; "bathe", "esdirk" and newmark() keep their order.
+    """
+    q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)
+    inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
+    lead = leading(q=q, v=v, u=inputs)
+    n, nv, nu = batch_of(lead), model.nv, model.nu
+    rows = (flat(x, lead) for x in (q, v))
+    motion = rollout(
+        model, *rows, flat(inputs, lead).reshape(n, 1, nu), dt=dt, steps=1, scheme=scheme, tolerance=tolerance
+    )
+    many = 2 * nv + nu
+    dq0, dv0, du = np.zeros((many, 1, nv)), np.zeros((many, 1, nv)), np.zeros((many, 1, 1, nu))
+    dq0[:nv, 0], dv0[nv : 2 * nv, 0], du[2 * nv :, 0, 0] = np.eye(nv), np.eye(nv), np.eye(nu)
+    change = motion.forward(dq0, dv0, du)
+    matrix = np.moveaxis(np.concatenate([change.q[:, :, 1], change.v[:, :, 1]], axis=-1), 0, -1)
+    matrix = matrix.reshape(*lead, 2 * nv, many)
+    ends = (x[:, 1].reshape(*lead, -1) for x in (motion.q, motion.v))
+    return Step(*ends, matrix[..., : 2 * nv], matrix[..., 2 * nv :])

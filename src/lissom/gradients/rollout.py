@@ -1,0 +1,245 @@
+"""Motions by steps of one size, with their exact derivatives: `rollout` and what it returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.configuration import checked_configuration
+from lissom.errors import ModelError, ShapeError, of_instance
+from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
+from lissom.gradients.starts import Starts, starts
+from lissom.gradients.steps import Path, Stepping
+from lissom.integration.schemes import Scheme
+from lissom.integration.simulate import chosen_method
+from lissom.integration.starts import accelerations
+from lissom.launch.over_models import lead_of_models
+from lissom.launch.workspace import batch_of, flat, leading, stack
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.robot import checks
+
+
+@final
+@dataclass(frozen=True)
+class Rollout:
+    """A motion by steps of one size, and its derivatives.
+
+    Fields (a batch adds leading axes):
+        t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
+        u: inputs of each step (steps, nu). scheme, dt: how the steps were taken, dt [s].
+        model: what moves. every: steps from one of the times to the next.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    scheme: Scheme
+    dt: float
+    every: int
+    model: Model | ModelBatch = field(repr=False)
+    path: Path = field(repr=False)
+    stepping: Stepping = field(repr=False)
+
+    @property
+    def lead(self) -> tuple[int, ...]:
+        """Leading axes of a batch."""
+        return self.q.shape[:-2]
+
+    @property
+    def common(self) -> Model:
+        """The model, or what those of a batch have in common."""
+        return self.model.common if isinstance(self.model, ModelBatch) else self.model
+
+    @property
+    def steps(self) -> int:
+        """Number of steps."""
+        return self.u.shape[-2]
+
+    def backward(
+        self, dL_dq: Any = None, dL_dv: Any = None, dL_da: Any = None, *, parameters: Sequence[str] = ()
+    ) -> Gradient:
+        """Derivatives of a function L of the motion, by one pass from its end to its start.
+
+        Args:
+            dL_dq, dL_dv, dL_da: derivatives of L by q, in the tangent space of `integrate`, v and a at all times,
+                shape (..., n, nv); None is zero. Further axes in front stand for several functions.
+            parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
+        Returns:
+            Gradient.
+        Raises:
+            ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
+        Accuracy: exact derivative of the steps as they are, to rounding; by design values 1e-9, as their tables are
+        differenced. Cost: two to three times that of the motion, whatever the number of inputs.
+        """
+        return carried_back(self, {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}, parameters)
+
+    def forward(
+        self, dq0: Any = None, dv0: Any = None, du: Any = None, *, parameters: Mapping[str, Any] | None = None
+    ) -> Sensitivity:
+        """How the motion changes along directions, by one pass from its start to its end.
+
+        Args:
+            dq0, dv0: changes of q0, in the tangent space of `integrate`, and of v0, shape (..., nv).
+            du: of the inputs, shape (..., steps, nu). None is no change. Further axes in front stand for several
+                directions.
+            parameters: changes of design values by their paths, of the shape of each.
+        Returns:
+            Sensitivity.
+        Raises:
+            ShapeError, ModelError: as backward.
+        Accuracy: as backward.
+        """
+        return carried_forward(self, {"dq0": dq0, "dv0": dv0, "du": du}, dict(parameters or {}))
+
+    def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of each step, x' = A x + B δu for x = (δq, δv, δa, δâ) before and after it, where â is the
+        acceleration that the scheme runs ahead with; shapes (..., steps, 4 nv, 4 nv) and (..., steps, 4 nv, nu).
+
+        Raises:
+            ModelError: not all states were kept.
+        """
+        if self.every > 1:
+            raise ModelError(f"every: must be 1 for the matrices of each step (got {self.every})")
+        A, B = matrices_of_steps(self)
+        return A.reshape(*self.lead, *A.shape[1:]), B.reshape(*self.lead, *B.shape[1:])
+
+    @cached_property
+    def starts(self) -> Starts:
+        """How the state at the start answers."""
+        p = self.path
+        first = (x[:, 0] for x in (p.q, p.v, p.a, p.u, p.force))
+        q, v, a, u, force = first
+        return starts(self.common, q, v, a, u, force, 0.0)
+
+    def stretches(self, longest: int, *, back: bool = False) -> Iterator[Path]:
+        """The steps in stretches of no more than so many, from the start on or from the end; where not all states were
+        kept they are found again."""
+        points, whole = (self.steps // self.every, self.every) if self.every > 1 else (1, self.steps)
+        for k in reversed(range(points)) if back else range(points):
+            path = self.path if self.every == 1 else self._again(k)
+            edges = list(range(0, whole, longest))
+            for at in reversed(edges) if back else edges:
+                yield path.part(at, min(at + longest, whole))
+
+    def _again(self, k: int) -> Path:
+        """The steps between two of the times."""
+        names, first = ("q", "v", "a", "ahead", "force"), k * self.every
+        begin = {name: getattr(self.path, name)[:, k] for name in names}
+        return self.stepping.run(self.common, begin, self.path.u[:, first : first + self.every], first)
+
+
+def rollout(
+    model: Model | ModelBatch,
+    q0: Any = None,
+    v0: Any = None,
+    u: Any = None,
+    *,
+    dt: float,
+    steps: int | None = None,
+    scheme: str | Scheme = "generalized_alpha",
+    every: int = 1,
+    tolerance: float = 1e-11,
+) -> Rollout:
+    """Motion of a robot from t = 0 by steps of one size, whose derivatives are exact.
+
+    The steps are those of `simulate(dt=)`, with Newton's method taken to its end; none is cut. Loops are closed as with
+    `project_velocity=False`.
+
+    Args:
+        q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
+            Prescribed coordinates start on their motion; loops are closed and v0 is moved onto what they allow.
+        u: inputs held during each step, shape (..., steps, nu), or (nu,) held all the time; None is zero.
+        dt: size of the steps [s]. steps: how many; None: as many as u has rows.
+        scheme: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk", or what the functions of
+            these names return.
+        every: keep the state at every so many steps alone. Derivatives then find the others again, which takes one
+            more motion and memory for so many steps.
+        tolerance: of what Newton's method leaves of a step, in relation to it.
+    Returns:
+        Rollout, with `forward` and `backward`.
+    Raises:
+        ConvergenceError: Newton's method finds no step, with its time.
+        ModelError: an argument is wrong, forces or poses come from Python functions, or contacts stick, whose anchors
+            remember. ShapeError: the argument, the expected and the received shape.
+    """
+    common = model.common if isinstance(model, ModelBatch) else model
+    _check(common, dt, every, tolerance)
+    run, name, _ = chosen_method(scheme, dt=dt)
+    own: Any = scheme if isinstance(scheme, Scheme) else getattr(run, "keywords", {}).get("scheme")
+    if not isinstance(own, Scheme):
+        raise ModelError(f"scheme: must be implicit, with steps of one size (got {name!r})")
+    start = common.neutral() if q0 is None else checked_configuration(common, "q0", q0)
+    speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
+    inputs = _inputs(common, u, steps)
+    lead = lead_of_models(common, leading(q0=start, v0=speed, u=inputs[..., 0, :]))
+    n, steps = batch_of(lead), inputs.shape[-2]
+    if steps % every:
+        raise ModelError(f"every: must divide the number of steps, {steps} (got {every})")
+    given = np.broadcast_to(inputs, (*lead, steps, common.nu)).reshape(n, steps, common.nu)
+    q, v = _begun(common, flat(start, lead), flat(speed, lead))
+    warn_of_pushing(common, given)
+    a, force = accelerations(common, 0.0, q, v, given[:, 0])
+    stepping = Stepping(own, float(dt), float(tolerance))
+    begin = {"q": q, "v": v, "a": a, "ahead": a, "force": force}
+    path = stepping.run(common, begin, given) if every == 1 else _sparse(common, stepping, begin, given, every)
+    t = dt * np.arange(0, steps + 1, every)
+    rows = (x.reshape(*lead, len(t), x.shape[-1]) for x in (path.q, path.v, path.a))
+    return Rollout(t, *rows, given.reshape(*lead, steps, common.nu), own, float(dt), every, model, path, stepping)
+
+
+def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
+    checks.number(dt, "dt", above=0.0)
+    checks.integer(every, "every", least=1)
+    checks.number(tolerance, "tolerance", above=0.0)
+    if model.calls_python:
+        rule = "gradients need forces, poses and bodies that kernels compute, none that a Python function gives"
+        raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
+    if model.one(0, 1).surroundings.sticks:
+        sticking = model.one(0, 1).surroundings.sticking[0]
+        raise ModelError(f"contact {sticking!r}: stick_stiffness must be 0 for gradients, since anchors remember")
+
+
+def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
+    """u as (..., steps, nu)."""
+    rows = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
+    if not np.isfinite(rows).all():
+        raise ShapeError("u: must be finite, got NaN or infinity")
+    if steps is not None:
+        checks.integer(steps, "steps", least=1)
+    if rows.ndim == 1:
+        if steps is None:
+            raise ModelError("steps: must be given where u is held all the time (got None)")
+        return np.broadcast_to(rows, (steps, model.nu))
+    if rows.shape[-2] != (steps or rows.shape[-2]) or rows.shape[-2] == 0:
+        raise ShapeError(f"u: expected shape (..., {steps or 'steps'}, {model.nu}), got {rows.shape}")
+    return rows
+
+
+def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Starts on the loops and on prescribed motions."""
+    q, v = q.copy(), v.copy()
+    for i, own in enumerate(model.of_rows(len(q))):
+        with of_instance(i, len(q)):
+            q[i], v[i] = consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
+    return q, v
+
+
+def _sparse(model: Model, stepping: Stepping, begin: dict[str, np.ndarray], u: np.ndarray, every: int) -> Path:
+    """The path with the states at every so many steps alone."""
+    kept = {name: [x] for name, x in begin.items()}
+    for first in range(0, u.shape[1], every):
+        path = stepping.run(model, begin, u[:, first : first + every], first)
+        begin = {name: getattr(path, name)[:, -1] for name in begin}
+        for name, x in begin.items():
+            kept[name].append(x)
+    rows = {name: np.stack(x, axis=1) for name, x in kept.items()}
+    return Path(0, **rows, u=u, left=np.zeros((len(u), 0, 0, 3, model.nv)))

@@ -1,0 +1,83 @@
+"""How the state that steps begin with answers to q0, v0, inputs and design values.
+
+    [M, −Aᵀ; A, 0] (δa; δλ) = f − (∂r/∂q; ∂(A a + Ȧ v)/∂q) δq − (∂r/∂v; ∂(A a + Ȧ v)/∂v) δv              (1)
+
+With loops q0 is closed and v0 put onto them, as `simulate` does; with the weights w of `assemble` and
+A⁺ = M⁻¹Aᵀ(A M⁻¹Aᵀ)⁻¹, at a v0 that loops allow,
+
+    δq = δq0 − w²Aᵀ (A w²Aᵀ)⁻¹ (A_q δq0 + e_p δp),   δv = δv0 − A⁺ (A δv0 + ∂(A v)/∂q δq + (A v)_p δp)         (2)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+
+from lissom.dynamics.assembly import closing_weights
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.tensions import input_response
+from lissom.model.model import Model
+
+
+@final
+@dataclass(frozen=True)
+class Starts:
+    """(1) and (2) at the starts of n motions, loops behind coordinates.
+
+    Fields:
+        solve: the inverse in (1), (n, unknowns, unknowns). by_q, by_v: the matrices on its right. B: of the inputs.
+        onto_q, onto_v: by q0 and v0 in (2), (n, nv, nv). carried: δv by δq there. gap, rate: δq by e_p, and δv by
+        (A v)_p.
+    """
+
+    solve: np.ndarray
+    by_q: np.ndarray
+    by_v: np.ndarray
+    B: np.ndarray
+    onto_q: np.ndarray
+    onto_v: np.ndarray
+    carried: np.ndarray
+    gap: np.ndarray
+    rate: np.ndarray
+
+
+def starts(
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
+) -> Starts:
+    """Of states (n, ...) with their accelerations and forces of loops."""
+    n, nv, m, held = len(q), model.nv, model.n_rows, model.prescribed.dof
+    K, D, M, w = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force)
+    B = np.zeros((n, nv + m, model.nu))
+    if model.nu:
+        B[:, :nv] = input_response(model, q, u)
+    B[:, held] = 0.0
+    K[:, held, held] = 0.0
+    by_q, by_v, matrix = np.zeros((n, nv + m, nv)), np.zeros((n, nv + m, nv)), np.zeros((n, nv + m, nv + m))
+    by_q[:, :nv], by_v[:, :nv], matrix[:, :nv, :nv] = K, D, M
+    free = np.eye(nv)
+    free[held] = 0.0
+    onto_q, onto_v = (np.repeat(free[None], n, axis=0) for _ in range(2))
+    carried, gap, rate = np.zeros((n, nv, nv)), np.zeros((n, nv, m)), np.zeros((n, nv, m))
+    if m:
+        A, A_q, rate_q, turn_q, turn_v = (
+            row_results(model, w, name, (n,)) for name in ("A", "A_q", "rate_q", "turn_q", "turn_v")
+        )
+        kept = w.host["slot"] >= 0
+        for X in (A, A_q, rate_q, turn_q, turn_v):
+            X[~kept] = 0.0
+            X[..., held] = 0.0
+        by_q[:, nv:], by_v[:, nv:] = turn_q, turn_v
+        matrix[:, nv:, :nv], matrix[:, :nv, nv:] = A, -np.swapaxes(A, -1, -2)
+        at, row = np.nonzero(~kept)
+        matrix[at, nv + row, nv + row] = 1.0
+        weights = model.by_row(lambda one: closing_weights(one, np.ones(nv, dtype=bool)), n)
+        across = np.swapaxes(A, -1, -2)
+        lost = np.zeros((n, m, m))
+        lost[at, row, row] = 1.0
+        light = np.linalg.solve(M, across)
+        gap = -(weights**2)[..., :, None] * across @ np.linalg.inv(A * (weights**2)[..., None, :] @ across + lost)
+        rate = -light @ np.linalg.inv(A @ light + lost)
+        onto_q, onto_v, carried = onto_q + gap @ A_q, onto_v + rate @ A, rate @ rate_q
+    return Starts(np.linalg.inv(matrix), by_q, by_v, B, onto_q, onto_v, carried, gap, rate)

@@ -1,0 +1,79 @@
+"""Robots whose motions are differentiated, and differences of these motions."""
+
+import numpy as np
+from integration.test_loops import driven
+from touching_robots import LAW, RADIUS, hybrid, moved
+
+import lissom as ls
+from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.robot.paths import value_at
+
+
+def soft():
+    """A hinge, a tapered rod with two tendons and a ball at its end."""
+    robot = ls.Robot("soft arm")
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=1e4)
+    basis = ls.BasisLegendre(torsion=0, bending_y=1, bending_z=1, elongation=0)
+    rod = ls.Rod(0.4, ls.SectionCircle((0.03, 0.015)), basis, material)
+    robot.add_link("arm", rod, ls.JointRevolute(stiffness=1.0, damping=0.05))
+    robot.add_link("ball", ls.RigidBody.sphere(0.03, density=500), parent="arm", placement=moved(0.02, 0.0, 0.0))
+    robot.add_tendon("above", "arm", (0.0, 0.01))
+    robot.add_tendon("beside", "arm", lambda s: (0.01 - 0.002 * s, 0.0))
+    robot.add_joint_actuator("motor", "arm")
+    return robot
+
+
+def floating():
+    """A free base with two rods and a spherical joint in water, which meets an obstacle."""
+    robot = hybrid("free")
+    robot.add_contact(
+        "touch", ["a", "ball"], ls.ShapeSphere(0.1), placement=moved(0.6, 0.15, 0.0), radius=RADIUS, **LAW
+    )
+    robot.set_fluid(200.0, current=(0.2, 0.0, 0.0), default=ls.Hydrodynamics(drag_normal=1.1, drag_tangent=0.01))
+    return robot
+
+
+ROBOTS = {"soft": soft, "floating": floating, "loop": driven}
+
+
+def start(model, seed=1, size=0.05):
+    """A start and a velocity that loops and motions allow."""
+    rng = np.random.default_rng(seed)
+    q = ls.integrate(model, model.neutral(), size * rng.normal(size=model.nv) * model.dofs.scale)
+    v = rng.normal(size=model.nv) * model.dofs.scale
+    return consistent_start(model, *on_motion(model, 0.0, ls.assemble(model, q), v)) if model.n_rows else (q, v)
+
+
+def differenced(function, h):
+    """Derivative of function(x) at x = 0, by differences of fourth order."""
+    return (8.0 * (function(h) - function(-h)) - function(2.0 * h) + function(-2.0 * h)) / (12.0 * h)
+
+
+def changes(model, motion, other):
+    """By how much q, v and a of another motion differ, (3, n, nv)."""
+    return np.array([ls.difference(model, motion.q, other.q), other.v - motion.v, other.a - motion.a])
+
+
+def mismatch(model, exact, numerical):
+    """Largest difference of (3, n, nv) in natural sizes, relative to the largest entry of q, of v and of a."""
+    exact, numerical = np.asarray(exact) / model.dofs.scale, np.asarray(numerical) / model.dofs.scale
+    size = np.abs(numerical).max(axis=(-2, -1), keepdims=True)
+    return (np.abs(exact - numerical) / size).max()
+
+
+def redesigned(model, path, change):
+    """The model with a design value moved: a function by a constant, a pose by an increment on its right."""
+    value = value_at(model.description, path)
+    if callable(value):
+        return model.batch(path, [lambda s: np.asarray(value(s)) + change])[0]
+    array = np.asarray(value, dtype=float)
+    if array.shape == (4, 4):
+        return model.batch(path, [array @ ls.se3_exp(change)])[0]
+    return model.batch(path, [float(array + change) if array.ndim == 0 else type(value)(list(array + change))
+                              if isinstance(value, tuple | list) else array + change])[0]  # fmt: skip
+
+
+def size_of(model, path):
+    """The largest number of a design value."""
+    value = value_at(model.description, path)
+    return float(np.abs(value(0.0) if callable(value) else value).max())

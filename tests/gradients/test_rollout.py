@@ -1,0 +1,173 @@
+"""Derivatives of motions by steps of one size: against differences of the motions, and backwards against forwards."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, redesigned, size_of, start
+
+import lissom as ls
+
+STEPS = 24
+DT = {"soft": 4e-3, "loop": 4e-3, "floating": 1e-3}  # [s]
+MOVED = {"soft": 1e-3, "loop": 1e-3, "floating": 2e-5}  # by differences: what touches stays so
+TOLERANCE = {"soft": 1e-8, "loop": 1e-7, "floating": 1e-7}  # forces of loops round to 1e-10, and are divided by MOVED
+SCHEMES = [ls.generalized_alpha(0.8), ls.bathe(), ls.implicit_euler(), ls.hht(0.1), ls.esdirk()]
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+
+
+@lru_cache
+def built(name):
+    """The model of a robot, a start, a velocity and inputs."""
+    model = ROBOTS[name]().build()
+    u = np.random.default_rng(3).uniform(0.5, 2.0, (STEPS, model.nu))
+    return model, *start(model), u
+
+
+def directions(model, motion, seed=5):
+    """Changes of q0, which loops allow, of v0 and of the inputs."""
+    rng = np.random.default_rng(seed)
+    dq0, dv0 = rng.normal(size=(2, model.nv)) * model.dofs.scale
+    return motion.starts.onto_q[0] @ dq0, dv0, rng.normal(size=motion.u.shape)
+
+
+def along(name, way, x, **options):
+    """The motion from a start and with inputs moved by x along a way."""
+    model, q0, v0, u = built(name)
+    dq0, dv0, du = way
+    return ls.rollout(model, ls.integrate(model, q0, x * dq0), v0 + x * dv0, u + x * du, dt=DT[name], **options)
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme"),
+    [(n, s) for n in ROBOTS for s in SCHEMES[:2]] + [("soft", s) for s in SCHEMES[2:]] + [("floating", SCHEMES[-1])],
+    ids=lambda x: x if isinstance(x, str) else x.name,
+)  # fmt: skip
+def test_derivatives_by_start_and_inputs(name, scheme):
+    """Forward ones are those of differences; backward ones have the same products with any weights."""
+    model = built(name)[0]
+    motion = along(name, 2 * (np.zeros(model.nv),) + (0.0,), 0.0, scheme=scheme)
+    way = directions(model, motion)
+    for k in range(3):
+        own = tuple(x if k == j else 0.0 * x for j, x in enumerate(way))
+        exact = motion.forward(*own)
+        found = differenced(lambda x, own=own: changes(model, motion, along(name, own, x, scheme=scheme)), MOVED[name])
+        if np.abs(found).max() > 0.0:
+            assert mismatch(model, (exact.q, exact.v, exact.a), found) < TOLERANCE[name], k
+    weights = np.random.default_rng(7).normal(size=(3, STEPS + 1, model.nv)) / model.dofs.scale
+    gradient, exact = motion.backward(*weights), motion.forward(*way)
+    given = sum(np.sum(w * x) for w, x in zip(weights, (exact.q, exact.v, exact.a)))
+    back = gradient.q0 @ way[0] + gradient.v0 @ way[1] + np.sum(gradient.u * way[2])
+    assert back == pytest.approx(given, rel=1e-11)
+
+
+def test_motion_is_that_of_simulate():
+    """A rollout is `simulate` with the same steps, where its tolerance is as tight."""
+    model, q0, v0, u = built("floating")
+    motion = ls.rollout(model, q0, v0, dt=DT["floating"], steps=STEPS)
+    same = ls.simulate(model, motion.t[-1], q0, v0, dt=motion.dt, rtol=1e-11, atol=1e-14, t_eval=motion.t)
+    np.testing.assert_allclose(motion.q, same.q, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(motion.v, same.v, rtol=0, atol=1e-10)
+    assert u.shape == (STEPS, 0)
+
+
+def test_steps_by_themselves():
+    """Matrices of steps, chained, are the derivatives of the whole motion by its start and by each input."""
+    model, q0, v0, u = built("soft")
+    motion = ls.rollout(model, q0, v0, u, dt=DT["soft"])
+    A, B = motion.step_matrices()
+    n = model.nv
+    exact = motion.forward(np.eye(n))
+    begun = ls.forward_dynamics_derivatives(model, q0, v0, u[0])[0]
+    x = np.vstack([np.eye(n), np.zeros((n, n)), begun, begun])
+    for step in A:
+        x = step @ x
+    np.testing.assert_allclose(x[:n], exact.q[:, -1].T, rtol=1e-10, atol=1e-12)
+    du = np.zeros_like(u)
+    du[7, 1] = 1.0
+    x = B[7][:, 1]
+    for step in A[8:]:
+        x = step @ x
+    np.testing.assert_allclose(x[n : 2 * n], motion.forward(du=du).v[-1], rtol=1e-10, atol=1e-12)
+
+
+def test_one_step():
+    """step_derivatives is a rollout of one step from a state alone, of many states at once."""
+    model, q0, v0, _ = built("floating")
+    q, v = np.array([q0, ls.integrate(model, q0, 0.01 * model.dofs.scale)]), np.array([v0, 0.9 * v0])
+    step = ls.step_derivatives(model, q, v, dt=1e-3, scheme="bathe")
+    n = model.nv
+    assert step.A.shape == (2, 2 * n, 2 * n) and step.B.shape == (2, 2 * n, 0)
+    for k in range(2):
+        one = ls.rollout(model, q[k], v[k], dt=1e-3, steps=1, scheme="bathe")
+        np.testing.assert_array_equal(step.q[k], one.q[1])
+        way = np.random.default_rng(k).normal(size=2 * n)
+        change = one.forward(way[:n], way[n:])
+        found = step.A[k] @ way
+        np.testing.assert_allclose(found, np.concatenate([change.q[1], change.v[1]]), rtol=1e-9, atol=1e-9)
+
+
+def test_batches_functions_and_directions():
+    """Many motions, functions and directions at once are each by itself, and so are designs of a batch."""
+    model, q0, v0, u = built("soft")
+    rng = np.random.default_rng(2)
+    many = ls.rollout(model, q0, np.array([v0, 0.5 * v0]), u, dt=DT["soft"])
+    weights = rng.normal(size=(3, 2, STEPS + 1, model.nv))
+    gradient = many.backward(weights, parameters=["arm.material.young"])
+    assert gradient.u.shape == (3, 2, STEPS, model.nu) and gradient.parameters["arm.material.young"].shape == (3, 2)
+    way = rng.normal(size=(4, model.nv))
+    change = many.forward(way[:, None])
+    one = ls.rollout(model, q0, 0.5 * v0, u, dt=DT["soft"])
+    alone = one.backward(weights[2, 1], parameters=["arm.material.young"])
+    np.testing.assert_allclose(gradient.u[2, 1], alone.u, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(gradient.parameters["arm.material.young"][2, 1],
+                               alone.parameters["arm.material.young"], rtol=1e-9)  # fmt: skip
+    np.testing.assert_allclose(change.q[3, 1], one.forward(way[3]).q, rtol=1e-9, atol=1e-12)
+    designs = model.batch("arm.material.young", [1e6, 1.3e6])
+    both = ls.rollout(designs, q0, v0, u, dt=DT["soft"]).backward(weights[0], parameters=["ball.body.mass"])
+    own = ls.rollout(designs[1], q0, v0, u, dt=DT["soft"]).backward(weights[0, 1], parameters=["ball.body.mass"])
+    np.testing.assert_allclose(both.v0[1], own.v0, rtol=1e-9)
+    np.testing.assert_allclose(both.parameters["ball.body.mass"][1], own.parameters["ball.body.mass"], rtol=1e-9)
+
+
+def test_states_kept_now_and_then():
+    """Where only some states are kept, the others are found again, and derivatives are the same."""
+    for name, scheme in (("soft", "bathe"), ("loop", "generalized_alpha")):
+        model, q0, v0, u = built(name)
+        whole = ls.rollout(model, q0, v0, u, dt=DT[name], scheme=scheme)
+        some = ls.rollout(model, q0, v0, u, dt=DT[name], scheme=scheme, every=6)
+        np.testing.assert_allclose(some.q, whole.q[::6], rtol=0, atol=1e-10)
+        weights = np.zeros((STEPS + 1, model.nv))
+        weights[::6] = np.random.default_rng(1).normal(size=weights[::6].shape)
+        dense, sparse = whole.backward(weights, weights), some.backward(weights[::6], weights[::6])
+        np.testing.assert_allclose(sparse.u, dense.u, rtol=1e-7, atol=1e-9 * np.abs(dense.u).max())
+        change = some.forward(dv0=np.ones(model.nv)).v
+        wanted = whole.forward(dv0=np.ones(model.nv)).v[::6]
+        np.testing.assert_allclose(change, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_design_values(name):
+    """By numbers, arrays, functions and poses of the description; backwards and forwards alike."""
+    paths = {
+        "soft": ["arm.material.young", "arm.section.radius", "above.offset", "beside.offset", "arm.length", "gravity"],
+        "floating": ["a.material.density", "touch.stiffness", "fluid.density", "a.placement", "fluid.current"],
+        "loop": ["soft leg.length", "knee.placement_b", "plate.joint.damping", "tendon.offset", "stiff leg.placement"],
+    }[name]
+    model, q0, v0, u = built(name)
+    weights = np.random.default_rng(7).normal(size=(2, STEPS + 1, model.nv))
+    motion = ls.rollout(model, q0, v0, u, dt=DT[name])
+    gradient = motion.backward(*weights, parameters=paths).parameters
+    for path in paths:
+        way = np.random.default_rng(8).normal(size=gradient[path].shape)
+        exact = motion.forward(parameters={path: way})
+        assert np.sum(weights * [exact.q, exact.v]) == pytest.approx(np.sum(gradient[path] * way), rel=1e-9), path
+        size = MOVED[name] * size_of(model, path)
+
+        def moved(x, path=path, way=way):
+            other = redesigned(model, path, x * way)
+            q = ls.assemble(other, q0) if model.n_rows else q0
+            return ls.rollout(other, q, v0, u, dt=DT[name])
+
+        found = differenced(lambda x, moved=moved: changes(model, motion, moved(x))[:2], size)
+        assert mismatch(model, (exact.q, exact.v), found) < 1e-6, path
