@@ -57,15 +57,13 @@ def step_derivatives(
     inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=inputs)
     n, nv, nu = batch_of(lead), model.nv, model.nu
-    rows = (flat(x, lead) for x in (q, v))
-    motion = rollout(
-        model, *rows, flat(inputs, lead).reshape(n, 1, nu), dt=dt, steps=1, scheme=scheme, tolerance=tolerance
-    )
+    options: dict[str, Any] = {"dt": dt, "steps": 1, "scheme": scheme, "tolerance": tolerance}
+    motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
     many = 2 * nv + nu
     dq0, dv0, du = np.zeros((many, 1, nv)), np.zeros((many, 1, nv)), np.zeros((many, 1, 1, nu))
     dq0[:nv, 0], dv0[nv : 2 * nv, 0], du[2 * nv :, 0, 0] = np.eye(nv), np.eye(nv), np.eye(nu)
     change = motion.forward(dq0, dv0, du)
     matrix = np.moveaxis(np.concatenate([change.q[:, :, 1], change.v[:, :, 1]], axis=-1), 0, -1)
     matrix = matrix.reshape(*lead, 2 * nv, many)
-    ends = (x[:, 1].reshape(*lead, -1) for x in (motion.q, motion.v))
-    return Step(*ends, matrix[..., : 2 * nv], matrix[..., 2 * nv :])
+    end, speed = motion.q[:, 1].reshape(*lead, model.nq), motion.v[:, 1].reshape(*lead, nv)
+    return Step(end, speed, matrix[..., : 2 * nv], matrix[..., 2 * nv :])

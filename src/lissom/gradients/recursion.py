@@ -16,6 +16,7 @@ inputs and design values.
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 

@@ -181,19 +181,20 @@ def rollout(
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
     inputs = _inputs(common, u, steps)
     lead = lead_of_models(common, leading(q0=start, v0=speed, u=inputs[..., 0, :]))
-    n, steps = batch_of(lead), inputs.shape[-2]
-    if steps % every:
-        raise ModelError(f"every: must divide the number of steps, {steps} (got {every})")
-    given = np.broadcast_to(inputs, (*lead, steps, common.nu)).reshape(n, steps, common.nu)
+    n, many = batch_of(lead), np.shape(inputs)[-2]
+    if many % every:
+        raise ModelError(f"every: must divide the number of steps, {many} (got {every})")
+    given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
     warn_of_pushing(common, given)
     a, force = accelerations(common, 0.0, q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     begin = {"q": q, "v": v, "a": a, "ahead": a, "force": force}
     path = stepping.run(common, begin, given) if every == 1 else _sparse(common, stepping, begin, given, every)
-    t = dt * np.arange(0, steps + 1, every)
-    rows = (x.reshape(*lead, len(t), x.shape[-1]) for x in (path.q, path.v, path.a))
-    return Rollout(t, *rows, given.reshape(*lead, steps, common.nu), own, float(dt), every, model, path, stepping)
+    t = dt * np.arange(0, many + 1, every)
+    q, v, a = (x.reshape((*lead, len(t), x.shape[-1])) for x in (path.q, path.v, path.a))
+    inputs = given.reshape((*lead, many, common.nu))
+    return Rollout(t, q, v, a, inputs, own, float(dt), every, model, path, stepping)
 
 
 def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
@@ -219,7 +220,8 @@ def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
         if steps is None:
             raise ModelError("steps: must be given where u is held all the time (got None)")
         return np.broadcast_to(rows, (steps, model.nu))
-    if rows.shape[-2] != (steps or rows.shape[-2]) or rows.shape[-2] == 0:
+    many = np.shape(rows)[-2]
+    if many != (steps or many) or many == 0:
         raise ShapeError(f"u: expected shape (..., {steps or 'steps'}, {model.nu}), got {rows.shape}")
     return rows
 

@@ -82,8 +82,8 @@ class Stepping:
         w = keeping_workspace(model, n, self.scheme)
         w.user = None  # whoever was here before finds no matrix of his own
         host, longest = w.host, w.host["inputs"].shape[1]
-        limits = self.tolerance, (_OF_SMALL * self.tolerance,) * 2
-        host["numbers"][:] = scheme_numbers(self.scheme, *limits, False, ORDER_SHARE)
+        small = _OF_SMALL * self.tolerance
+        host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
         host["counts"][:], host["pause"][:], host["pace"][:], host["h"][:] = 0, 0, 0.0, self.dt
         for name in ("q", "v", "a", "ahead", "force"):
             host[name][:] = begin[name]
