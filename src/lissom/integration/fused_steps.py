@@ -76,11 +76,11 @@ def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
 
 
 @wp.func
-def keep_stages(many: int, x: StepRows, i: int, k: int):
-    """Δ, v and a of the stages before the last one as row k of what those leave, where there is room for it."""
-    if x.left.shape[1] > 0:
-        for j in range(many):
-            x.left[i, k * many + j] = x.earlier[i, j]
+def keep_stages(steps: int, x: StepRows, i: int, k: int):
+    """Δ, v and a of the stages before the last one as row k of the steps of what those leave, where there is room."""
+    many = x.left.shape[1] / steps
+    for j in range(many):
+        x.left[i, k * many + j] = x.earlier[i, j]
 
 
 @wp.func
@@ -100,6 +100,7 @@ def leave_step(
     renew(t, s, i, x.q, x.v, x.a)
     keep_approaches(m, i)
     put_result(t.nv, x, i, k, force, out)
+    keep_stages(times.shape[1], x, i, k)
     times[i, k] = pace[i, NOW]
     counts[i, DONE] = k + 1
 
@@ -169,7 +170,6 @@ def implicit_steps_kernel(act: Acting) -> Any:
                     going = wp.where(again != 0 and stays_out(s, pace, i), int(FAILED), int(CONVERGED))
                 if going == CONVERGED and pauses == 0 and again == 0:
                     leave_step(t, s, x, m, i, k, b.loops.force, pace, out, times, counts, renew)
-                    keep_stages(3 * (stages - 1) * t.nv, x, i, k)
                 if plans and (again != 0 or pace[i, NEXT] != wanted):
                     going = int(FAILED)
         pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
