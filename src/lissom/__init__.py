@@ -148,6 +148,8 @@ _PUBLIC = {
     "control.pd_compensation": ("pd_compensation",),
     "control.static_reference": ("StaticReference", "static_reference"),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
+    "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),
+    "inverse.prescribed_actuation": ("prescribed_actuation",),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

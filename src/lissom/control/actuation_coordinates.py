@@ -40,7 +40,12 @@ def actuation_coordinates(model: Model, q: Any) -> np.ndarray:
         elastic tendon, an actuator of a user's own. ShapeError: the argument, the expected and the received shape.
     Source: Pustina 2025 §7.1, where y is the same up to its origin and sign.
     """
-    _require_coordinates(model)
+    require_coordinates(model, np.arange(model.nu))
+    return coordinates_of_all(model, q)
+
+
+def coordinates_of_all(model: Model, q: Any) -> np.ndarray:
+    """The same, of no meaning for inputs that work on no coordinate."""
     lengths = _channel_lengths(model, q)
     here = model.cached(("lengths of channels", "neutral"), lambda: _channel_lengths(model, model.neutral()))
     plain = np.flatnonzero(model.dofs.q >= 0)
@@ -64,7 +69,7 @@ def actuation_rates(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndar
 def coordinate_function(model: Model, coordinates: Any) -> Callable[[np.ndarray], np.ndarray]:
     """y as a function of q: `actuation_coordinates`, or what the user gives for it."""
     if coordinates is None:
-        _require_coordinates(model)
+        require_coordinates(model, np.arange(model.nu))
         return lambda q: actuation_coordinates(model, q)
     checks.require(callable(coordinates), "coordinates", "must be a function of q", coordinates)
     rule = f"the function must return finite values of shape ({model.nu},)"
@@ -87,19 +92,20 @@ def _channel_lengths(model: Model, q: Any) -> np.ndarray:
     return w.result("length", lead, len(model.channels.names))
 
 
-def _require_coordinates(model: Model) -> None:
-    """Raise ModelError where B is not the transposed gradient of coordinates that are known here."""
+def require_coordinates(model: Model, inputs: np.ndarray) -> None:
+    """Raise ModelError where columns of B are not gradients of coordinates that are known here."""
     rule = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
     for c in (*model.spools.channel, *model.wrenches.channel):
-        if model.channels.gain[c].any():
+        if model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
     for c, pressing in zip(model.pulls.channel, model.pulls.presses):
-        if pressing and model.channels.gain[c].any():
+        if pressing and model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")
-    for actuator, _ in model.inputs.custom:
-        raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
+    for actuator, gain in model.inputs.custom:
+        if gain[:, inputs].any():
+            raise ModelError(f"actuator {actuator.name!r}: {rule} (got {type(actuator).__name__})")
     for _, j, free in groups(model):
-        driven = model.inputs.joint_gain[j : j + (6 if free else 3)].any(axis=0)
+        driven = model.inputs.joint_gain[j : j + (6 if free else 3), inputs].any(axis=0)
         if driven.any():
             kind = "JointFree" if free else "JointSpherical"
-            raise ModelError(f"input {model.inputs.names[int(np.argmax(driven))]!r}: {rule} (got a {kind})")
+            raise ModelError(f"input {model.inputs.names[inputs[int(np.argmax(driven))]]!r}: {rule} (got a {kind})")

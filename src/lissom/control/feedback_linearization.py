@@ -146,7 +146,7 @@ class _Linearization:
             B, curving, w = self._wanted(t, q, v)
             a = np.linalg.solve(own.mass, np.column_stack([-own.bias, B]))
             a_0, response = a[:, 0], a[:, 1:]
-        return decoupled(model, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response
+        return decoupled(model.inputs.names, B.T @ response, w - B.T @ a_0 - curving, t), B, a_0, response
 
     def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂u/∂q and ∂u/∂v of (6)."""
@@ -157,19 +157,19 @@ class _Linearization:
         return by_q, np.linalg.solve(D, response.T @ dv - self.derivative @ B.T)
 
 
-def decoupled(model: Model, D: np.ndarray, wanted: np.ndarray, t: float) -> np.ndarray:
-    """D⁻¹ wanted for the decoupling matrix D = BᵀM⁻¹B.
+def decoupled(names: tuple[str, ...], D: np.ndarray, wanted: np.ndarray, t: float) -> np.ndarray:
+    """D⁻¹ wanted for the decoupling matrix D = BᵀM⁻¹B of inputs with these names.
 
     Raises:
         ModelError: D is singular, with its least eigenvalue scaled to ones on its diagonal, and the inputs at fault.
     """
     size = np.sqrt(np.maximum(np.diag(D), 0.0))
     if not size.all():
-        name = model.inputs.names[int(np.argmin(size))]
+        name = names[int(np.argmin(size))]
         raise ModelError(f"input {name!r}: must move the robot at t={t:g} s (got 0 on the diagonal of BᵀM⁻¹B)")
     value, vector = np.linalg.eigh(0.5 * (D + D.T) / np.outer(size, size))
     if value[0] < _LEAST:
-        alike = [repr(model.inputs.names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
+        alike = [repr(names[k]) for k in np.flatnonzero(np.abs(vector[:, 0]) > 0.1)]
         rule = f"must not be singular, but {', '.join(alike)} move the robot alike"
         got = f"got the least eigenvalue {value[0]:.3g}, scaled to a unit diagonal, for at least {_LEAST:g}"
         raise ModelError(f"decoupling matrix BᵀM⁻¹B at t={t:g} s: {rule} ({got})")

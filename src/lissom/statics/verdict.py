@@ -81,7 +81,11 @@ def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
     """The exponents of the motions that grow about one equilibrium; where loads that turn with the body move
     coordinates without mass, those of (1) without mass."""
-    here = reduced(model, q, u, t, force)
+    return growing_on(reduced(model, q, u, t, force))
+
+
+def growing_on(here: Reduced) -> np.ndarray:
+    """The same on the motions N of given matrices."""
     try:
         return growing_exponents(here.K, here.D, here.M, here.elastic, NOTHING)
     except ModelError:

@@ -1,0 +1,299 @@
+"""Actuation by length, angle or volume: coordinates that inputs work on are prescribed, inputs are their multipliers.
+
+    ID(q, 0, 0) = B_h u_h + B_g u_g + Aᵀ λ,   y_h(q) = y_d,   c(q) = 0        B_h = (∂y_h/∂q)ᵀ             (1)
+    [K, −B_h, −Aᵀ; B_hᵀ, 0, 0; A_q, 0, 0] (δq; δu_h; δλ) = (−r; y_d − y_h; −c)        Newton's step        (2)
+    Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable with y_h held            (3)
+
+y is what `actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained
+by a chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A
+tendon that would push where it may go slack is let go, u = 0, and held again where it is longer than prescribed.
+Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y).
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import null_space
+
+from lissom.control.actuation_coordinates import coordinates_of_all, require_coordinates
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.configuration import integrate
+from lissom.dynamics.forward_dynamics import input_rows
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.steady_motion import steady_velocity
+from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, StabilityWarning
+from lissom.launch.workspace import batch_of, flat, leading
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.statics.residual import residual_jacobian, static_residual
+from lissom.statics.verdict import Reduced, growing_on
+
+_LONGEST = 0.5  # step, in units of the coordinates' natural sizes
+_ITERATIONS = 30
+_SMALLEST = 1 / 256  # part of the way to what is prescribed
+_PUSH = 1e-9  # of the largest input: a smaller push is rounding
+_LONGER = 1e-9  # than prescribed, over the larger of 1 m and that [m]
+
+
+@final
+@dataclass(frozen=True)
+class PrescribedEquilibrium:
+    """An equilibrium with coordinates of inputs prescribed.
+
+    Fields:
+        q: configuration (..., nq). u: inputs, those of prescribed coordinates found (..., nu). y: coordinates of the
+        prescribed inputs, in the order given (..., n) [m, rad, m³]. slack: which of them were let go (..., n).
+        multipliers: forces of loops (..., n_rows). residual: largest entry of the generalised force that is left (...).
+        iterations: of Newton's method (...). is_stable: whether no small motion that keeps y grows, flutter included;
+        slack tendons hold nothing (...).
+    """
+
+    q: np.ndarray
+    u: np.ndarray
+    y: np.ndarray
+    slack: np.ndarray
+    multipliers: np.ndarray
+    residual: np.ndarray
+    iterations: np.ndarray
+    is_stable: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class _State:
+    """A configuration (nq,), inputs (nu,), forces of loops (n_rows,) and the iterations that led there."""
+
+    q: np.ndarray
+    u: np.ndarray
+    force: np.ndarray
+    iterations: int = 0
+
+
+def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
+    """Which inputs a user's dictionary by name prescribes, in its order.
+
+    Raises:
+        ModelError: the name, the rule and the value.
+    """
+    names = list(model.inputs.names)
+    checks.require(isinstance(y, Mapping) and len(y) > 0, "y", "must be a dictionary of values by input", y)
+    for name in y:
+        if name not in names:
+            raise ModelError(f"y: must be by names of inputs, which are {names} (got {name!r})")
+    held = np.array([names.index(name) for name in y])
+    require_coordinates(model, held)
+    return held
+
+
+def prescribed_equilibrium(
+    model: Model,
+    y: Any,
+    *,
+    u: Any = None,
+    q0: Any = None,
+    slack: bool = False,
+    t: float = 0.0,
+    tolerance: float = 1e-11,
+) -> PrescribedEquilibrium:
+    """Static equilibrium in which tendons have given lengths, motors given angles, chambers given volumes.
+
+        ID(q, 0, 0) = B(q) u + A(q)ᵀ λ,   y_h(q) = y_d,   e(q) = 0
+
+    The inputs of prescribed coordinates are multipliers: the tensions that these lengths take.
+
+    Args:
+        y: y_d by name of the input, as `actuation_coordinates` counts them: lengths pulled in since the neutral
+            configuration [m], joint coordinates of motors [rad, m], volumes gained [m³]; each a number or (...).
+        u: the other inputs, shape (..., nu), whose entries at prescribed ones are where these are sought from; None is
+            zero.
+        q0: start (..., nq); None is the neutral configuration. The equilibrium under u near it is moved to y_d.
+        slack: whether tendons that would have to push are let go; else they push, with a warning.
+        t: time of loads and prescribed motions [s].
+        tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
+    Returns:
+        PrescribedEquilibrium.
+    Raises:
+        ModelError: names that are no inputs, inputs without a known coordinate, contacts that stick.
+        ShapeError: the argument, the expected and the received shape.
+        ConvergenceError: no equilibrium with y_d was reached, with the part of the way that was.
+        A StabilityWarning tells that it is unstable with y held, an AccuracyWarning that a tendon pushes.
+    Source: Mathew 2025 §5; Pustina 2025 §7.1.
+    """
+    held = prescribed_inputs(model, y)
+    rule = "must not hold contacts that stick, since where these hold on depends on the way"
+    checks.require(not model.surroundings.sticks, "prescribed equilibrium", rule, "friction that sticks")
+    checks.number(tolerance, "tolerance", above=0.0)
+    values = [_values(name, value) for name, value in y.items()]
+    given = input_rows(model, u)
+    start = solve_statics(model, u=given, q0=q0, t=t, stable=False)
+    axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
+    lead = leading(**axes, start=start.q)
+    wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(batch_of(lead), len(held))
+    force = start.multipliers[..., model.n_motions - model.prescribed.n_held :]
+    begin = (flat(x, lead) for x in (start.q, start.u, force))
+    found, let_go = [], np.zeros(wanted.shape, dtype=bool)
+    for k, (q, row, push, target) in enumerate(zip(*begin, wanted)):
+        search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
+        state, let_go[k] = search.found(_State(q, row, push), target, slack)
+        found.append(state)
+    return _result(model, held, found, let_go, start, lead, t)
+
+
+def _values(name: str, value: Any) -> np.ndarray:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise ShapeError(f"y[{name!r}]: expected numbers, got {value!r}") from None
+    if not np.isfinite(array).all():
+        raise ShapeError(f"y[{name!r}]: must be finite, got NaN or infinity")
+    return array
+
+
+@final
+@dataclass(frozen=True)
+class _Search:
+    """What is held, and how an equilibrium is sought: (1) and (2) at one instance."""
+
+    model: Model
+    held: np.ndarray
+    t: float
+    tolerance: float
+    where: str
+
+    def found(self, start: _State, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
+        """The equilibrium, and which inputs were let go."""
+        loose, free = np.zeros(len(self.held), dtype=bool), start
+        may = slack & single_tendons(self.model)[self.held]
+        for _ in range(2 * len(loose) + 3):
+            state = self._along(free, y_d, np.flatnonzero(~loose))
+            u, beyond = state.u[self.held], self.y(state.q) - y_d
+            pushing = may & ~loose & (u < -_PUSH * np.abs(state.u).max(initial=0.0))
+            longer = loose & (beyond < -_LONGER * np.maximum(1.0, np.abs(y_d)))
+            if not (pushing | longer).any():
+                return state, loose
+            loose = (loose | pushing) & ~longer
+            u = state.u.copy()
+            u[self.held[loose]] = 0.0
+            free = replace(state, u=u)
+        raise ConvergenceError(f"{self.where}y: no set of taut tendons was found (last slack: {loose.tolist()})")
+
+    def y(self, q: np.ndarray) -> np.ndarray:
+        """Coordinates of the held inputs."""
+        return coordinates_of_all(self.model, q)[self.held]
+
+    def _along(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State:
+        """The state with y of the taut inputs at y_d, followed in parts of the way if need be; those let go lose their
+        inputs along it."""
+        here, done, part = self.y(state.q), 0.0, 1.0
+        while done < 1.0:
+            goal = min(1.0, done + part)
+            found = self._newton(state, here + goal * (y_d - here), taut)
+            if found is not None:
+                state, done, part = found, goal, 2.0 * part
+            elif part < _SMALLEST:
+                names = ", ".join(repr(self.model.inputs.names[k]) for k in self.held[taut])
+                raise ConvergenceError(f"{self.where}y of {names}: no equilibrium was reached beyond "
+                                       f"{100 * done:.0f} % of the way to {y_d[taut].tolist()}")  # fmt: skip
+            else:
+                part = 0.5 * part
+        return state
+
+    def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State | None:
+        """Newton's method; None where it does not converge."""
+        model, scale = self.model, self.model.dofs.scale
+        q, u, force = state.q, state.u.copy(), state.force
+        for k in range(_ITERATIONS):
+            step = self._step(q, u, force, y_d, taut)
+            if step is None:
+                return None
+            dq, du, change = step
+            size = float(np.abs(dq / scale).max(initial=0.0))
+            part = min(1.0, _LONGEST / max(size, 1e-300))
+            q, force = integrate(model, q, part * dq), force + part * change
+            u[self.held[taut]] += part * du
+            if size <= self.tolerance:
+                return _State(q, u, force, state.iterations + k + 1)
+        return None
+
+    def _step(
+        self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+        """δq, δu_h and δλ of (2), or None where the robot is folded."""
+        model, n = self.model, self.model.nv
+        scale = np.where(np.isin(np.arange(n), model.prescribed.dof), 0.0, model.dofs.scale)
+        r = static_residual(model, q, u, self.t, 1.0, force)
+        if r is None:
+            return None
+        K, A, A_q = residual_jacobian(model, q, u, self.t, 1.0, force)
+        B = actuation_matrix(model, q)[:, self.held[taut]] * scale[:, None]
+        K, A, A_q = scale[:, None] * K * scale, A * scale, A_q * scale
+        stiff = np.abs(K).max(initial=0.0) or 1.0
+        units = [1.0 / np.maximum(np.linalg.norm(X, axis=0), 1e-300) for X in (B, A.T)]
+        rows = np.vstack([B.T * units[0][:, None], A_q * units[1][:, None]])
+        right = np.concatenate([-scale * r[:n] / stiff, units[0] * (y_d - self.y(q))[taut], -units[1] * r[n:]])
+        columns = np.hstack([B * units[0], A.T * units[1]])
+        matrix = np.block([[K / stiff, -columns], [rows, np.zeros((len(rows), len(rows)))]])
+        if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
+            return None
+        x = np.linalg.lstsq(matrix, right, rcond=1e-13)[0]
+        pull, push = np.split(stiff * x[n:], [len(taut)])
+        return scale * x[:n], units[0] * pull, units[1] * push
+
+
+def single_tendons(model: Model) -> np.ndarray:
+    """Which inputs are the tension of tendons, none of which it pushes."""
+    gain = model.channels.gain
+    pulls = (gain[model.channels.is_tendon] > 0.0).any(axis=0) & (gain >= 0.0).all(axis=0)
+    others = np.vstack([gain[~model.channels.is_tendon], model.inputs.joint_gain])
+    return np.asarray(pulls & ~others.any(axis=0))
+
+
+def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
+    """(3), with damping and inertia as for other equilibria."""
+    q, v, scale = state.q, steady_velocity(model), model.dofs.scale
+    K, D, M, _ = residual_derivatives(model, q, v, np.zeros(model.nv), state.u, t, 1.0, state.force)
+    A = residual_jacobian(model, q, state.u, t, 1.0, state.force)[1]
+    rows = np.vstack([actuation_matrix(model, q)[:, taut].T, A]) * scale
+    rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
+    rows = np.vstack([rows, np.eye(model.nv)[model.prescribed.dof]])
+    N = scale[:, None] * (null_space(rows, rcond=1e-9) if len(rows) else np.eye(model.nv))
+    if not N.shape[1]:
+        return True
+    here = Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
+    return not len(growing_on(here))
+
+
+def _result(
+    model: Model, held: np.ndarray, found: list[_State], slack: np.ndarray, start: Equilibrium, lead: tuple[int, ...],
+    t: float,
+) -> PrescribedEquilibrium:  # fmt: skip
+    """What was found of all instances, with warnings of what is unstable or pushes."""
+    stable = np.array([_is_stable(model, state, held[~loose], t) for state, loose in zip(found, slack)], dtype=bool)
+    q, u, force = (np.array([getattr(state, name) for state in found]).reshape(len(found), size)
+                   for name, size in (("q", model.nq), ("u", model.nu), ("force", model.n_rows)))  # fmt: skip
+    left = [static_residual(model, *row, t, 1.0, push) for row, push in zip(zip(q, u), force)]
+    size = np.array([np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0) for r in left])
+    if not stable.all():
+        text = f"{int((~stable).sum())} of {len(stable)} prescribed equilibria are unstable with their coordinates held"
+        warnings.warn(f"robot {model.name!r}: {text}; start from another q0", StabilityWarning, stacklevel=3)
+    _warn_of_pushing(model, held, u)
+    y = coordinates_of_all(model, q)[:, held]
+    count = np.array([state.iterations for state in found], dtype=int)
+    parts = (q, u, y, slack, force, size, count + np.broadcast_to(start.iterations, lead).reshape(-1), stable)
+    return PrescribedEquilibrium(*(x.reshape(lead + x.shape[1:]) for x in parts))
+
+
+def _warn_of_pushing(model: Model, held: np.ndarray, u: np.ndarray) -> None:
+    """Say which prescribed tendon would have to push most."""
+    pulls = held[single_tendons(model)[held]]
+    least = u[:, pulls].min(axis=0, initial=0.0)
+    if (least < -_PUSH * np.abs(u).max(initial=0.0)).any():
+        name = model.inputs.names[pulls[int(np.argmin(least))]]
+        text = f"would have to push to be as long as prescribed (got a tension of {least.min():.4g} N)"
+        warnings.warn(f"tendon {name!r}: {text}; slack=True lets it go", AccuracyWarning, stacklevel=4)
