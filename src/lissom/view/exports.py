@@ -18,7 +18,7 @@ from lissom.view.style import SERIES
 
 FPS = 25
 _LONGEST = 120.0  # of a page or film: its last part is taken [s]
-_WIDE, _HIGH = 1280, 720
+_WIDE, _HIGH = 1920, 1080  # of a film at most
 
 
 def gltf(server: Any, stage: Stage, session: Session) -> bytes:
@@ -84,14 +84,18 @@ def video(server: Any, stage: Stage, session: Session) -> bytes:
     clients = list(server.get_clients().values())
     if not clients:
         raise ModelError("film: needs a browser that looks on, whose pictures it is made of (got none)")
+    camera = clients[0].camera
+    wide, high = (
+        min(int(size), most) // 2 * 2 for size, most in ((camera.image_width, _WIDE), (camera.image_height, _HIGH))
+    )
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
-        film = write_frames(str(path), (_WIDE, _HIGH), fps=FPS, quality=7, macro_block_size=2)
+        film = write_frames(str(path), (wide, high), fps=FPS, quality=7, macro_block_size=2)
         film.send(None)
         try:
             for t, (q, v, u) in _moments(session):
                 stage.show(q, v, u, t, None)
-                picture = clients[0].get_render(_HIGH, _WIDE, timeout=20.0)
+                picture = clients[0].get_render(high, wide, timeout=20.0)
                 film.send(np.ascontiguousarray(picture[:, :, :3]).tobytes())
         except TimeoutError:
             raise ModelError("film: the browser hands out no pictures; keep its window in front") from None

@@ -109,13 +109,13 @@ class Stage:
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
     def camera(self, server: Any) -> None:
-        """Put the eye of new visitors where the whole robot is seen."""
-        away = np.array([0.55, -1.15, 0.45])
+        """Put the eye of new visitors where the whole robot is seen, left of the panel."""
+        away = np.array([0.75, -1.5, 0.55])
         right = np.cross(-away, [0.0, 0.0, 1.0])
-        middle = 0.5 * (self.low + self.high) + 0.12 * self.size * right  # the panel stands at the right
+        middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
         server.initial_camera.look_at = tuple(middle)
         server.initial_camera.position = tuple(middle + self.size * away)
-        server.initial_camera.up = (0.0, 0.0, 1.0)
+        server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
         server.initial_camera.near = 0.01 * self.size
         server.initial_camera.far = 100.0 * self.size
 
