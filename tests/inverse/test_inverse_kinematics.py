@@ -1,5 +1,8 @@
 """Configurations and inputs that bring frames where they should be."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 import pytest
 from control.controlled_robots import ahead, describe_routed, routed
@@ -115,6 +118,20 @@ def test_tensions_hold_the_tip(reached):
     np.testing.assert_allclose(found.u, drawn, atol=1e-5)  # as many tendons as numbers of the place: no other there
 
 
+def test_prescribed_joints_stay(reached):
+    """Purpose: a joint with a prescribed motion is where that has it at t, by coordinates and by statics, at rest."""
+    robot = describe_routed()
+    robot.links["rod 0"] = replace(robot.links["rod 0"], joint=ls.JointRevolute((1, 0, 0)))
+    robot.add_joint_motion("turn", "rod 0", position=lambda t: 0.2 * t)
+    model = robot.build()
+    rest = ls.solve_statics(model, u=[2.0, 1.0, 3.0], v=np.zeros(model.nv), t=2.0)
+    place = ls.frame_pose(model, rest.q, "rod 1")[:3, 3]
+    for by in ("coordinates", "statics"):
+        found = ls.inverse_kinematics(model, {"rod 1": place}, by=by, t=2.0)
+        assert found.converged and abs(found.q[0] - 0.4) < 1e-14
+    np.testing.assert_allclose(found.u, [2.0, 1.0, 3.0], atol=1e-5)
+
+
 def test_out_of_reach_by_statics(reached):
     """Purpose: limits are kept where they forbid the place, and it is not said to be found."""
     model, drawn, tips, _ = reached
@@ -169,3 +186,23 @@ def test_wrong_arguments():
     ):
         with pytest.raises(ls.ModelError, match=text):
             ls.inverse_kinematics(model, place, **options)
+
+
+@pytest.mark.slow  # a thousand tips, in half a minute
+@pytest.mark.parametrize("most", [20.0, 40.0])
+def test_thousand_tips_of_the_cable_driven_manipulator(most):
+    """Purpose: tips that random tensions up to a limit reach are found again by statics, each to 1e-8 m within the
+    limit, stable; and the lengths of the tendons there give back the tensions and the shape to 1e-10."""
+    model = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml").build()
+    drawn = np.random.default_rng(1).uniform(0.0, most, (1000, model.nu))
+    rest = ls.solve_statics(model, u=drawn)
+    tips = ls.frame_pose(model, rest.q, "arm")[:, :3, 3]
+    found = ls.inverse_kinematics(model, {"arm": tips}, by="statics", limits=(0.0, most))
+    assert found.converged.all() and found.is_stable.all()
+    assert (found.u >= 0.0).all() and (found.u <= most).all()
+    again = ls.solve_statics(model, u=found.u, q0=found.q)
+    np.testing.assert_allclose(ls.frame_pose(model, again.q, "arm")[:, :3, 3], tips, atol=1e-8)
+    y = ls.actuation_coordinates(model, rest.q[:100])
+    by_length = ls.prescribed_equilibrium(model, dict(zip(model.inputs.names, y.T)))
+    np.testing.assert_allclose(by_length.u, drawn[:100], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(by_length.q, rest.q[:100], rtol=0, atol=1e-10)

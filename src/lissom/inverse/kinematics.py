@@ -82,7 +82,7 @@ def inverse_kinematics(
         tolerance: largest error that is left [m, rad].
         max_iterations: of each search.
         seed: of random starts.
-        t: time of loads and prescribed motions [s].
+        t: time of loads and prescribed motions, which are taken at rest [s].
     Returns:
         InverseKinematics. It does not raise where targets are out of reach: look at `converged`.
     Raises:
@@ -177,7 +177,7 @@ def _by_coordinates(
 
 def _first_equilibria(model: Model, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float) -> Reach:
     """The equilibria at the start, each sought once."""
-    found = solve_statics(model, u=u, q0=q, t=t)
+    found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
     force = found.multipliers[..., model.n_motions - model.prescribed.n_held :]
     rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
     stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()

@@ -114,7 +114,7 @@ def prescribed_equilibrium(
             zero.
         q0: start (..., nq); None is the neutral configuration. The equilibrium under u near it is moved to y_d.
         slack: whether tendons that would have to push are let go; else they push, with a warning.
-        t: time of loads and prescribed motions [s].
+        t: time of loads and prescribed motions, which are taken at rest [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
     Returns:
         PrescribedEquilibrium.
@@ -131,7 +131,7 @@ def prescribed_equilibrium(
     checks.number(tolerance, "tolerance", above=0.0)
     values = [_values(name, value) for name, value in y.items()]
     given = input_rows(model, u)
-    start = solve_statics(model, u=given, q0=q0, t=t, stable=False)
+    start = solve_statics(model, u=given, q0=q0, v=np.zeros(model.nv), t=t, stable=False)
     axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
     lead = leading(**axes, start=start.q)
     wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(batch_of(lead), len(held))
