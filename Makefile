@@ -38,6 +38,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/batches.py 1000 designs
 	$(BENCH)/bin/python benchmarks/batches.py 10000 steps
 	$(BENCH)/bin/python benchmarks/sweeps.py
+	$(BENCH)/bin/python benchmarks/gradients.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
 	$(BENCH)/bin/python benchmarks/surroundings.py

@@ -25,19 +25,21 @@ from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
 from lissom.robot.paths import value_at
 
-_SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
-_CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
+SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
+CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _ROWS = 64
 
 
 @final
 @dataclass(frozen=True)
-class _Entry:
-    """Models beside the one at hand along one number of the description, with their weights in its derivative."""
+class Entry:
+    """Models beside the one at hand along one number of the description, how far, and their weights in its
+    derivative."""
 
     models: tuple[Model, ...]
     weights: tuple[float, ...]
+    steps: tuple[float, ...]
 
 
 @final
@@ -99,7 +101,7 @@ class Designs:
         out[..., self.model.prescribed.dof] = 0.0
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
-    def _each(self, rows: int) -> list[tuple[list[_Entry], slice]]:
+    def _each(self, rows: int) -> list[tuple[list[Entry], slice]]:
         """Entries of each model, and the rows that are its own."""
         own = rows // len(self.entries)
         return [(entries, slice(k * own, (k + 1) * own)) for k, entries in enumerate(self.entries)]
@@ -155,7 +157,7 @@ def _shape(model: Model, path: str) -> tuple[int, ...]:
     return (6,) if _is_pose(array) else array.shape
 
 
-def _entries(model: Model, paths: tuple[str, ...]) -> list[_Entry]:
+def _entries(model: Model, paths: tuple[str, ...]) -> list[Entry]:
     """Of all numbers of all paths."""
     out = []
     for path in paths:
@@ -165,20 +167,36 @@ def _entries(model: Model, paths: tuple[str, ...]) -> list[_Entry]:
     return out
 
 
-def _entry(model: Model, path: str, index: tuple[int, ...]) -> _Entry:
+def _entry(model: Model, path: str, index: tuple[int, ...]) -> Entry:
     """Models around the one at hand."""
     value, array = _value(model, path)
     size = 0.3 if _is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
     tried = []
-    for side, (places, weights) in ((1.0, _CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
-        h = side * _SHARE * size
+    for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
+        h = side * SHARE * size
         try:
             batch = model.batch(path, [_moved(value, array, index, c * h) for c in places])
         except ModelError as error:
             tried.append(error)
             continue
-        return _Entry(batch.models, tuple(weight / h for weight in weights))  # pyright: ignore[reportArgumentType]
+        steps = tuple(c * h for c in places)
+        return Entry(tuple(batch), tuple(weight / h for weight in weights), steps)
     raise tried[0]
+
+
+def moved_model(model: Model, path: str, change: np.ndarray) -> tuple[Model, float]:
+    """The model with a design value changed, and the size of that value."""
+    value, array = _value(model, path)
+    size = 0.3 if _is_pose(array) else float(np.abs(array).max(initial=0.0)) or 0.1
+    for index in np.ndindex(*change.shape):
+        if change[index] != 0.0:
+            value = _moved(value, _value_of(value), index, float(change[index]))
+    return model.batch(path, [value])[0], size
+
+
+def _value_of(value: Any) -> np.ndarray:
+    """A value, or that of a function at 0, as an array."""
+    return np.asarray(value(0.0) if callable(value) else value, dtype=np.float64)
 
 
 def _moved(value: Any, array: np.ndarray, index: tuple[int, ...], by: float) -> Any:

@@ -1,0 +1,108 @@
+"""What derivatives of motions cost beside the motions, and how exact they are, in one run.
+
+    python benchmarks/gradients.py
+
+Each robot moves by 500 steps of generalised-α on one core. Beside its rollout stand the pass backwards for the
+derivatives of one function by the start and by every input, the same with one design value more,
+and the pass forwards along one direction. `simulate` with its default tolerance stands there too. The last columns: how far the derivative along a
+direction of inputs is from differences of the motion, and products forwards and backwards from each other.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("LISSOM_CORES", "1")
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import lissom as ls
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+sys.path.insert(0, str(EXAMPLES))
+STEPS, ROUNDS = 500, 5
+
+
+def cdm() -> tuple[ls.Model, np.ndarray, float, str]:
+    """The cable-driven manipulator."""
+    return ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), np.zeros(24), 0.01, "arm.material.young"
+
+
+def arm_in_a_pipe() -> tuple[ls.Model, np.ndarray, float, str]:
+    """The same in a pipe that it touches."""
+    import cdm_contact
+
+    model = cdm_contact.robot().build()
+    return model, model.neutral(), 2e-3, "arm.material.young"
+
+
+def parallel_robot() -> tuple[ls.Model, np.ndarray, float, str]:
+    """A robot with loops, from its equilibrium."""
+    import parallel_robot
+
+    model = parallel_robot.build()
+    return model, ls.solve_statics(model).q, 2e-3, "gravity[2]"
+
+
+def industrial_arm() -> tuple[ls.Model, np.ndarray, float, str]:
+    """A rigid arm with six motors."""
+    return ls.load_robot(EXAMPLES / "robots" / "ur10.yaml").build(), np.zeros(6), 2e-3, "gravity[2]"
+
+
+def least(call: Callable[[], Any]) -> float:
+    """Time of a step in the best of some rounds [µs]."""
+    call()
+    times = []
+    for _ in range(ROUNDS):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+    return 1e6 * min(times) / STEPS
+
+
+def measured(model: ls.Model, q0: np.ndarray, dt: float, path: str) -> list[float]:
+    """The numbers of a row."""
+    rng = np.random.default_rng(1)
+    u = 0.2 * rng.uniform(0.0, 1.0, (STEPS, model.nu))
+    options: dict[str, Any] = {"method": "generalized_alpha", "dt": dt}
+    motion = ls.rollout(model, q0, u=u, dt=dt)
+    weights = rng.normal(size=motion.v.shape)  # dL/dq
+    du = rng.normal(size=u.shape)
+    alone = least(lambda: ls.rollout(model, q0, u=u, dt=dt))
+    simulated = least(lambda: ls.simulate(model, STEPS * dt, q0, u=u[0], **options))
+    back = least(lambda: motion.backward(weights))
+    design = least(lambda: motion.backward(weights, parameters=[path]))
+    ahead = least(lambda: motion.forward(du=du))
+    exact = motion.forward(du=du).q
+    apart = []
+    for h in (1e-3, 3e-4, 1e-4):
+        rows = [ls.rollout(model, q0, u=u + c * h * du, dt=dt).q for c in (-2.0, -1.0, 1.0, 2.0)]
+        rows = [ls.difference(model, motion.q, x) for x in rows]
+        found = (rows[0] - 8.0 * rows[1] + 8.0 * rows[2] - rows[3]) / (12.0 * h)
+        apart.append(np.abs(found - exact).max() / max(np.abs(exact).max(), 1e-300))
+    product, forwards = np.sum(motion.backward(weights).u * du), np.sum(exact * weights)
+    same = abs(forwards - product) / max(abs(forwards), 1e-300)
+    return [alone, simulated, back, design, ahead, min(apart), same]
+
+
+def main() -> None:
+    """Print the table."""
+    warnings.simplefilter("ignore")
+    print(f"{'':16s}{'rollout':>9s}{'simulate':>9s}{'back':>7s}{'design':>8s}{'forward':>8s} [µs a step]"
+          f"{'back/rollout':>14s}{'both/rollout':>13s}{'differences':>12s}{'products':>9s}")  # fmt: skip
+    for make in (cdm, arm_in_a_pipe, parallel_robot, industrial_arm):
+        alone, simulated, back, design, ahead, apart, same = measured(*make())
+        print(f"{make.__name__.replace('_', ' '):16s}{alone:9.1f}{simulated:9.1f}{back:7.1f}{design:8.1f}{ahead:8.1f}"
+              f"{'':12s}{back / alone:14.2f}{1 + back / alone:13.2f}{apart:12.1e}{same:9.1e}")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,119 @@
+"""How equilibria answer to inputs and design values, by the implicit function theorem.
+
+    [∂r/∂q, −Aᵀ; A_q, 0] (dq; dλ) = (B du − r_p dp; −e_p dp),   r = ID(q, v, 0) − B u − Aᵀ λ               (1)
+
+A function L of q has the derivatives μᵀ (B; 0) by u and −μᵀ (r_p; e_p) by p, with the transpose of (1) for μ and
+dL/dq on its right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.tensions import input_response
+from lissom.errors import ConvergenceError, ShapeError
+from lissom.gradients.designs import Designs
+from lissom.gradients.steps import StageStates
+from lissom.launch.workspace import batch_of
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.statics.equilibrium import Equilibrium
+
+
+@final
+@dataclass(frozen=True)
+class EquilibriumDerivatives:
+    """Derivatives of the configuration of an equilibrium, or of a function of it (a batch adds leading axes).
+
+    Fields:
+        u: by the inputs, (nv, nu) of q in the tangent space of `integrate`, or (nu,) of a function.
+        parameters: by design values, of the shape of each behind (nv,) of q; by a pose as by an increment (w; u) on its
+            right, (6,).
+    """
+
+    u: np.ndarray
+    parameters: dict[str, np.ndarray]
+
+
+def equilibrium_derivatives(
+    equilibrium: Equilibrium, dL_dq: Any = None, *, parameters: Sequence[str] = ()
+) -> EquilibriumDerivatives:
+    """Exact derivatives of an equilibrium.
+
+    Args:
+        equilibrium: of `solve_statics`, of one robot or of many.
+        dL_dq: derivatives of a function L by q, in the tangent space of `integrate`, shape (..., nv): then those of L
+            are found, by one system of equations whatever the number of inputs. None: those of q.
+        parameters: paths of design values (`Robot.described_values`), numbers or arrays of numbers.
+    Returns:
+        EquilibriumDerivatives [rad, m or strain units per unit of each].
+    Raises:
+        ConvergenceError: the equilibrium is at a fold or a branching, or neutral, where it has no derivative.
+        ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
+    Accuracy: exact by inputs, to rounding times the condition of (1); by design values 1e-9, as their tables are
+    differenced. Coordinates that have a prescribed motion, or were held in a steady one, stay.
+    """
+    found = equilibrium.model
+    model = found.common if isinstance(found, ModelBatch) else found
+    lead = equilibrium.q.shape[:-1]
+    states = _states(model, equilibrium, batch_of(lead))
+    matrix, B = _systems(model, states)
+    designs = Designs(model, tuple(parameters), len(states.t))
+    slopes = np.swapaxes(designs.slopes(states), -1, -2)  # (rows, unknowns, count)
+    try:
+        inverse = np.linalg.inv(matrix)
+    except np.linalg.LinAlgError:
+        inverse = np.full_like(matrix, np.inf)
+    if not np.isfinite(inverse).all():
+        rule = "an equilibrium has derivatives where its tangent stiffness is regular, not at a fold or where it floats"
+        raise ConvergenceError(f"robot {model.name!r}: {rule}", equilibrium)
+    if dL_dq is None:
+        answer = inverse[:, : model.nv]
+        shape: tuple[int, ...] = (*lead, model.nv)
+    else:
+        weights = np.asarray(dL_dq, dtype=np.float64)
+        if weights.shape != (*lead, model.nv):
+            raise ShapeError(f"dL_dq: expected shape {(*lead, model.nv)}, got {weights.shape}")
+        answer = (weights.reshape(-1, 1, model.nv) @ inverse[:, : model.nv])[:, :1]
+        shape = lead
+    by_u, by_p = answer @ B, -answer @ slopes
+    return EquilibriumDerivatives(
+        by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
+    )
+
+
+def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
+    """The states of equilibria, one behind the other."""
+    driven = model.n_motions - model.prescribed.n_held
+    q, v, u = (x.reshape(rows, x.shape[-1]) for x in (found.q, found.v, found.u))
+    force = found.multipliers[..., driven:].reshape(rows, model.n_rows)
+    return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)
+
+
+def _systems(model: Model, s: StageStates) -> tuple[np.ndarray, np.ndarray]:
+    """The matrices of (1), with ones for rows of loops that depend on others, and (B; 0)."""
+    nv, m, rows = model.nv, model.n_rows, len(s.t)
+    matrix, B = np.zeros((rows, nv + m, nv + m)), np.zeros((rows, nv + m, model.nu))
+    force = np.zeros((rows, m)) if s.force is None else s.force
+    for k in range(rows) if model.calls_python else [slice(0, rows)]:
+        some = slice(k, k + 1) if isinstance(k, int) else k
+        given = (s.q[some], s.v[some], s.a[some], s.u[some], s.t[some])
+        K, _, _, w = residual_derivatives(model, *given, 1.0, force[some])
+        matrix[some, :nv, :nv] = K
+        if m:
+            A, A_q = (row_results(model, w, name, (len(K),)) for name in ("A", "A_q"))
+            kept = w.host["slot"] >= 0
+            for X in (A, A_q):
+                X[~kept], X[..., model.prescribed.dof] = 0.0, 0.0
+            matrix[some, nv:, :nv], matrix[some, :nv, nv:] = A_q, -np.swapaxes(A, -1, -2)
+            at, row = np.nonzero(~kept)
+            matrix[some][at, nv + row, nv + row] = 1.0
+    if model.nu:
+        B[:, :nv] = input_response(model, s.q, s.u)
+    B[:, model.prescribed.dof] = 0.0
+    return matrix, B

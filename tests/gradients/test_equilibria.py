@@ -1,0 +1,80 @@
+"""Derivatives of equilibria and of frequencies about them, and gradients checked by differences."""
+
+import numpy as np
+import pytest
+from gradients.moving_robots import differenced, redesigned, size_of, soft, start
+from integration.test_loops import driven
+
+import lissom as ls
+
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+INPUTS = {"soft": [2.0, 1.0, 0.1], "loop": [2.0]}
+PATHS = {"soft": ["arm.material.young", "arm.length", "above.offset", "ball.placement"],
+         "loop": ["soft leg.length", "knee.placement_b", "tendon.offset"]}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Models of an arm and of a robot with a loop."""
+    return {"soft": soft().build(), "loop": driven().build()}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+def test_equilibria_and_frequencies(models, name):
+    """Derivatives by inputs and design values are differences of equilibria found anew and of their frequencies; those
+    of a function are its products with them."""
+    model, u = models[name], np.array(INPUTS[name])
+    still = np.zeros(model.nv)
+    rest = ls.solve_statics(model, u, v=still)
+    found = ls.equilibrium_derivatives(rest, parameters=PATHS[name])
+    modes = ls.mode_derivatives(rest, parameters=PATHS[name])
+    np.testing.assert_allclose(modes.frequencies, ls.modes(model, rest.q, u, v=still).frequencies, rtol=1e-12)
+    weights = np.random.default_rng(1).normal(size=model.nv)
+    function = ls.equilibrium_derivatives(rest, weights, parameters=PATHS[name])
+    np.testing.assert_allclose(function.u, weights @ found.u, rtol=1e-10)
+
+    def moved(own, given):
+        end = ls.solve_statics(own, given, rest.q, v=still, stable=False, tolerance=1e-13)
+        return np.concatenate([ls.difference(model, rest.q, end.q), ls.modes(own, end.q, given, v=still).frequencies])
+
+    rng, n = np.random.default_rng(2), model.nv
+    way = rng.normal(size=model.nu)
+    wanted = differenced(lambda x: moved(model, u + x * way), 1e-3)
+    agree(np.concatenate([found.u @ way, modes.u @ way]), wanted, n)
+    for path in PATHS[name]:
+        way = rng.normal(size=function.parameters[path].shape)
+        flat = tuple(range(-way.ndim, 0))
+        exact = [np.sum(x * way, axis=flat) for x in (found.parameters[path], modes.parameters[path])]
+        wanted = differenced(
+            lambda x, p=path, w=way: moved(redesigned(model, p, x * w), u), 1e-4 * size_of(model, path)
+        )
+        agree(np.concatenate(exact), wanted, n)
+        assert np.sum(function.parameters[path] * way) == pytest.approx(weights @ exact[0], rel=1e-9)
+
+
+def agree(exact, wanted, n):
+    """Assert that changes of q and of frequencies agree, each in relation to the largest."""
+    for part in (slice(0, n), slice(n, None)):
+        assert np.abs(exact - wanted)[part].max() < 1e-7 * np.abs(wanted[part]).max()
+
+
+def test_many_equilibria(models):
+    """Those of a batch are each by itself."""
+    model, u = models["soft"], np.array([[2.0, 1.0, 0.1], [0.5, 3.0, 0.0]])
+    many = ls.equilibrium_derivatives(ls.solve_statics(model, u), parameters=["arm.length"])
+    one = ls.equilibrium_derivatives(ls.solve_statics(model, u[1]), parameters=["arm.length"])
+    np.testing.assert_allclose(many.u[1], one.u, rtol=1e-8)
+    np.testing.assert_allclose(many.parameters["arm.length"][1], one.parameters["arm.length"], rtol=1e-7)
+
+
+def test_gradients_are_checked(models):
+    """The check finds a gradient right, and one that is off by a millionth wrong."""
+    model = models["loop"]
+    motion = ls.rollout(model, *start(model), u=[1.5], dt=4e-3, steps=12)
+    weights = np.zeros_like(motion.v)
+    weights[-1] = motion.v[-1]
+    gradient = motion.backward(dL_dv=weights, parameters=["soft leg.length"])
+    found = ls.check_gradient(motion, lambda x: 0.5 * float(x.v[-1] @ x.v[-1]), gradient)
+    assert found.worst < 1e-7 and max(found.uncertainty.values()) < 1e-7, found
+    wrong = ls.Gradient(gradient.q0, gradient.v0 * (1.0 + 1e-4), gradient.u, gradient.parameters)
+    assert ls.check_gradient(motion, lambda x: 0.5 * float(x.v[-1] @ x.v[-1]), wrong).error["v0"] > 1e-6
