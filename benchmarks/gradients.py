@@ -3,9 +3,10 @@
     python benchmarks/gradients.py
 
 Each robot moves by 500 steps of generalised-α on one core. Beside its rollout stand the pass backwards for the
-derivatives of one function by the start and by every input, the same with one design value more,
-and the pass forwards along one direction. `simulate` with its default tolerance stands there too. The last columns: how far the derivative along a
-direction of inputs is from differences of the motion, and products forwards and backwards from each other.
+derivatives of one function by the start and by every input, the same with one design value more, and the pass forwards
+along one direction. `simulate` with its default tolerance stands there too. The last columns: how far the derivative
+along a direction of start and inputs is from differences of the motion, and products forwards and backwards from each
+other.
 """
 
 from __future__ import annotations
@@ -75,20 +76,21 @@ def measured(model: ls.Model, q0: np.ndarray, dt: float, path: str) -> list[floa
     options: dict[str, Any] = {"method": "generalized_alpha", "dt": dt}
     motion = ls.rollout(model, q0, u=u, dt=dt)
     weights = rng.normal(size=motion.v.shape)  # dL/dq
-    du = rng.normal(size=u.shape)
+    dv0, du = rng.normal(size=model.nv) * model.dofs.scale, rng.normal(size=u.shape)
     alone = least(lambda: ls.rollout(model, q0, u=u, dt=dt))
     simulated = least(lambda: ls.simulate(model, STEPS * dt, q0, u=u[0], **options))
     back = least(lambda: motion.backward(weights))
     design = least(lambda: motion.backward(weights, parameters=[path]))
-    ahead = least(lambda: motion.forward(du=du))
-    exact = motion.forward(du=du).q
+    ahead = least(lambda: motion.forward(dv0=dv0, du=du))
+    exact = motion.forward(dv0=dv0, du=du).q
     apart = []
     for h in (1e-3, 3e-4, 1e-4):
-        rows = [ls.rollout(model, q0, u=u + c * h * du, dt=dt).q for c in (-2.0, -1.0, 1.0, 2.0)]
+        rows = [ls.rollout(model, q0, c * h * dv0, u + c * h * du, dt=dt).q for c in (-2.0, -1.0, 1.0, 2.0)]
         rows = [ls.difference(model, motion.q, x) for x in rows]
         found = (rows[0] - 8.0 * rows[1] + 8.0 * rows[2] - rows[3]) / (12.0 * h)
         apart.append(np.abs(found - exact).max() / max(np.abs(exact).max(), 1e-300))
-    product, forwards = np.sum(motion.backward(weights).u * du), np.sum(exact * weights)
+    gradient, forwards = motion.backward(weights), np.sum(exact * weights)
+    product = np.sum(gradient.u * du) + gradient.v0 @ dv0
     same = abs(forwards - product) / max(abs(forwards), 1e-300)
     return [alone, simulated, back, design, ahead, min(apart), same]
 
