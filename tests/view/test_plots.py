@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.view import scene
+from lissom.view import scene, trajectories
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
 
@@ -198,7 +198,7 @@ def test_plot_trajectory_holds_the_tip_and_the_inputs(arm, motion):
     assert labels == ["tip of arm [m]", "tension [N]", "torque [N·m]", "pressure [Pa]"]
     for k, panel in enumerate(figure.axes[1:]):
         np.testing.assert_array_equal(panel.lines[0].get_ydata(), motion.u[:, k])
-        assert panel.get_legend().get_texts()[0].get_text() == model.inputs.names[k]
+        assert panel.texts[0].get_text() == model.inputs.names[k]
     assert figure.axes[-1].get_xlabel() == "time [s]"
     assert all(panel.get_xlim() == figure.axes[0].get_xlim() for panel in figure.axes)
 
@@ -217,7 +217,42 @@ def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
     assert labels == places and len(figure.axes) == 8
     for k, line in enumerate(line for panel in figure.axes[1:5] for line in panel.lines):
         np.testing.assert_allclose(line.get_ydata(), expected[:, k], rtol=0, atol=1e-12)
-    assert [text.get_text() for text in figure.axes[2].get_legend().get_texts()] == ["tension", "shear y", "shear z"]
+    assert [text.get_text() for text in figure.axes[2].texts] == ["tension", "shear y", "shear z"]
+
+
+def test_names_stand_beside_the_ends_of_their_curves(arm, motion):
+    """Purpose: each name has its curve's colour and is at its height, and no two names meet."""
+    axes = ls.plot_trajectory(arm[1], motion).axes[0]
+    low, high = axes.get_ylim()
+    ends = [(line.get_ydata()[-1] - low) / (high - low) for line in axes.lines]
+    places = [text.get_position()[1] for text in axes.texts]
+    assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines]
+    assert np.abs(np.subtract(places, ends)).max() < 0.1 and np.argsort(places).tolist() == np.argsort(ends).tolist()
+    found = trajectories.spread(np.array([0.1, 0.5, 0.5, 0.51, 0.99, 1.0]), 0.1)
+    assert (np.diff(found) > 0.1 - 1e-12).all() and found[0] == 0.1 and found[-1] <= 1.0
+    np.testing.assert_allclose(found[1:4], 0.5033333333 + 0.1 * np.arange(-1, 2))  # moved by the same on either side
+
+
+def test_curves_of_other_scales_and_sampled_inputs():
+    """Purpose: a tension a hundred times smaller has axes of its own; one that was held is drawn as steps, and one that
+    varies, begins late or stands still is not."""
+    robot = ls.Robot("arm")
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=0), ls.Material(young=1e7, density=1000))
+    robot.add_link("arm", rod)
+    for name in ("strong", "weak", "held", "still", "late"):
+        robot.add_tendon(name, "arm", (0.0, 0.01))
+    model, t = robot.build(), np.linspace(0.0, 0.02, 41)
+    motion = ls.simulate(
+        model,
+        0.02,
+        u=lambda t: np.array([500 * t, t, 10.0 if t < 0.01 else 4.0, 2.0, 1e3 * max(t - 0.015, 0.0)]),
+        t_eval=t,
+    )
+    strong, weak = ls.plot_trajectory(model, motion).axes[1:]
+    assert [line.get_label() for line in strong.lines] == ["strong", "held", "still", "late"]
+    assert [line.get_label() for line in weak.lines] == ["weak"]
+    assert [line.get_drawstyle() for line in strong.lines] == ["default", "steps-post", "default", "default"]
+    np.testing.assert_array_equal(weak.lines[0].get_ydata(), motion.u[:, 1])
 
 
 def test_plot_trajectory_without_inputs_has_one_panel():
@@ -293,3 +328,22 @@ def test_wrong_arguments_are_named(arm, motion):
             ls.plot_trajectory(model, motion, internal=internal)
     with pytest.raises(ls.ModelError, match="link: must be one of"):
         ls.plot_trajectory(model, motion, joint="leg")
+
+
+def test_an_axis_along_the_sight_has_no_numbers(hybrid):
+    """Purpose: in a view along y nothing is printed at one place, tendons are whole lines, and the marks of the world's
+    axes stand outside the box."""
+    model = hybrid[1]
+    figure = ls.plot_shapes(model, model.neutral(), robot=hybrid[0], view=(0.0, -90.0))
+    ax = figure.axes[0]
+    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "", "z [m]"]
+    assert len(ax.get_yticks()) == 0 and len(ax.get_xticks()) > 2 and len(ax.get_zticks()) > 2
+    assert [len(line.get_data_3d()[0]) > 40 for line in ax.lines] == [True] * 3
+    figure.canvas.draw()
+    corners = np.array([(x, 0.0, z) for x in ax.get_xlim() for z in ax.get_zlim()])
+    from mpl_toolkits.mplot3d.proj3d import proj_transform
+
+    x, y, _ = proj_transform(*corners.T, ax.get_proj())
+    _, top = ax.transData.transform(np.column_stack([x, y])).max(axis=0)
+    marks = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert len(marks) == 3 and all(mark.y0 > top for mark in marks)

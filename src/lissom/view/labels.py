@@ -67,19 +67,19 @@ class Labels:
     def directions(self, gravity: np.ndarray) -> None:
         """The world's axes at the lower right, and gravity beside them."""
         right, up, eye = self.camera.axes
-        centre = np.array([self.width - 8.0, 6.5])
+        centre = np.array([self.width - 6.5, 4.6])
         order = np.argsort(eye)  # of those towards the eye last
         for k in order.tolist():
-            tip = 4.6 * np.array([right[k], up[k]])
+            tip = 3.2 * np.array([right[k], up[k]])
             if np.linalg.norm(tip) > 0.6:
                 self._arrow(centre, centre + tip, _AXES[k])
-                away = centre + tip + 1.3 * tip / np.linalg.norm(tip)
+                away = centre + tip + 1.2 * tip / np.linalg.norm(tip)
                 self._draw.text(self._at(*away), "xyz"[k], fill=_AXES[k], font=self._small(True), anchor="mm")
         size = float(np.linalg.norm(gravity))
         seen = np.array([right @ gravity, up @ gravity]) / max(size, 1e-300)
         if np.linalg.norm(seen) > 0.2:
-            start = centre + np.array([-8.5, 2.2])
-            self._arrow(start - 2.2 * seen, start + 2.2 * seen, INK)
+            start = centre + np.array([-7.0, 1.0])
+            self._arrow(start - 1.8 * seen, start + 1.8 * seen, INK)
             self._draw.text(self._at(start[0] - 1.0, start[1]), "g", fill=INK, font=self._small(True), anchor="rm")
 
     def title(self, words: str) -> None:

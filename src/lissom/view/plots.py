@@ -26,6 +26,7 @@ _RIGID = np.array([0.58, 0.60, 0.64])
 _ROD = np.array([0.93, 0.66, 0.45])
 _OBSTACLE = np.array([0.44, 0.55, 0.68])
 _TRACE = "#c2272d"
+_ALONG = 0.97  # an axis whose direction has so much of the eye's is not seen
 _FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
 
 
@@ -78,22 +79,21 @@ def plot_shapes(
     points = np.concatenate([x.reshape(-1, 3) for x in drawn])
     if obstacles:
         points = np.concatenate([points, _near(model, rows, names, points)])
-    low, high, origin = _bounds(points)
+    low, high = _bounds(points)
     colors = _tendon_colors(list(tendons))
     radius = 0.003 * float((high - low).max())
     lines = [(line, _RIGID, radius) for line in np.moveaxis(ties, 1, 0)]
-    lines += [(line, colors[name], radius) for name, line in tendons.items()]
     scaled = values is not None and float(np.ptp(values)) > 0.0
     ax = _space_axes(high - low, view, scaled, bool(tendons)) if axes is None else axes
     add_shapes(ax, model, bodies, lines, levels, view)
     if obstacles:
         add_obstacles(ax, model, rows[-1:], names, low, high, view)
-    for name, line in tendons.items():  # inside or behind a body, faintly
-        ax.plot(*line[0].T, color=colors[name], linewidth=1.0, alpha=0.6, zorder=4)
+    for name, line in tendons.items():  # over the bodies, as matplotlib hides lines by pieces
+        ax.plot(*line[0].T, color=colors[name], linewidth=1.4, zorder=4)
     for curve in curves:
         ax.plot(*curve.T, color=_TRACE, linewidth=1.2, zorder=4)
     _dress(ax, low, high, view, None if axes is None else 0.8)
-    _add_world(ax, low, high, origin, model.gravity, _free_corner(points, low, high, view))
+    _add_directions(ax, view, model.gravity, axes is None)
     _add_words(ax, model.name if title is None else title, colors, axes is None)
     if scaled:
         _add_scale(ax, np.asarray(values, dtype=np.float64), value_label, axes is None)
@@ -108,7 +108,7 @@ def _space_axes(size: np.ndarray, view: tuple[float, float], scaled: bool, legen
     wide, tall = (float(np.abs(direction) @ size) for direction in _picture_plane(view))
     inches = min(5.8 / wide, 5.2 / tall)
     wide, tall = inches * wide, inches * tall
-    left, right, bottom, top = 0.75, 2.0 if scaled else 1.05, 1.05 if legend else 0.8, 0.6
+    left, right, bottom, top = 0.95, 2.0 if scaled else 1.05, 1.05 if legend else 0.8, 1.0
     width, height = max(left + wide + right, 4.5), bottom + tall + top
     side = max(wide, tall) / _FILLED
     figure = Figure(figsize=(width, height))
@@ -122,16 +122,6 @@ def _picture_plane(view: tuple[float, float]) -> np.ndarray:
     azimuth = np.radians(view[1])
     right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
     return np.array([right, np.cross(_eye(view), right)])
-
-
-def _free_corner(points: np.ndarray, low: np.ndarray, high: np.ndarray, view: tuple[float, float]) -> np.ndarray:
-    """The upper corner of the box that is farthest from everything drawn, as the picture shows it."""
-    plane = _picture_plane(view)
-    corners = np.array([[x, y, high[2]] for x in (low[0], high[0]) for y in (low[1], high[1])])
-    apart = (corners @ plane.T)[:, None] - (points[:: 1 + len(points) // 4000] @ plane.T)
-    free = np.linalg.norm(apart, axis=-1).min(axis=1)
-    free[np.argmax(corners @ plane[0])] = -1.0  # the numbers of z stand there
-    return corners[np.argmax(free)]
 
 
 def _levels(values: Any, count: int) -> np.ndarray:
@@ -161,21 +151,12 @@ def _curves(trace: Any) -> list[np.ndarray]:
     return curves
 
 
-def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Corners of the drawn box, no side under half of the longest, and where the world's axes are drawn in it.
-
-    That is the world's origin, unless the robot is far away from it.
-    """
+def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Corners of the drawn box, no side under a third of the longest."""
     low, high = points.min(axis=0), points.max(axis=0)
     size = float((high - low).max()) or 1.0
-    origin = np.zeros(3)
-    if np.all((origin > low - size) & (origin < high + size)):
-        low, high = np.minimum(low, origin), np.maximum(high, origin)
-    else:
-        origin = low
-    size = float((high - low).max())
-    middle, half = 0.5 * (low + high), 0.5 * np.maximum(1.08 * (high - low), 0.5 * size)
-    return middle - half, middle + half, origin
+    middle, half = 0.5 * (low + high), 0.5 * np.maximum(1.08 * (high - low), size / 3.0)
+    return middle - half, middle + half
 
 
 def _eye(view: tuple[float, float], turned: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
@@ -271,20 +252,27 @@ def _tendon_colors(names: list[str]) -> dict[str, np.ndarray]:
 
 def _dress(ax: Any, low: np.ndarray, high: np.ndarray, view: tuple[float, float], filled: float | None) -> None:
     """Axes of equal scales around the box, whose picture fills a part of the axes."""
-    from matplotlib.ticker import MaxNLocator
+    from matplotlib.ticker import MaxNLocator, NullLocator
     from mpl_toolkits.mplot3d.proj3d import proj_transform
 
     size = high - low
     ax.set_proj_type("ortho")
     ax.view_init(*view)
+    along = np.abs(_eye(view)) > _ALONG
+    seen = np.flatnonzero(~along)
+    away = np.ones(3)  # words move away from their axis by parts of the other side of a flat picture
+    if len(seen) == 2:
+        away[seen] = size.max() / size[seen[::-1]]
     for k, (name, axis) in enumerate(zip("xyz", (ax.xaxis, ax.yaxis, ax.zaxis))):
         getattr(ax, f"set_{name}lim")(low[k], high[k])
-        getattr(ax, f"set_{name}label")(f"{name} [m]", color=INK, labelpad=8)
-        axis.set_major_locator(MaxNLocator(max(4, round(7 * size[k] / size.max())), steps=[1, 2, 5, 10]))
+        getattr(ax, f"set_{name}label")("" if along[k] else f"{name} [m]", color=INK, labelpad=9.0 * away[k])
+        count = max(4, round(7 * size[k] / size.max()))
+        # seen along an axis, its numbers would be printed one over the other
+        axis.set_major_locator(NullLocator() if along[k] else MaxNLocator(count, steps=[1, 2, 5, 10]))
         axis.set_pane_color((1.0, 1.0, 1.0, 1.0))
         axis.line.set_color(FAINT)
         axis._axinfo["grid"].update(color=GRID, linewidth=0.7)
-        ax.tick_params(axis=name, labelsize=8, labelcolor=INK, color=FAINT, pad=2)
+        ax.tick_params(axis=name, labelsize=8, labelcolor=INK, color=FAINT, pad=4.0 * away[k])
     corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1)
     ax.set_box_aspect(size, zoom=1.0)
     ax.apply_aspect()
@@ -293,23 +281,32 @@ def _dress(ax: Any, low: np.ndarray, high: np.ndarray, view: tuple[float, float]
     ax.set_box_aspect(size, zoom=float((filled or _FILLED) / np.ptp(picture, axis=0).max()))
 
 
-def _add_world(
-    ax: Any, low: np.ndarray, high: np.ndarray, origin: np.ndarray, gravity: np.ndarray, corner: np.ndarray
-) -> None:
-    """The world's axes at `origin`, and gravity at a corner of the box."""
-    long = 0.14 * float((high - low).max())
-    style = {"linewidth": 1.8, "arrow_length_ratio": 0.22, "zorder": 4}
+def _add_directions(ax: Any, view: tuple[float, float], gravity: np.ndarray, own: bool) -> None:
+    """The world's axes and gravity as the picture shows them, at the upper right, where no robot is."""
+    from matplotlib.transforms import ScaledTranslation
+
+    place = (1.0, 1.0, ax.figure.transFigure) if own else (0.98, 0.98, ax.transAxes)
+    inches = ax.figure.dpi_scale_trans + ScaledTranslation(*place)
+    centre, plane = np.array([-0.55, -0.62]), _picture_plane(view)
+    words: Any = {"xycoords": inches, "textcoords": inches, "annotation_clip": False, "ha": "center", "va": "center"}
+
+    def arrow(start: np.ndarray, stop: np.ndarray, color: str) -> None:
+        look = {"arrowstyle": "-|>", "color": color, "linewidth": 1.5, "shrinkA": 0.0, "shrinkB": 0.0}
+        ax.annotate("", stop, start, arrowprops=look, **words)
+
     for k, color in enumerate(("#c2272d", "#2e8b3d", "#2456a6")):
-        tip = long * np.eye(3)[k]
-        ax.quiver(*origin, *tip, color=color, **style)
-        ax.text(*(origin + 1.2 * tip), "xyz"[k], color=color, fontsize=10, ha="center", va="center", weight="bold",
-                zorder=4)  # fmt: skip
+        tip = 0.32 * plane[:, k]
+        if np.linalg.norm(tip) > 0.05:
+            arrow(centre, centre + tip, color)
+            at = centre + tip + 0.1 * tip / np.linalg.norm(tip)
+            ax.annotate("xyz"[k], at, at, color=color, fontsize=9, weight="bold", **words)
     strength = float(np.linalg.norm(gravity))
     if strength > 0.0:
-        down = long * gravity / strength
-        start = corner - np.minimum(corner + down - low, 0.0) - np.maximum(corner + down - high, 0.0)
-        ax.quiver(*start, *down, color=INK, **style)
-        ax.text(*(start + 0.5 * down), f"  g = {strength:.4g} m/s²", color=INK, fontsize=9, va="center", zorder=4)
+        down, start = 0.22 * plane @ gravity / strength, centre - (0.65, 0.0)
+        if np.linalg.norm(down) > 0.05:
+            arrow(start - down, start + down, INK)
+        at, note = start - (0.12, 0.0), "" if np.linalg.norm(down) > 0.05 else "along the sight, "
+        ax.annotate(f"{note}g = {strength:.4g} m/s²", at, at, color=INK, fontsize=9, **(words | {"ha": "right"}))
 
 
 def _add_words(ax: Any, title: str, colors: dict[str, np.ndarray], own: bool) -> None:
@@ -320,7 +317,9 @@ def _add_words(ax: Any, title: str, colors: dict[str, np.ndarray], own: bool) ->
     look: Any = {"handles": handles, "frameon": False, "fontsize": 9, "labelcolor": INK, "ncols": min(len(colors), 6)}
     bold: Any = {"color": INK, "fontsize": 13, "weight": "bold"}
     if own:
-        ax.figure.suptitle(title, y=1.0 - 0.2 / ax.figure.get_figheight(), **bold)
+        width, height = ax.figure.get_size_inches()
+        bold["fontsize"] = min(13.0, 72.0 * (width - 2.9) / max(0.62 * len(title), 1.0))
+        ax.figure.suptitle(title, x=0.25 / width, y=1.0 - 0.35 / height, ha="left", **bold)
     else:
         ax.set_title(title, **bold)
     if colors:
