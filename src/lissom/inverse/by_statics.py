@@ -159,12 +159,11 @@ def response(model: Model, q: np.ndarray, u: np.ndarray, force: np.ndarray, t: f
 def _inputs_wanted(
     G: np.ndarray, e: np.ndarray, u: np.ndarray, limits: Inputs, weights: np.ndarray, held: float
 ) -> np.ndarray:
-    """u + δ of (3), row by row."""
-    kept, unit, u = weights > 0.0, limits.unit, u / limits.unit
+    """u + δ of (3)."""
+    kept, unit, x = weights > 0.0, limits.unit, held * u / limits.unit
     G, low, high = G[:, kept] * unit, limits.low / unit, limits.high / unit
-    right = e[:, kept] + (1.0 - held) * np.einsum("nij,nj->ni", G, u)
-    rows = [held * x + least_within(J, b, low - held * x, high - held * x) for J, b, x in zip(G, right, u)]
-    return np.clip(unit * np.array(rows), limits.low, limits.high)
+    right = e[:, kept] + (1.0 - held) * np.einsum("nij,nj->ni", G, u / unit)
+    return np.clip(unit * (x + least_within(G, right, low - x, high - x)), limits.low, limits.high)
 
 
 def _followed(

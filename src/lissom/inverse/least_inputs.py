@@ -2,55 +2,102 @@
 
     min ½ zᵀz   with   G z = b,   low ≤ z ≤ high                                                          (1)
     z = clip(Gᵀ λ, low, high)             what holds of the z of (1), with the multipliers λ of G z = b    (2)
+    z = G⁺ b + N y,   min |y|   with   H y ≥ h    by non-negative least squares, G N = 0                   (3)
 
 The limits that z touches are sought by (2): those that are passed are taken, and the one that (2) speaks against most
-is let go. Where that finds nothing, SciPy's bounded least squares do, and the nearest z where G z = b cannot be.
-Source: J. Nocedal, S. J. Wright, Numerical Optimization, 2006, §16.5.
+is let go. Where that goes round in circles, (3) is solved, and where G z = b cannot be, the bounded least squares.
+Source: J. Nocedal, S. J. Wright, Numerical Optimization, 2006, §16.5; for (3) C. L. Lawson, R. J. Hanson, Solving Least
+Squares Problems, 1974, §23.4.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.optimize import lsq_linear
+from scipy.linalg import null_space
+from scipy.optimize import lsq_linear, nnls
 
-_ROUNDING = 1e-10
+_ROUNDING, _ROUGH = 1e-10, 1e-7
 _SMALL = 1e-6  # weight of z beside G z − b where (1) has no solution
 
 
 def least_within(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-    """z (k,) of (1) for G (m, k); where there is none, one that brings G z near b."""
-    size = float(np.abs(G).max(initial=0.0)) or 1.0
-    G, b = G / size, b / size
-    near = _ROUNDING * (1.0 + float(np.abs(b).max(initial=0.0)))
-    z = _active_set(G, b, low, high, np.zeros(G.shape[1], dtype=int))
-    if z is not None and np.abs(G @ z - b).max(initial=0.0) <= near:
-        return z
-    tall = np.vstack([G, _SMALL * np.eye(G.shape[1])])
-    room = np.maximum(high, low + 1e-12 * (1.0 + np.abs(low)))  # SciPy wants some
-    found = lsq_linear(tall, np.concatenate([b, np.zeros(G.shape[1])]), (low, room), method="bvls")
-    rough = np.clip(found.x, low, high)
-    z = _active_set(G, b, low, high, np.asarray(found.active_mask, dtype=int))
-    if z is not None and np.abs(G @ z - b).max(initial=0.0) <= min(near, np.abs(G @ rough - b).max(initial=0.0)):
-        return z
-    return rough
+    """z (n, k) of (1) for each G (n, m, k); where there is none, one that brings G z near b."""
+    size = np.abs(G).max(axis=(1, 2), initial=0.0)
+    size = np.where(size > 0.0, size, 1.0)
+    G, b = G / size[:, None, None], b / size[:, None]
+    near = _ROUNDING * (1.0 + np.abs(b).max(axis=1, initial=0.0))
+    z, found = _active_set(G, b, low, high, np.zeros(low.shape, dtype=int))
+    for i in np.flatnonzero(~found | (_off(G, b, z) > near)):
+        z[i] = _nearest(G[i], b[i], low[i], high[i], near[i])
+    return z
 
 
-def _active_set(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray) -> np.ndarray | None:
-    """z that fulfils (2), with the limits it touches sought from −1, 0 and 1 for low, none and high; or None."""
-    at, tiny = at.copy(), _ROUNDING * (1.0 + np.abs(np.where(np.isfinite(low), low, 0.0)).max(initial=0.0))
-    for _ in range(3 * len(at) + 3):
-        free = at == 0
-        z = np.where(at < 0, low, np.where(at > 0, high, 0.0))
-        inverse = np.linalg.pinv(G[:, free], rcond=1e-12)
-        z[free] = inverse @ (b - G[:, ~free] @ z[~free])
-        passed = np.where(free & (z < low - tiny), -1, 0) + np.where(free & (z > high + tiny), 1, 0)
-        if passed.any():
-            at = at + passed
-            continue
-        y = G.T @ (inverse.T @ z[free])
-        against = np.where(at < 0, y - low, np.where(at > 0, high - y, 0.0))
-        worst = int(np.argmax(against))
-        if against[worst] <= tiny:
-            return np.clip(z, low, high)
-        at[worst] = 0
-    return None
+def _off(G: np.ndarray, b: np.ndarray, z: np.ndarray) -> np.ndarray:
+    """Largest entries of G z − b, (n,)."""
+    return np.abs(np.einsum("nij,nj->ni", G, z) - b).max(axis=1, initial=0.0)
+
+
+def _nearest(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, near: float) -> np.ndarray:
+    """z (k,) of one row by (3), sharpened on the limits that it touches; or the nearest."""
+    z = _least_distance(G, b, low, high)
+    if z is None or float(_off(G[None], b[None], z[None])[0]) > _ROUGH:
+        room = np.maximum(high, low + 1e-12 * (1.0 + np.abs(low)))  # SciPy wants some
+        tall = np.vstack([G, _SMALL * np.eye(len(low))])
+        found = lsq_linear(tall, np.concatenate([b, np.zeros(len(low))]), (low, room), method="bvls")
+        return np.clip(found.x, low, high)
+    at = np.where(z >= high - _ROUGH, 1, 0) - np.where(z <= low + _ROUGH, 1, 0)
+    sharp, good = _active_set(G[None], b[None], low[None], high[None], at[None])
+    return sharp[0] if good[0] and float(_off(G[None], b[None], sharp)[0]) <= near else z
+
+
+def _least_distance(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray | None:
+    """z (k,) of (3), or None where there is none."""
+    first, N = np.linalg.pinv(G, rcond=1e-12) @ b, null_space(G, rcond=1e-12)
+    below, above = np.isfinite(low), np.isfinite(high)
+    H = np.vstack([N[below], -N[above]])
+    h = np.concatenate([(low - first)[below], (first - high)[above]])
+    aim = np.append(np.zeros(N.shape[1]), 1.0)
+    matrix = np.vstack([H.T, h])
+    try:
+        left = matrix @ nnls(matrix, aim)[0] - aim
+    except RuntimeError:  # too many iterations
+        return None
+    if abs(left[-1]) < _ROUNDING:
+        return None
+    return np.clip(first - N @ (left[:-1] / left[-1]), low, high)
+
+
+def _active_set(
+    G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """z (n, k) that fulfils (2), with the limits it touches sought from −1, 0 and 1 for low, none and high; and whether
+    it was found."""
+    at, z, done = at.copy(), np.zeros(low.shape), np.zeros(len(low), dtype=bool)
+    tiny = _ROUNDING * (1.0 + np.abs(np.where(np.isfinite(low), low, 0.0)).max(axis=1, initial=0.0))
+    for _ in range(3 * at.shape[1] + 3):
+        rows = np.flatnonzero(~done)
+        if not len(rows):
+            break
+        z[rows], at[rows], done[rows] = _exchange(G[rows], b[rows], low[rows], high[rows], at[rows], tiny[rows, None])
+    return np.clip(z, low, high), done
+
+
+def _exchange(
+    G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, at: np.ndarray, tiny: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z for given limits that it touches, those it is to touch next, and whether they are the same."""
+    free = at == 0
+    held = np.where(at < 0, low, np.where(at > 0, high, 0.0))
+    inverse = np.linalg.pinv(G * free[:, None, :], rcond=1e-12)
+    own = np.einsum("nji,ni->nj", inverse, b - np.einsum("nij,nj->ni", G, held))
+    z = np.where(free, own, held)
+    passed = np.where(free & (z > high + tiny), 1, 0) - np.where(free & (z < low - tiny), 1, 0)
+    y = np.einsum("nij,ni->nj", G, np.einsum("nji,nj->ni", inverse, np.where(free, z, 0.0)))
+    against = np.where(at < 0, y - low, np.where(at > 0, high - y, 0.0))
+    worst = np.argmax(against, axis=1)
+    wrong = against[np.arange(len(at)), worst] > tiny[:, 0]
+    passes = passed.any(axis=1)
+    after = at + passed
+    let_go = np.flatnonzero(~passes & wrong)
+    after[let_go, worst[let_go]] = 0
+    return z, after, ~passes & ~wrong
