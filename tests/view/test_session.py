@@ -274,16 +274,22 @@ def test_painted_tension_carries_what_hangs_below():
     assert np.abs(values[mesh.rows] - weight * (1.0 - mesh.s)).max() < 0.02 * weight
 
 
-def test_bands_share_out_all_triangles():
-    """Every triangle is in the band of its value, once; a scale that has seen one value has a width."""
+def test_bands_share_out_all_facets():
+    """Every facet is in the band of its value, once, as two triangles; a scale that has seen one value has a width."""
     rng = np.random.default_rng(1)
-    points, values, triangles = rng.normal(size=(30, 3)), rng.normal(size=30), rng.integers(0, 30, (50, 3))
+    points, values = rng.normal(size=(200, 3)), rng.normal(size=200)
+    quads = rng.permutation(200).reshape(50, 4)
+    quads[:10, 3] = quads[:10, 2]  # triangles
     scale = Scale("speed")
     scale.take_in(values)
-    found = banded(triangles, points, values, scale)
-    assert len(found) == BANDS and sum(len(faces) for _, faces in found) == 50
+    found = banded(quads, points, values, scale)
+    assert len(found) == BANDS and sum(len(faces) for _, faces in found) == 90
     corners = np.concatenate([vertices[faces] for vertices, faces in found if len(faces)])
-    assert np.allclose(np.sort(corners.reshape(50, -1).sum(axis=1)), np.sort(points[triangles].sum(axis=(1, 2))))
+    every = np.concatenate([quads[:, :3], quads[10:][:, [0, 2, 3]]])
+    assert np.allclose(np.sort(corners.reshape(90, -1).sum(axis=1)), np.sort(points[every].sum(axis=(1, 2))))
+    means = values[quads].mean(axis=1)
+    middle = np.flatnonzero(scale.bands(means) == BANDS // 2)
+    assert len(found[BANDS // 2][1]) == sum(1 if quads[k, 2] == quads[k, 3] else 2 for k in middle)
     flat = Scale("speed")
     flat.take_in(np.full(3, 2.0))
     assert flat.ends == (1.5, 2.5)

@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 import webbrowser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -137,6 +138,22 @@ def test_a_simulation_runs_and_its_files_hold_it(viewer, model, tmp_path):
         viewer.save(tmp_path / "film.mp4")
     with pytest.raises(ls.ModelError, match=r"must end in one of .* \(got '.stl'\)"):
         viewer.save(tmp_path / "shape.stl")
+
+
+def test_the_manipulator_is_live():
+    """Median updates of the cable-driven manipulator: equilibria within 33 ms, motions within 16 ms, as is promised."""
+    robot = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml")
+    viewer = Viewer(robot.build(), None, None, "equilibrium", "127.0.0.1", 0)
+    try:
+        for k in range(40):
+            viewer.do(lambda k=k: viewer.session.set_inputs([0.5 * k, 0.0, 0.2 * k, 0.0, 0.0]))
+        until(lambda: len(viewer._spent) >= 20)
+        assert viewer.session.is_good and viewer.median_update < 0.033
+        viewer.do(lambda: viewer.panel.set_mode("simulate"))
+        until(lambda: viewer.session.t > 0.7)
+        assert viewer.session.is_good and viewer.median_update < 0.016 and viewer.session.pace > 0.9
+    finally:
+        viewer.stop()
 
 
 def test_an_error_in_the_thread_is_shown_and_it_goes_on(viewer, caplog):

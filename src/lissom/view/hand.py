@@ -47,8 +47,8 @@ class Grip:
 
     @property
     def frame(self) -> tuple[str, Any]:
-        """The frame in which the point stands, for functions of kinematics; a material point is a row."""
-        return self.link, [self.s] if isinstance(self.s, tuple) else self.s
+        """The frame in which the point stands, for functions of kinematics."""
+        return (_NAME, 1.0) if isinstance(self.s, tuple) else (self.link, self.s)
 
 
 def nearest_grip(model: Model, q: np.ndarray, link: str | None, point: np.ndarray) -> Grip | None:
@@ -80,6 +80,8 @@ def held_by_hand(model: Model, grip: Grip | None) -> Model:
     robot = copy(model.description)
     directions = np.vstack([np.zeros((3, 3)), np.eye(3)])
     robot.add_wrench_input(_NAME, grip.link, s=grip.s, directions=directions, frame="world", position=grip.position)
+    if isinstance(grip.s, tuple):  # material points have no frames but those that are asked for
+        robot.add_frame(_NAME, grip.link, s=grip.s)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # what there was to say was said when it was first built
         return robot.build()

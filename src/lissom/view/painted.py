@@ -92,13 +92,14 @@ class Scale:
 
 
 def banded(
-    triangles: np.ndarray, points: np.ndarray, values: np.ndarray, scale: Scale
+    quads: np.ndarray, points: np.ndarray, values: np.ndarray, scale: Scale
 ) -> list[tuple[np.ndarray, np.ndarray]]:
-    """The triangles (m, 3) over points (P, 3) of each band: vertices and triangles of these."""
-    of_each = scale.bands(values[triangles].mean(axis=1))
+    """The quadrilaterals (m, 4) over points (P, 3) of each band: vertices, and triangles of these."""
+    of_each = scale.bands(values[quads].mean(axis=1))
     found = []
     for band in range(BANDS):
-        rows = triangles[of_each == band]
-        used, numbers = np.unique(rows, return_inverse=True)
-        found.append((points[used], numbers.reshape(-1, 3)))
+        used, numbers = np.unique(quads[of_each == band], return_inverse=True)
+        a, b, c, d = numbers.reshape(-1, 4).T
+        faces = np.concatenate([np.stack([a, b, c], axis=1), np.stack([a, c, d], axis=1)[c != d]])
+        found.append((points[used], faces))
     return found

@@ -239,7 +239,7 @@ class Panel:
 
     def _show_time(self) -> None:
         low, high = self.session.record.span
-        high = max(high, low + 1e-3)
+        low, high = np.floor(100.0 * low) / 100.0, max(np.ceil(100.0 * high), 1.0) / 100.0
         if abs(self.moment.max - high) > 1e-9 or abs(self.moment.min - low) > 1e-9:
             self.moment.min, self.moment.max = low, high
         self.moment.value = float(np.clip(self.session.t, low, high))

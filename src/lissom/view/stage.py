@@ -110,9 +110,10 @@ class Stage:
 
     def camera(self, server: Any) -> None:
         """Put the eye of new visitors where the whole robot is seen, left of the panel."""
-        away = np.array([0.75, -1.5, 0.55])
+        away = np.array([0.9, -1.85, 0.65])
         right = np.cross(-away, [0.0, 0.0, 1.0])
         middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
+        middle[2] -= 0.12 * self.size * float(np.sign(-self.model.gravity[2]))  # soft robots hang
         server.initial_camera.look_at = tuple(middle)
         server.initial_camera.position = tuple(middle + self.size * away)
         server.initial_camera.up, server.initial_camera.fov = (0.0, 0.0, 1.0), 0.7
@@ -185,10 +186,10 @@ class Stage:
             for handle in self.bands:
                 handle.visible = False
             return
-        triangles = [s.mesh.triangles + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
-        if not triangles:
+        quads = [s.mesh.quads + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
+        if not quads:
             return
-        for handle, (vertices, faces) in zip(self.bands, banded(np.concatenate(triangles), points, values, self.scale)):
+        for handle, (vertices, faces) in zip(self.bands, banded(np.concatenate(quads), points, values, self.scale)):
             handle.visible = len(faces) > 0
             if len(faces):
                 handle.vertices, handle.faces = vertices.astype(np.float32), faces.astype(np.uint32)
