@@ -111,6 +111,7 @@ class StageSystems:
         rates: whether stored poses add up rates. group: where the coordinates of stored poses begin and how many there
         are, (groups, 2). T, E, W: of these, (rows, 36 groups). matrix, L, pivots: of S (rows, ...). K, D, M: (rows,
         ...), in rows of `width`, M without rows unless rates are added up for stored poses. unknowns: of S.
+        units: (rows, unknowns) that the rows of S, K, D and M have been multiplied by, if any.
     """
 
     count: int
@@ -130,6 +131,7 @@ class StageSystems:
     K: np.ndarray
     D: np.ndarray
     M: np.ndarray
+    units: np.ndarray | None = None
 
     @property
     def stages(self) -> int:
@@ -156,7 +158,8 @@ class StageSystems:
         work = self._work(m)
         flat = seeds.reshape(self.count * m, -1)
         self._run(BACKWARD, self.count * m, m, flat, state.reshape(self.count * m, -1), work, work, mu, None)
-        return mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
+        rows = mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
+        return rows if self.units is None else rows * self._units
 
     def forward(self, forcing: np.ndarray, state: np.ndarray) -> np.ndarray:
         """δq, δv, δa, δâ and δλ at the end of each step, shape (count, m, steps, 4 nv + n_rows).
@@ -169,11 +172,16 @@ class StageSystems:
         m = state.shape[1]
         out = np.zeros((self.count * m, self.steps * (3 * self.nv + self.unknowns)))
         unknown = np.zeros((self.count * m, self.unknowns))
-        flat = forcing.reshape(self.count * m, -1)
+        flat = (forcing if self.units is None else forcing * self._units).reshape(self.count * m, -1)
         self._run(
             FORWARD, self.count * m, m, flat, state.reshape(self.count * m, -1), self._work(m), unknown, out, None
         )
         return out.reshape(self.count, m, self.steps, -1)
+
+    @property
+    def _units(self) -> np.ndarray:
+        assert self.units is not None
+        return self.units.reshape(self.count, 1, self.steps, self.stages, self.unknowns)
 
     def _work(self, m: int) -> np.ndarray:
         return np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))

@@ -66,12 +66,14 @@ def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSy
     if len(group):
         _turn_columns(S, K, D, M, group, (T, W), (onto_q, onto_v), turns, w)
     matrix = S if not m else _bordered(S, K, A, kept, group, T, (nv, m, w, wide))
+    units = None
     if m:
         K[:, nv * w :] /= onto_q[:, None]
+        units = _scaled_rows(model, matrix, (K, D, M), unknowns)
     systems = StageSystems(
         n, steps, nv, unknowns, w, weights, turns, group, T, E, W,
         matrix, np.zeros((rows, unknowns * wide)), np.zeros((rows, unknowns), dtype=np.int32),
-        K, D, M if turns else np.zeros((1, 1)),
+        K, D, M if turns else np.zeros((1, 1)), units,
     )  # fmt: skip
     bad = np.flatnonzero(systems.factor())
     if len(bad):
@@ -147,6 +149,22 @@ def _bordered(
     at, row = np.nonzero(~kept)
     matrix[at, nv + row, nv + row] = 1.0
     return matrix.reshape(len(S), -1)
+
+
+def _scaled_rows(model: Model, matrix: np.ndarray, others: tuple[np.ndarray, ...], unknowns: int) -> np.ndarray:
+    """Multiply the rows of bordered matrices, and of others behind each other as theirs are, so that all are of one
+    size in the natural sizes of the coordinates: else rows of stiff coordinates and of loops serve as pivots of soft
+    ones. By what, (rows, unknowns)."""
+    nv, count = model.nv, len(matrix)
+    scale = model.one(0, 1).dofs.scale
+    S = matrix.reshape(count, unknowns, -1)
+    size = np.abs(S[..., :nv] * scale).max(axis=-1)
+    units = 1.0 / np.where(size > 0.0, size, 1.0)
+    S *= units[..., None]
+    for X in others:
+        rows = X.reshape(count, -1, column_width(model))
+        rows *= units[:, : rows.shape[1], None]
+    return units
 
 
 def _turns(states: StageStates, group: np.ndarray, rates: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
