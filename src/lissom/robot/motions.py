@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.expression_rates import rate_of
 from lissom.robot.fields import FunctionOfT
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.polynomials import constant, is_exact, polynomial_of
@@ -35,9 +36,9 @@ class JointMotion:
         velocity: its rate, a function of t [rad/s, m/s]; None differentiates the position.
         acceleration: the rate of that [rad/s², m/s²]; None differentiates the velocity where it is given.
 
-    Accuracy: derivatives that are left out are exact for constants, cubic tables, SciPy's PPoly and smooth ls.Samples,
-    and otherwise differences of eighth order over 8 ms to each side: 1e-9 relative up to 10 Hz. The functions are then
-    asked for times before 0 too.
+    Accuracy: derivatives that are left out are exact for constants, expressions without corners, cubic tables, SciPy's
+    PPoly and smooth ls.Samples, and otherwise differences of eighth order over 8 ms to each side: 1e-9 relative up to
+    10 Hz. The functions are then asked for times before 0 too.
     """
 
     name: str
@@ -118,7 +119,12 @@ def _scalar(value: Any) -> Any:
 
 
 def _exact(value: Any, order: int, size: int) -> Values | None:
-    """The exact derivative of polynomials of time; None for other functions, and those with corners."""
+    """The exact derivative of expressions and polynomials of time; None for other functions, and those with corners."""
+    if isinstance(value, Expression):
+        found = value
+        for _ in range(order):
+            found = None if found is None else rate_of(found)
+        return None if found is None else _values(found, size, "motion: rate")
     if not is_exact(value):
         return None
     if isinstance(value, Tabulated):
