@@ -1,5 +1,7 @@
 """An implicit step is the same to the last bit, whether its stages run in one kernel or are launched one by one."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from closed_form.test_mechanisms import Case, FourBar
@@ -7,6 +9,8 @@ from dynamics.small_robots import mixed
 
 import lissom as ls
 from lissom.integration.fused_runs import FusedSteps
+from lissom.integration.implicit_steps import ImplicitSteps
+from lissom.integration.step_stages import AVOID_KEPT
 
 SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()]
 
@@ -43,3 +47,14 @@ def test_loops(scheme, project, monkeypatch):
     case = Case(FourBar())
     options = {"dt": 5e-3, "method": scheme, "project_velocity": project}
     assert_same(*both_ways(monkeypatch, lambda: case.simulate(np.linspace(0.0, 0.2, 5), **options)))
+
+
+def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
+    """Under feedback the stages that begin with a new matrix double; once a kept one served all is as before, and
+    without feedback nothing is changed."""
+    steps = SimpleNamespace(new_first=1, in_vain=0, f=SimpleNamespace(is_feedback=True))
+    known = [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(6)]
+    assert known == [AVOID_KEPT * 2 ** min(k, 4) for k in range(6)]
+    assert ImplicitSteps._avoids_kept(steps, 0) == 0 and ImplicitSteps._avoids_kept(steps, AVOID_KEPT) == AVOID_KEPT
+    steps.f.is_feedback = False
+    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3

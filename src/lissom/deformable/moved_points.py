@@ -25,8 +25,8 @@ _UNIT = 16  # points of which rows are multiples
 _LONGEST = 256  # points of a row
 _MORE = 56  # points of frames and tendons that a row has room for beside those of a quadrature
 _KEPT = 64  # rows at states
-# operations one by one on all points take less time than those that XLA repeats in whatever it fuses them with
-_UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
+# what several operations need is made once, where code says so, and not in whatever XLA fuses with it
+_ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 
 
 @final
@@ -50,32 +50,30 @@ class MotionSlopes:
         def stacked(points: Any, q: Any) -> Any:
             leaves, tree = jax.tree.flatten(self.kinematics.jets(points, q))
             self._made[:] = [tree, [x if isinstance(x, float) else None for x in leaves]]
-            return jnp.stack([jnp.broadcast_to(x, len(points)) for x in leaves if not isinstance(x, float)])
+            rows = [jnp.broadcast_to(x, len(points)) for x in leaves if not isinstance(x, float)]
+            return jnp.stack(jax.lax.optimization_barrier(rows))
 
-        return compiled(stacked, **_UNFUSED)
+        return compiled(stacked, **_ONCE, xla_cpu_use_fusion_emitters=True)
 
     @cached_property
     def slopes(self) -> Callable[..., Any]:
-        """What these make of points, packed, as a function of them for each body, of points and of θ̇ (k, n)."""
-        return self._of_jets(self.kinematics.slopes_of)
+        """What these make of points, packed, of each body: a function of them for each, of points and of θ̇ (k, n)."""
+        function = compiled(lambda *state: self._moved(self.kinematics.slopes_of, *state), **_ONCE)
+        return lambda jets, points, v: [function(*own, points, rate) for *own, rate in zip(jets, v)]
 
     @cached_property
     def bends(self) -> Callable[..., Any]:
-        """The same with second derivatives."""
-        return self._of_jets(self.kinematics.bends_of)
-
-    def _of_jets(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        import jax.numpy as jnp
+        """The same with second derivatives, of all bodies in one array."""
 
         def moved(jets: Any, points: Any, v: Any) -> Any:
-            (tree, constants), rows = self._made, iter(jets)
-            given = tree.unflatten([next(rows) if x is None else x for x in constants])
-            return packed(function(given, points, v))
+            return one_by_one(lambda own, rate: self._moved(self.kinematics.bends_of, own, points, rate), jets, v)
 
-        def of_all(jets: Any, points: Any, v: Any) -> Any:
-            return one_by_one(lambda jets, v: moved(jets, points, v), jnp.stack(jets), v)
+        return compiled(moved, **_ONCE)
 
-        return compiled(of_all)
+    def _moved(self, function: Callable[..., Any], jets: Any, points: Any, v: Any) -> Any:
+        (tree, constants), rows = self._made, iter(jets)
+        given = tree.unflatten([next(rows) if x is None else x for x in constants])
+        return packed(function(given, points, v))
 
 
 class Places(NamedTuple):
@@ -97,7 +95,11 @@ class Row:
         """Of points, along the last axis."""
         key = number.tobytes(), body.tobytes()
         if key not in self._picked:
-            self._picked[key] = np.ascontiguousarray(np.asarray(self.found)[body, :, number].T)
+            found = [np.asarray(x) for x in self.found] if isinstance(self.found, list) else np.asarray(self.found)
+            picked = self._picked[key] = np.empty((len(found[0]), len(number)))
+            for b in set(body.tolist()):
+                at = np.flatnonzero(body == b)
+                picked[:, at] = found[b][:, number[at]]
         return self._picked[key]
 
 
@@ -136,9 +138,11 @@ class Rows:
         rows = self.holding(places.number)
         if len(rows) == 1:
             return self.get(rows[0], q, v).picked(places.number - rows[0] * self.size, places.body)
-        found = np.stack([np.asarray(self.get(row, q, v).found) for row in rows])
-        at = np.searchsorted(rows, places.number // self.size)
-        return np.ascontiguousarray(found[at, places.body, :, places.number % self.size].T)
+        there = places.number // self.size
+        parts = [np.flatnonzero(there == row) for row in rows]
+        found = [self.get(row, q, v).picked(places.number[at] - row * self.size, places.body[at])
+                 for row, at in zip(rows, parts)]  # fmt: skip
+        return np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(parts))]
 
     def forget(self) -> None:
         self._found.clear()

@@ -62,6 +62,15 @@ class Series:
     def __rtruediv__(self, other: Any) -> Series:
         return other * power(self, -1.0)
 
+    def made(self) -> Series:
+        """The same with its coefficients as arrays of their own, which XLA does not make again wherever they are
+        used."""
+        import jax
+        from jax.core import Tracer
+
+        traced = {key: value for key, value in self.terms.items() if isinstance(value, Tracer)}
+        return Series({**self.terms, **jax.lax.optimization_barrier(traced)}) if traced else self
+
     def times(self, other: Any, order: int) -> Series:
         """The product up to an order."""
         terms: dict[Key, Any] = {}
@@ -69,7 +78,7 @@ class Series:
             for more, factor in _terms(other).items():
                 if len(key) + len(more) <= order:
                     _add(terms, tuple(sorted(key + more)), _product(value, factor))
-        return Series(terms)
+        return Series(terms).made()
 
     def powers(self) -> tuple[Series, Series]:
         """Its square and its cube, where it has no constant part."""
@@ -82,7 +91,8 @@ class Series:
             for more, factor in rows[k + 1 :]:
                 if len(key) + len(more) <= ORDER:
                     _add(square, tuple(sorted(key + more)), _product(twice, factor))
-        return Series(square), self.times(Series(square), ORDER)
+        second = Series(square).made()
+        return second, self.times(second, ORDER)
 
     def derivatives(self, order: int) -> dict[Key, Any]:
         """Those of an order, by variables in rising order."""
@@ -119,8 +129,9 @@ def together(functions: list[list[Any]], x: Series) -> list[Series]:
     for middle, *slopes in functions:
         total = Series({(): middle})
         for k, (slope, power_) in enumerate(zip(slopes, powers), 1):
-            total = total + power_ * (slope * (1.0 / factorial(k)) if k > 1 else slope)
-        found.append(total)
+            factor = slope * (1.0 / factorial(k)) if k > 1 else slope
+            total = total + Series({key: _product(value, factor) for key, value in power_.terms.items()})
+        found.append(total.made())
     return found
 
 
@@ -200,7 +211,7 @@ def integrals(functions: Callable[[Any, Any], tuple[Any, ...]], q: Any, x: Any) 
     if not isinstance(x, Series):
         return *totals, *here
     (((number,), slope),) = ((key, value) for key, value in x.terms.items() if key)
-    return *(total + _raised(part, number, slope) for total, part in zip(totals, here)), *here
+    return *((total + _raised(part, number, slope)).made() for total, part in zip(totals, here)), *here
 
 
 def _raised(h: Series, number: int, slope: Any) -> Series:

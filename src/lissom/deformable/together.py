@@ -12,13 +12,14 @@ from lissom.robot.poses import compiled
 
 
 def one_by_one(function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a function gives of bodies, along the first axis as in its arguments. What it makes of one stays in the
-    cache of the processor: all at once would take longer."""
+    """What a function gives of bodies, along the first axis as in its arguments, of which lists are stacked. What it
+    makes of one stays in the cache of the processor: all at once would take longer."""
     import jax
+    import jax.numpy as jnp
 
     if len(arguments[0]) == 1:
         return function(*(x[0] for x in arguments))[None]
-    return jax.lax.map(lambda rows: function(*rows), arguments)
+    return jax.lax.map(lambda rows: function(*rows), [jnp.stack(x) if isinstance(x, list) else x for x in arguments])
 
 
 @final

@@ -64,13 +64,14 @@ from lissom.integration.step_rows import (
     STEADY,
     scheme_numbers,
 )
-from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, MATRIX, RESIDUAL
+from lissom.integration.step_stages import AVOID_KEPT, BEGIN, CONVERGED, FAILED, MATRIX, RESIDUAL
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+_LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
 
 
 def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
@@ -99,6 +100,7 @@ class ImplicitSteps:
         self.has_matrix = False  # whether the last step left one
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # as counted in step_stages
+        self.in_vain = 0  # how often of late a kept matrix was tried after some steps that began with a new one
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
@@ -151,11 +153,21 @@ class ImplicitSteps:
             found = None
         w.differentiates, w.rough, w.sums, w.is_still = True, False, False, False
         counts = w.host["counts"][0].tolist()
-        self.new_first, self.slow_is_enough = counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
+        self.new_first, self.slow_is_enough = self._avoids_kept(counts[NEW_FIRST]), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
         self.has_matrix, w.user = found is not None, self
         return found
+
+    def _avoids_kept(self, counted: int) -> int:
+        """How many steps begin with a new matrix: under feedback, where a try in vain costs evaluations in Python,
+        twice as many each time."""
+        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback:
+            self.in_vain += 1
+            return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
+        if counted == 0:
+            self.in_vain = 0
+        return counted
 
     def _put(self, w: Workspace, s: StepState, h: float) -> None:
         """Fill in where a step of size h starts, and what the last one left."""

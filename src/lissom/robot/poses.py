@@ -213,7 +213,7 @@ def _is_known(name: str, value: Any) -> bool:
     import jax
 
     try:
-        jax.jit(lambda: 0, compiler_options={name: value})()
+        jax.jit(jax.lax.optimization_barrier, compiler_options={name: value})(0)  # which an option may keep
     except Exception:  # JAX has several for it: it does not know the argument, or the option
         return False
     return True
