@@ -6,13 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 from zipfile import BadZipFile
 
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
+
+if TYPE_CHECKING:
+    from lissom.model.model import Model
 
 STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
 
@@ -120,6 +123,39 @@ class Trajectory:
             np.savetxt(path, rows, "%.17g", ",", header=",".join(names), footer=last, comments="")
         else:
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+
+    def to_csv(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+        """Write a table for other programs: t [s], the inputs by name, and of each tip position [m] and quaternion
+        (w, x, y, z) as `<name>.x` to `<name>.qz`.
+
+        Args:
+            frames: links and frames in place of the tips, which are links that carry no other, and named frames.
+        Raises:
+            ShapeError: a batch, or not a motion of this model.
+        """
+        from lissom.integration.exports import write_csv
+
+        write_csv(self, Path(path), model, frames)
+
+    def to_hdf5(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+        """Write everything, and the poses of tips as in `to_csv`, to an HDF5 file (extra `hdf5`); batches too.
+
+        Raises:
+            ShapeError: not a motion of this model. ModelError: h5py is not installed.
+        """
+        from lissom.integration.exports import write_hdf5
+
+        write_hdf5(self, Path(path), model, frames)
+
+    def to_rerun(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+        """Write a recording for rerun (extra `rerun`): bodies, rods, tips and inputs over the time "t".
+
+        Raises:
+            ShapeError: a batch, or not a motion of this model. ModelError: rerun is not installed.
+        """
+        from lissom.integration.exports import write_rerun
+
+        write_rerun(self, Path(path), model, frames)
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
