@@ -4,6 +4,7 @@ import csv
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -46,7 +47,7 @@ def turned(quaternion):
 def test_csv_holds_inputs_and_tips(moved, tmp_path):
     """Purpose: a row for each time has the inputs by name and the poses of tips and frames as the model has them."""
     model, motion = moved
-    motion.to_csv(tmp_path / "a.csv", model)
+    motion.to_csv(tmp_path / "a.csv", model=model)
     with (tmp_path / "a.csv").open(encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
     assert [float(row["t"]) for row in rows] == TIMES.tolist()
@@ -58,7 +59,7 @@ def test_csv_holds_inputs_and_tips(moved, tmp_path):
             quaternion = [float(row[f"{name}.q{x}"]) for x in "wxyz"]
             assert turned(quaternion) == pytest.approx(pose[:3, :3], abs=1e-14) and quaternion[0] >= 0.0
     assert len(rows[0]) == 3 + 3 * 7
-    motion.to_csv(tmp_path / "b.csv", model, frames=["upper arm"])
+    replace(motion, model=model).to_csv(tmp_path / "b.csv", frames=["upper arm"])
     header = (tmp_path / "b.csv").read_text(encoding="utf-8").splitlines()[0]
     assert header == "t,motor,t/1," + ",".join(f"upper arm.{x}" for x in ("x", "y", "z", "qw", "qx", "qy", "qz"))
 
@@ -68,7 +69,7 @@ def test_hdf5_holds_everything(moved, tmp_path):
     model, one = moved
     both = {name: np.stack([getattr(one, name)] * 2) for name in ("q", "v", "a", "u", "multipliers", "z")}
     for motion in (one, ls.Trajectory(one.t, **both, statistics=one.statistics)):
-        motion.to_hdf5(tmp_path / "a.h5", model)
+        motion.to_hdf5(tmp_path / "a.h5", model=model)
         with h5py.File(tmp_path / "a.h5") as file:
             for name in ("t", "q", "v", "a", "u", "multipliers", "z"):
                 np.testing.assert_array_equal(file[name][()], getattr(motion, name))
@@ -82,7 +83,7 @@ def test_hdf5_holds_everything(moved, tmp_path):
 def test_rerun_reads_the_recording(moved, tmp_path):
     """Purpose: rerun's own reader finds inputs, tips, bodies and rods with the numbers of the model at all times."""
     model, motion = moved
-    motion.to_rerun(tmp_path / "a.rrd", model)
+    motion.to_rerun(tmp_path / "a.rrd", model=model)
     rerun = Path(sys.executable).with_name("rerun")
     done = subprocess.run(
         [rerun, "rrd", "print", "-vvv", tmp_path / "a.rrd"], capture_output=True, text=True, check=True
@@ -108,11 +109,13 @@ def test_what_does_not_fit_is_refused(moved, tmp_path):
     other = ls.Robot("other")
     other.add_link("a", ls.RigidBody(1.0), ls.JointPrismatic())
     with pytest.raises(ls.ShapeError, match="trajectory: has nq=3, nv=3, nu=2, and model 'other' nq=1"):
-        motion.to_csv(tmp_path / "a.csv", other.build())
+        motion.to_csv(tmp_path / "a.csv", model=other.build())
     batch = ls.Trajectory(motion.t, *(np.stack([x] * 2) for x in (motion.q, motion.v, motion.a, motion.u)),
                           np.zeros((2, 3, 0)), np.zeros((2, 3, 0)), motion.statistics)  # fmt: skip
     for write in (batch.to_csv, batch.to_rerun):
         with pytest.raises(ls.ShapeError, match="holds one motion, got a batch of shape"):
-            write(tmp_path / "a.csv", model)
+            write(tmp_path / "a.csv", model=model)
+    with pytest.raises(ls.ModelError, match="does not hold its model; say model="):
+        motion.to_csv(tmp_path / "a.csv")
     with pytest.raises(ls.ModelError, match="nowhere"):
-        motion.to_hdf5(tmp_path / "a.h5", model, frames=["nowhere"])
+        motion.to_hdf5(tmp_path / "a.h5", model=model, frames=["nowhere"])

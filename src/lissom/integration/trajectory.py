@@ -124,20 +124,21 @@ class Trajectory:
         else:
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
 
-    def to_csv(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+    def to_csv(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write a table for other programs: t [s], the inputs by name, and of each tip position [m] and quaternion
         (w, x, y, z) as `<name>.x` to `<name>.qz`.
 
         Args:
+            model: what moved; needed where the trajectory was read from a file.
             frames: links and frames in place of the tips, which are links that carry no other, and named frames.
         Raises:
-            ShapeError: a batch, or not a motion of this model.
+            ShapeError: a batch, or not a motion of this model. ModelError: the trajectory does not hold its model.
         """
         from lissom.integration.exports import write_csv
 
-        write_csv(self, Path(path), model, frames)
+        write_csv(self, Path(path), self._moved(model), frames)
 
-    def to_hdf5(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+    def to_hdf5(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write everything, and the poses of tips as in `to_csv`, to an HDF5 file (extra `hdf5`); batches too.
 
         Raises:
@@ -145,9 +146,9 @@ class Trajectory:
         """
         from lissom.integration.exports import write_hdf5
 
-        write_hdf5(self, Path(path), model, frames)
+        write_hdf5(self, Path(path), self._moved(model), frames)
 
-    def to_rerun(self, path: str | Path, model: Model, *, frames: Sequence[str] | None = None) -> None:
+    def to_rerun(self, path: str | Path, *, model: Model | None = None, frames: Sequence[str] | None = None) -> None:
         """Write a recording for rerun (extra `rerun`): bodies, rods, tips and inputs over the time "t".
 
         Raises:
@@ -155,7 +156,14 @@ class Trajectory:
         """
         from lissom.integration.exports import write_rerun
 
-        write_rerun(self, Path(path), model, frames)
+        write_rerun(self, Path(path), self._moved(model), frames)
+
+    def _moved(self, model: Model | None) -> Model:
+        """The model that is given, or what moved."""
+        moved = self.model if model is None else model
+        if moved is None:
+            raise ModelError("trajectory: the file of a trajectory does not hold its model; say model=...")
+        return moved
 
     @classmethod
     def load(cls, path: str | Path) -> Trajectory:
