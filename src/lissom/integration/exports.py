@@ -90,10 +90,7 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
 
 def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequence[str] | None) -> None:
     """A recording: rods as tubes, meshes of rigid bodies, tips, and inputs as curves over the time "t"."""
-    try:
-        import rerun
-    except ImportError:
-        raise ModelError(f"{path}: needs rerun: pip install 'lissom[rerun]'") from None
+    rerun = _rerun(path)
     if trajectory.q.ndim != 2:
         raise ShapeError(f"trajectory: a recording holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)
@@ -101,22 +98,30 @@ def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequen
     recording.save(path)
     time = [rerun.TimeColumn("t", duration=trajectory.t)]
     for k, name in enumerate(model.inputs.names):
-        recording.send_columns(_path("inputs", name), time, rerun.Scalars.columns(scalars=trajectory.u[:, k]))
+        recording.send_columns(_path(rerun, "inputs", name), time, rerun.Scalars.columns(scalars=trajectory.u[:, k]))
     for name, pose in poses.items():
-        recording.send_columns(_path("tips", name), time, rerun.Points3D.columns(positions=pose[:, :3, 3]))
+        recording.send_columns(_path(rerun, "tips", name), time, rerun.Points3D.columns(positions=pose[:, :3, 3]))
     for name, body in zip(model.links.names, model.links.body):
         if name in model.rods:
             lines = frame_pose(model, trajectory.q, name, s=_ALONG)[..., :3, 3]
             radius = float(np.linalg.norm(body.cross_outline(0.5, 8), axis=-1).max(initial=0.0))
             for t, line in zip(trajectory.t, lines):
                 recording.set_time("t", duration=float(t))
-                recording.log(_path("robot", name), rerun.LineStrips3D([line], radii=[radius or 1e-3]))
+                recording.log(_path(rerun, "robot", name), rerun.LineStrips3D([line], radii=[radius or 1e-3]))
         elif body is not None:
             _show_body(rerun, recording, name, body)
             pose = frame_pose(model, trajectory.q, name)
             moves = rerun.Transform3D.columns(translation=pose[:, :3, 3], quaternion=np.roll(quaternions(pose), -1, 1))
-            recording.send_columns(_path("robot", name), time, moves)
+            recording.send_columns(_path(rerun, "robot", name), time, moves)
     recording.flush()
+
+
+def _rerun(path: Path) -> Any:
+    try:
+        import rerun
+    except ImportError:
+        raise ModelError(f"{path}: needs rerun: pip install 'lissom[rerun]'") from None
+    return rerun
 
 
 def _show_body(rerun: Any, recording: Any, name: str, body: Any) -> None:
@@ -125,15 +130,13 @@ def _show_body(rerun: Any, recording: Any, name: str, body: Any) -> None:
         vertices, triangles = mesh.surface()
         color = None if mesh.color is None else list(mesh.color)
         shown = rerun.Mesh3D(vertex_positions=vertices, triangle_indices=triangles, albedo_factor=color)
-        recording.log(_path("robot", name, f"mesh {k}"), shown, static=True)
+        recording.log(_path(rerun, "robot", name, f"mesh {k}"), shown, static=True)
     solid = body.solid()
     if solid is not None and not body.drawn_meshes():
         box = rerun.Boxes3D(half_sizes=[solid.half], centers=[solid.centre])
-        recording.log(_path("robot", name, solid.form), box, static=True)
+        recording.log(_path(rerun, "robot", name, solid.form), box, static=True)
 
 
-def _path(*parts: str) -> str:
+def _path(rerun: Any, *parts: str) -> str:
     """Where something stands in a recording; names may hold any characters."""
-    import rerun
-
     return rerun.new_entity_path(list(parts))
