@@ -42,6 +42,14 @@ def test_against_a_general_minimiser():
         assert least.success and x @ x <= least.fun + 1e-6
 
 
+def test_without_limits_it_is_the_pseudoinverse():
+    """Purpose: infinite limits leave the shortest z, also where G z = b cannot be met."""
+    G, b, low, _ = problems(5, 2, 4)
+    G[-1, 1] = G[-1, 0]
+    z = least_within(G, b, np.full_like(low, -np.inf), np.full_like(low, np.inf))
+    np.testing.assert_allclose(z, np.einsum("nij,nj->ni", np.linalg.pinv(G), b), rtol=1e-5)
+
+
 def test_what_cannot_be_met_is_met_best():
     """Purpose: where no z within limits meets G z = b, the one returned misses it by as little as any."""
     G, b, low, high = (x[-20:] for x in problems())

@@ -134,6 +134,36 @@ def test_tensions_of_lengths_make_the_same_motion():
     np.testing.assert_allclose(again.q, found.q, atol=1e-5 * np.abs(found.q).max())
 
 
+def test_with_closed_loops_in_motion():
+    """Purpose: loops stay closed while the length follows its function, and the start stays where that stands."""
+    model = looped()
+    rest = ls.solve_statics(model, u=[3.0])
+    first = float(ls.actuation_coordinates(model, rest.q)[0])
+    law = ls.prescribed_actuation(model, {"tendon": lambda t: first + 5e-4 * np.sin(10 * t) ** 2})
+    found = ls.simulate(model, 0.05, rest.q, controller=law, method="bdf", rtol=1e-7, atol=1e-9)
+    y = ls.actuation_coordinates(model, found.q)[:, 0]
+    np.testing.assert_allclose(y, first + 5e-4 * np.sin(10 * found.t) ** 2, atol=1e-9)
+    assert np.abs(ls.loop_residual(model, found.q)).max() < 1e-9
+    assert abs(found.u[0, 0] - 3.0) < 0.1
+
+
+def test_beside_an_elastic_tendon():
+    """Purpose: an elastic tendon pulls by its own input while the length of another is held; its own cannot be."""
+    robot = describe_routed()
+    holes = [ls.PathPoint(None, (0, 0.02, -0.02)), ls.PathPoint("rod 1", (0, 0.02, -0.02))]
+    robot.add_tendon("soft", path=holes, stiffness=500.0)
+    model, u = robot.build(), [0.0, 1.0, 1.0, 0.03]
+    rest = ls.prescribed_equilibrium(model, {"tendon 0": 0.006}, u=u)
+    np.testing.assert_allclose(ls.solve_statics(model, u=rest.u).q, rest.q, atol=1e-9)
+    assert rest.u[0] > 0.5 and ls.tendon_tensions(model, rest.q, rest.u)[3] > 0.5
+    law = ls.prescribed_actuation(model, {"tendon 0": 0.006}, u=u)
+    found = ls.simulate(model, 0.05, rest.q, controller=law, method="bdf")
+    np.testing.assert_allclose(found.q[-1], rest.q, atol=1e-6)
+    np.testing.assert_allclose(found.u[-1], rest.u, atol=1e-5)
+    with pytest.raises(ls.ModelError, match="tendon 'soft': is elastic"):
+        ls.prescribed_equilibrium(model, {"soft": 0.01})
+
+
 def test_servo_from_elsewhere():
     """Purpose: where the start does not hold the length, or a correction moves it, it is approached with p, critically
     damped: e = (1 + p t) exp(−p t) of the first distance."""

@@ -20,6 +20,7 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
 
+_UNKNOWN = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
 _STEP = 1e-5  # of the difference along v, in units of the coordinates' natural sizes
 
 
@@ -92,9 +93,8 @@ def _channel_lengths(model: Model, q: Any) -> np.ndarray:
     return w.result("length", lead, len(model.channels.names))
 
 
-def require_coordinates(model: Model, inputs: np.ndarray) -> None:
-    """Raise ModelError where columns of B are not gradients of coordinates that are known here."""
-    rule = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
+def require_coordinates(model: Model, inputs: np.ndarray, rule: str = _UNKNOWN) -> None:
+    """Raise ModelError, with a rule, where columns of B are not gradients of coordinates that are known here."""
     for c in (*model.spools.channel, *model.wrenches.channel):
         if model.channels.gain[c][inputs].any():
             raise ModelError(f"{model.channels.names[c]}: {rule} (got {type(model.channels.actuator[c]).__name__})")

@@ -41,7 +41,7 @@ def _nearest(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndarray, ne
     """z (k,) of one row by (3), sharpened on the limits that it touches; or the nearest."""
     z = _least_distance(G, b, low, high)
     if z is None or float(_off(G[None], b[None], z[None])[0]) > _ROUGH:
-        room = np.maximum(high, low + 1e-12 * (1.0 + np.abs(low)))  # SciPy wants some
+        room = np.where(high > low, high, np.nextafter(high, np.inf))  # SciPy wants some
         tall = np.vstack([G, _SMALL * np.eye(len(low))])
         found = lsq_linear(tall, np.concatenate([b, np.zeros(len(low))]), (low, room), method="bvls")
         return np.clip(found.x, low, high)
@@ -54,6 +54,8 @@ def _least_distance(G: np.ndarray, b: np.ndarray, low: np.ndarray, high: np.ndar
     """z (k,) of (3), or None where there is none."""
     first, N = np.linalg.pinv(G, rcond=1e-12) @ b, null_space(G, rcond=1e-12)
     below, above = np.isfinite(low), np.isfinite(high)
+    if not (below.any() or above.any()):  # SciPy aborts where H is empty
+        return first
     H = np.vstack([N[below], -N[above]])
     h = np.concatenate([(low - first)[below], (first - high)[above]])
     aim = np.append(np.zeros(N.shape[1]), 1.0)

@@ -87,7 +87,11 @@ def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
         if name not in names:
             raise ModelError(f"y: must be by names of inputs, which are {names} (got {name!r})")
     held = np.array([names.index(name) for name in y])
-    require_coordinates(model, held)
+    for c in model.spools.channel:
+        if model.channels.gain[c][held].any():
+            rule = "is elastic, so that its input is the length pulled in already: give that as u"
+            raise ModelError(f"tendon {model.channels.names[c]!r}: {rule} (got it in y)")
+    require_coordinates(model, held, "works on no coordinate that could be prescribed")
     return held
 
 
