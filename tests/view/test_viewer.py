@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import socket
-import subprocess
 import sys
 import time
 import urllib.request
@@ -196,7 +194,7 @@ def test_a_missing_viser_names_the_extra(model, monkeypatch):
         ls.view(model, block=False)
 
 
-def test_the_command_shows_a_robot_and_a_trajectory(tmp_path):
+def test_the_command_shows_a_robot_and_a_trajectory(tmp_path, monkeypatch, capsys):
     """`lissom view` serves until it is interrupted, then ends with 0; mistakes end it with 2 before anything starts."""
     robot = ls.Robot("pendulum")
     robot.add_link("bob", ls.RigidBody.sphere(0.05, density=1000), ls.JointRevolute(axis=(0, 1, 0)))
@@ -204,22 +202,17 @@ def test_the_command_shows_a_robot_and_a_trajectory(tmp_path):
     t, none = np.linspace(0, 0.1, 5), np.zeros((5, 0))
     q, cost = np.cos(t)[:, None], ls.Statistics("known", 4, 0, 0, 0.0)
     ls.Trajectory(t, q, -np.sin(t)[:, None], -q, none, none, none, cost).save(tmp_path / "motion.npz")
-    code = ("import sys, lissom as ls\nfrom lissom.view import viewer\n"
-            "def wait(self):\n    import json; print(json.dumps([self.session.mode, self.session.known.span]))\n"
-            "    raise KeyboardInterrupt\n"
-            "viewer.Viewer.wait = wait\nfrom lissom.cli.main import main\nsys.exit(main(sys.argv[1:]))")  # fmt: skip
-    arguments = [
-        "view",
-        str(tmp_path / "bob.yaml"),
-        "--trajectory",
-        str(tmp_path / "motion.npz"),
-        "--port",
-        "0",
-        "--no-browser",
-    ]
-    done = subprocess.run([sys.executable, "-c", code, *arguments], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    address, *_, state, ended = done.stdout.splitlines()
+    shown = []
+
+    def interrupted(self):
+        shown.append((self.session.mode, self.session.known.span))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Viewer, "wait", interrupted)
+    arguments = ["view", str(tmp_path / "bob.yaml"), "--port", "0", "--no-browser", "--trajectory"]
+    assert main([*arguments, str(tmp_path / "motion.npz")]) == 0
+    address, *_, ended = capsys.readouterr().out.splitlines()
     assert address.startswith("pendulum: http://127.0.0.1:") and ended == "ended"
-    assert json.loads(state) == ["replay", [0.0, 0.1]]
-    assert main(["view", str(tmp_path / "bob.yaml"), "--trajectory", str(tmp_path / "bob.yaml")]) == 2
+    assert shown == [("replay", (0.0, 0.1))]
+    assert main([*arguments, str(tmp_path / "bob.yaml")]) == 2
+    assert "trajectory file: must end in .npz or .csv" in capsys.readouterr().err
