@@ -24,6 +24,7 @@ from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics_kernel
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.dynamics.path_rates import path_rates_kernel
 from lissom.errors import ModelError
+from lissom.gradients.recursion import recursion_kernel
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.launch.compiling import load
@@ -56,6 +57,7 @@ KERNELS: tuple[Any, ...] = (
     contacts_kernel,
     path_rates_kernel,
     encounters_kernel,
+    recursion_kernel,
     energy_kernel,
     mass_matrix_kernel,
 )

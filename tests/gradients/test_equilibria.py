@@ -70,7 +70,7 @@ def test_many_equilibria(models):
 def test_gradients_are_checked(models):
     """The check finds a gradient right, and one that is off by a millionth wrong."""
     model = models["loop"]
-    motion = ls.rollout(model, *start(model), u=[1.5], dt=4e-3, steps=12)
+    motion = ls.rollout(model, *start(model), u=[1.5], dt=4e-3, steps=6)
     weights = np.zeros_like(motion.v)
     weights[-1] = motion.v[-1]
     gradient = motion.backward(dL_dv=weights, parameters=["soft leg.length"])

@@ -151,8 +151,8 @@ def test_design_values(name):
     """By numbers, arrays, functions and poses of the description; backwards and forwards alike."""
     paths = {
         "soft": ["arm.material.young", "arm.section.radius", "above.offset", "beside.offset", "arm.length", "gravity"],
-        "floating": ["a.material.density", "touch.stiffness", "fluid.density", "a.placement", "fluid.current"],
-        "loop": ["soft leg.length", "knee.placement_b", "plate.joint.damping", "tendon.offset", "stiff leg.placement"],
+        "floating": ["a.material.density", "touch.stiffness", "fluid.density", "a.placement"],
+        "loop": ["soft leg.length", "knee.placement_b", "plate.joint.damping", "tendon.offset"],
     }[name]
     model, q0, v0, u = built(name)
     weights = np.random.default_rng(7).normal(size=(2, STEPS + 1, model.nv))
