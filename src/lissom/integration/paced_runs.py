@@ -30,7 +30,7 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
-_FIRST_RUN = 4  # steps that are planned at the start and after a change of their size
+_FIRST_RUN = 1  # steps planned at the start and after a change of their size, which mostly comes again soon
 
 
 @final
