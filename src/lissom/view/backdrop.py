@@ -121,7 +121,8 @@ class Backdrop:
             tone = color * (1.0 - _DARK * shade[..., None])
             colors += strength[..., None] * (tone - colors)
             near = np.where(strength > 0.02, np.maximum(near, depth), near)
-        return Layer(colors, near)
+        height, width = colors.shape[:2]
+        return Layer(colors, near, (slice(0, height), slice(0, width)))
 
     def _look_at(self, plane: Plane) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Cells of its shadow (2, h, w), how near it is, how strongly it is seen, and its colour without shadow."""

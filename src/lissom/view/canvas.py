@@ -14,6 +14,7 @@ from lissom.errors import ModelError
 from lissom.view.camera import Camera
 
 FINER = 2  # pixels drawn for each of the picture, along either side
+_RIM = 3  # pixels around a window
 _WINDOW = "VTK_DEFAULT_OPENGL_WINDOW"
 _NO_GRAPHICS = (
     "pictures need OpenGL, and there is neither a display nor a library that draws without one; on Debian and Ubuntu: "
@@ -24,11 +25,12 @@ _LIGHTS = (((-1.2, 1.6, 1.5), 0.85), ((1.2, 0.3, 1.0), 0.3), ((0.0, -0.4, 1.0), 
 
 @final
 class Layer(NamedTuple):
-    """What a camera sees of some surfaces: colours (height, width, 3) from 0 to 1, how near the eye each pixel is
-    (height, width) [m], and where there is nothing, −inf."""
+    """What a camera sees of some surfaces: colours (h, w, 3) from 0 to 1 in a window of it, and how near the eye
+    each pixel is (h, w) [m]; −inf where there is nothing. window: its rows and columns."""
 
     colors: np.ndarray
     near: np.ndarray
+    window: tuple[slice, slice]
 
 
 @final
@@ -86,20 +88,33 @@ class Canvas:
     def close(self) -> None:
         self._plotter.close()
 
-    def layer(self, camera: Camera, painted: Painted) -> Layer:
-        """What the camera sees of facets."""
-        shape = (self._height, self._width)
-        if not len(painted.triangles):
-            return Layer(np.ones((*shape, 3), dtype=np.float32), np.full(shape, -np.inf, dtype=np.float32))
+    def window(self, camera: Camera, points: np.ndarray) -> tuple[slice, slice]:
+        """The rows and columns that hold points (n, 3)."""
+        if not len(points):
+            return slice(0, 0), slice(0, 0)
+        seen = FINER * camera.pixels(points)[:, :2]
+        first = np.floor(seen.min(axis=0)).astype(int) - _RIM
+        last = np.ceil(seen.max(axis=0)).astype(int) + _RIM
+        x, y = np.clip([first[0], last[0]], 0, self._width), np.clip([first[1], last[1]], 0, self._height)
+        return slice(int(y[0]), int(y[1])), slice(int(x[0]), int(x[1]))
+
+    def layer(self, camera: Camera, painted: Painted, window: tuple[slice, slice] | None = None) -> Layer:
+        """What the camera sees of facets, in the window that holds them or another one."""
+        rows, columns = self.window(camera, painted.vertices) if window is None else window
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        if not len(painted.triangles) or 0 in shape:
+            nothing = np.full(shape, -np.inf, dtype=np.float32)
+            return Layer(np.ones((*shape, 3), dtype=np.float32), nothing, (rows, columns))
         self._show(painted)
         reach = self._look(camera, painted.vertices)
         with _without_display():
-            self._plotter.render()
+            self._plotter.ren_win.Render()
             if not self._plotter.ren_win.IsCurrent():
                 raise ModelError(_NO_GRAPHICS)
-            colors = np.asarray(self._plotter.screenshot(return_img=True))[..., :3]
-            near = self._depth(reach)
-        return Layer(colors.astype(np.float32) / np.float32(255.0), near)
+            corners = (columns.start, self._height - rows.stop, columns.stop - 1, self._height - 1 - rows.start)
+            near = self._depth(rows, columns, reach)
+            colors = self._colors(corners, shape)
+        return Layer(colors, near, (rows, columns))
 
     def _show(self, painted: Painted) -> None:
         data = self._vista.PolyData.from_regular_faces(painted.vertices.astype(np.float32), painted.triangles)
@@ -130,13 +145,22 @@ class Canvas:
         self._plotter.renderer.camera_set = True
         return first, last
 
-    def _depth(self, reach: tuple[float, float]) -> np.ndarray:
+    def _colors(self, corners: tuple[int, int, int, int], shape: tuple[int, int]) -> np.ndarray:
+        from vtkmodules.util.numpy_support import vtk_to_numpy
+        from vtkmodules.vtkCommonCore import vtkUnsignedCharArray
+
+        found = vtkUnsignedCharArray()
+        self._plotter.ren_win.GetPixelData(*corners, 0, found, 0)
+        colors = vtk_to_numpy(found).reshape(*shape, 3)[::-1]
+        return colors.astype(np.float32) / np.float32(255.0)
+
+    def _depth(self, rows: slice, columns: slice, reach: tuple[float, float]) -> np.ndarray:
         from vtkmodules.util.numpy_support import vtk_to_numpy
         from vtkmodules.vtkCommonCore import vtkFloatArray
 
         found = vtkFloatArray()
         self._plotter.ren_win.GetZbufferData(0, 0, self._width - 1, self._height - 1, found)
-        depth = vtk_to_numpy(found).reshape(self._height, self._width)[::-1]
+        depth = vtk_to_numpy(found).reshape(self._height, self._width)[::-1][rows, columns]
         first, last = reach
         near = (first + (last - first) * depth).astype(np.float32)
         near[depth >= 1.0] = -np.inf

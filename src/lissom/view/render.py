@@ -159,7 +159,8 @@ class Scene:
         for layer, part in self._shapes(drawn, rows[-1], points):
             image.blend(layer, part)
         for k in range(solid):
-            image.blend(self._robot(drawn, bodies[k], points[k]), float(opacity[k]))
+            # where shapes lie in each other, as at a clamped end, the solid one shows
+            image.blend(self._robot(drawn, bodies[k], points[k]), float(opacity[k]), 5.0 * self.paint.radius)
         if curves:
             tubes = together([tube(curve, 0.8 * self.paint.radius, _TRAIL) for curve in curves])
             image.lay(drawn.layer(self.camera, tubes))
@@ -186,18 +187,19 @@ class Scene:
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
         """Bodies with tendons, which are seen faintly where their own body hides them."""
-        found = drawn.layer(self.camera, bodies)
+        lines = self.paint.lines(points)
+        window = drawn.window(self.camera, np.concatenate([bodies.vertices, lines.vertices]))
+        found = drawn.layer(self.camera, bodies, window)
         if self.camera.is_plane:
             _outline(found, 0.3 * self.paint.step)
-        lines = self.paint.lines(points)
         if not len(lines.triangles):
             return found
-        tendons = drawn.layer(self.camera, lines)
+        tendons = drawn.layer(self.camera, lines, window)
         there = np.isfinite(tendons.near)
         behind = found.near[there] - tendons.near[there] - 4.0 * self.paint.radius
         part = np.where(behind < 0.0, 1.0, np.where(behind < self.paint.thickness, _HIDDEN, 0.0)).astype(np.float32)
         found.colors[there] += part[:, None] * (tendons.colors[there] - found.colors[there])
-        return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near))
+        return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near), window)
 
     def _shapes(self, drawn: Canvas, q: np.ndarray, points: np.ndarray) -> Iterator[tuple[Layer, float]]:
         """What the robot may touch, sides that face away first; a little behind bodies that have the same surface."""
@@ -263,13 +265,15 @@ class _Composed:
 
     def lay(self, layer: Layer) -> None:
         """What is nearer hides what is there."""
-        seen = layer.near > self.near
-        self.colors[seen], self.near[seen] = layer.colors[seen], layer.near[seen]
+        colors, near = self.colors[layer.window], self.near[layer.window]
+        seen = layer.near > near
+        colors[seen], near[seen] = layer.colors[seen], layer.near[seen]
 
-    def blend(self, layer: Layer, part: float) -> None:
-        """What is nearer is laid over what is there, a part of it opaque, and hides nothing."""
-        seen = layer.near > self.near
-        self.colors[seen] += np.float32(part) * (layer.colors[seen] - self.colors[seen])
+    def blend(self, layer: Layer, part: float, ahead: float = 0.0) -> None:
+        """What is nearer, by so much [m] at least, is laid over it, a part of it opaque, and hides nothing."""
+        colors, near = self.colors[layer.window], self.near[layer.window]
+        seen = layer.near > near + np.float32(ahead)
+        colors[seen] += np.float32(part) * (layer.colors[seen] - colors[seen])
 
     def reduced(self) -> np.ndarray:
         """The means of the pixels drawn for each of the picture."""
