@@ -27,7 +27,7 @@ SHAPES = [
 def assert_same(a, b, where="robot"):
     """Two descriptions agree: classes and fields, numbers exactly, functions exactly or, once tabulated, to 1e-13."""
     if isinstance(a, ls.Robot):
-        lists = ("links", "frames", "actuators", "couplings", "loads", "loops", "motions", "contacts")
+        lists = ("links", "frames", "actuators", "couplings", "loads", "loops", "motions", "springs", "contacts")
         for part in ("name", "gravity", "near_pairs", *lists, "fluid"):
             assert_same(getattr(a, part), getattr(b, part), part)
     elif isinstance(a, dict):

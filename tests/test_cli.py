@@ -179,7 +179,7 @@ def test_version_and_help(capsys):
 
 def test_help_imports_nothing_heavy():
     """Purpose: the parser alone starts quickly; numerics and plots are imported by the commands."""
-    code = "import sys; from lissom.cli import main; main._parser(); print([m for m in sys.modules if m in %r])"
+    code = "import sys; from lissom.cli import main; main.parser(); print([m for m in sys.modules if m in %r])"
     heavy = ("numpy", "scipy", "warp", "pydantic", "matplotlib", "rich")
     done = subprocess.run([sys.executable, "-c", code % (heavy,)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -16,7 +16,7 @@ def _info(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from lissom.view.words import deformable_bodies, driven_by, place, surroundings
+    from lissom.view.words import bodies, deformable_bodies, driven_by, place, surroundings, unit_of_input
 
     robot, model = loaded(arguments.robot)
     links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")
@@ -30,12 +30,14 @@ def _info(arguments: argparse.Namespace) -> int:
         dof = int(ends[k] - model.links.v_start[k])
         joint, body = type(link.joint).__name__, type(link.body).__name__ if link.body else "none"
         links.add_row(link.name, parent + at, joint, body, str(dof), f"{model.links.mass[k]:.4g}")
-    inputs = Table("u", "input", "actuator")
+    inputs = Table("u", "input", "actuator", "unit")
     for k, name in enumerate(model.inputs.names):
-        inputs.add_row(str(k), name, driven_by(robot, name))
+        inputs.add_row(str(k), name, driven_by(robot, name), unit_of_input(robot, name))
     console = Console(markup=False, emoji=False)
     console.print(links)
     console.print(inputs if model.nu else "no inputs")
+    for line in bodies(robot):
+        console.print(line, highlight=False, soft_wrap=True)
     for name, frame in robot.frames.items():
         console.print(f"frame {name!r} on {frame.link!r} at s={place(frame.s)}", highlight=False)
     for name, load in robot.loads.items():

@@ -8,14 +8,37 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
+from lissom.cli.bench import BENCH
+from lissom.cli.check import CHECK
+from lissom.cli.continuation import CONTINUATION
+from lissom.cli.demo import DEMO
 from lissom.cli.info import INFO
 from lissom.cli.kernels import KERNELS
+from lissom.cli.modes import MODES
+from lissom.cli.new import NEW
+from lissom.cli.pictures import ANIMATE, RENDER
 from lissom.cli.simulate import SIMULATE
 from lissom.cli.statics import STATICS
 from lissom.cli.sweep import SWEEP
 from lissom.cli.view import VIEW
 
-COMMANDS = (INFO, VIEW, SIMULATE, STATICS, SWEEP, KERNELS)  # in the order of --help
+# in the order of --help
+COMMANDS = (
+    NEW,
+    CHECK,
+    INFO,
+    VIEW,
+    SIMULATE,
+    STATICS,
+    MODES,
+    CONTINUATION,
+    RENDER,
+    ANIMATE,
+    SWEEP,
+    DEMO,
+    BENCH,
+    KERNELS,
+)
 
 USAGE_ERROR = 2
 NOT_CONVERGED = 3
@@ -32,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, PlausibilityWarning, ShapeError
 
-    arguments = _parser().parse_args(argv)
+    arguments = parser().parse_args(argv)
     with warnings.catch_warnings():
         warnings.simplefilter("always", AccuracyWarning)
         warnings.simplefilter("always", PlausibilityWarning)
@@ -50,20 +73,21 @@ def main(argv: Sequence[str] | None = None) -> int:
             return INTERRUPTED
 
 
-def _parser() -> argparse.ArgumentParser:
+def parser() -> argparse.ArgumentParser:
+    """What reads the arguments of all commands."""
     from lissom import __version__
 
-    parser = argparse.ArgumentParser(
+    whole = argparse.ArgumentParser(
         prog="lissom", description="Mechanics of robots that are partly rigid and partly soft."
     )
-    parser.add_argument("--version", action="version", version=f"lissom {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    whole.add_argument("--version", action="version", version=f"lissom {__version__}")
+    commands = whole.add_subparsers(required=True, metavar="COMMAND")
     for command in COMMANDS:
         shown = {"epilog": f"example:\n  {command.example}", "formatter_class": argparse.RawDescriptionHelpFormatter}
         own = commands.add_parser(command.name, help=command.help, description=_sentence(command.help), **shown)
         command.arguments(own)
         own.set_defaults(command=command.run)
-    return parser
+    return whole
 
 
 def _sentence(words: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from lissom.cli.command import Command
 from lissom.cli.common import Say, can_draw, count, loaded, positive, say_tips, tips
+from lissom.cli.states import from_argument, state_of
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
@@ -23,6 +24,7 @@ _PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, nargs="?", help="robot file (YAML)")
     parser.add_argument("--duration", type=positive, help="[s]; the last time of --inputs where left out")
+    from_argument(parser)
     parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
     parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
@@ -51,7 +53,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
     chosen_method(arguments.method)  # before anything takes its time
     model = loaded(arguments.robot)[1]
     say = (lambda *_: None) if arguments.quiet else print
-    duration, u = arguments.duration, None
+    begin = None if arguments.start is None else state_of(arguments.start, model)
+    duration, u = arguments.duration, None if begin is None else begin.u
     if arguments.inputs is not None:
         history = read_inputs(arguments.inputs, model.inputs.names)
         u = ls.Samples(history.t, history.u, smooth=arguments.smooth)
@@ -61,6 +64,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
         if history.t[0] > 0.0 or history.t[-1] < duration:
             held = f"{arguments.inputs} covers t = {history.t[0]:g} to {history.t[-1]:g} s of 0 to {duration:g} s"
             raise ls.ModelError(f"{held}: the inputs must cover the whole duration")
+    elif begin is not None and model.nu:
+        say(f"no --inputs: they stay as in {arguments.start}")
     elif model.nu:
         say(f"no --inputs: all {model.nu} inputs are zero")
     if not duration or duration <= 0.0:
@@ -68,19 +73,27 @@ def _simulate(arguments: argparse.Namespace) -> int:
     arguments.out.mkdir(parents=True, exist_ok=True)
     _compile(model, u, arguments.method, say)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
+    q0, v0 = (None, None) if begin is None else (begin.q, begin.v)
     try:
         trajectory = ls.simulate(
-            model, duration, u=u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol, atol=arguments.atol,
-            t_eval=t_eval, progress=not arguments.quiet, out=arguments.out / _STREAM if arguments.stream else None,
+            model, duration, q0, v0, u, method=arguments.method, dt=arguments.dt, rtol=arguments.rtol,
+            atol=arguments.atol, t_eval=t_eval, progress=not arguments.quiet,
+            out=arguments.out / _STREAM if arguments.stream else None,
         )  # fmt: skip
     except ls.ConvergenceError as error:
         if error.partial is not None and len(error.partial.t) and not arguments.stream:
-            _write_trajectory(model, error.partial, arguments.out, print)
+            write_trajectory(model, error.partial, arguments.out, print)
+        raise
+    except KeyboardInterrupt as stop:
+        partial = getattr(stop, "partial", None)
+        if partial is not None and not arguments.stream:
+            print(f"stopped at t = {partial.t[-1]:g} s")
+            write_trajectory(model, partial, arguments.out, print)
         raise
     if arguments.stream:
         return _said(trajectory, arguments.out, say)
-    _summarise(model, trajectory, duration, say)
-    _write_trajectory(model, trajectory, arguments.out, say)
+    summarise(model, trajectory, duration, say)
+    write_trajectory(model, trajectory, arguments.out, say)
     return 0
 
 
@@ -114,7 +127,8 @@ def _compile(model: Model, u: Any, method: str, say: Say) -> None:
         waiting.cancel()
 
 
-def _summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
+def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
+    """Say what a simulation cost and where it led."""
     import lissom as ls
 
     done = trajectory.statistics
@@ -124,7 +138,8 @@ def _summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None
     say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
 
 
-def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> None:
+def write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> None:
+    """Write a motion as arrays, as a table and as pictures."""
     import numpy as np
 
     import lissom as ls
@@ -146,7 +161,7 @@ def _write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> Non
 
 SIMULATE = Command(
     "simulate",
-    "follow a robot in time from rest at its neutral configuration",
+    "follow a robot in time, from rest at its neutral configuration or from a state of a file",
     "lissom simulate examples/robots/cdm.yaml --duration 1 --out results",
     _arguments,
     _simulate,

@@ -114,6 +114,8 @@ def simulate(
         controller and no force of Python acts.
     Raises:
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
+        KeyboardInterrupt: Ctrl-C; it too carries the Trajectory so far as `partial`, where there is some of a single
+        motion.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
     model = model.common if isinstance(model, ModelBatch) else model
@@ -298,27 +300,29 @@ def _collect(
     A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis. The
     first `unasked` of them, which are the start or nothing, are left out.
     """
-    t, x, u, steps = [], [], [], 0
+    rows, steps = [], 0
     began = time.perf_counter()
 
     def so_far() -> Trajectory:
-        times, states, shown = (np.concatenate(rows) for rows in (t, x, u))
+        times, states, shown = (np.concatenate(parts) for parts in zip(*rows))
         arrays = motion_arrays(model, times, states[None], shown[None])
         cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
                           f.pace.remark if f.pace is not None else "")  # fmt: skip
-        asked: dict[str, Any] = {name: rows[0, unasked:] for name, rows in arrays.items()}
+        asked: dict[str, Any] = {name: array[0, unasked:] for name, array in arrays.items()}
         return Trajectory(times[unasked:], **asked, statistics=cost, anchors=present_anchors(model))
 
     try:
         with quiet_sundials():
             for time_now, state, inputs, taken in points:
                 steps = taken
-                t.append(np.atleast_1d(time_now))
-                x.append(np.atleast_2d(state))
-                u.append(np.atleast_2d(inputs))
-                advance(t[-1][-1])
+                rows.append((np.atleast_1d(time_now), np.atleast_2d(state), np.atleast_2d(inputs)))
+                advance(rows[-1][0][-1])
     except ConvergenceError as error:
         raise ConvergenceError(str(error), so_far()) from error
+    except KeyboardInterrupt as error:
+        if rows:
+            error.partial = so_far()  # type: ignore[attr-defined]
+        raise
     return so_far()
 
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
+from lissom.robot.telling import html_arrays
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
@@ -39,7 +40,7 @@ class Statistics:
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Trajectory:
     """A simulated motion.
 
@@ -105,6 +106,16 @@ class Trajectory:
             raise ModelError("film: the file of a trajectory does not hold its model; say animate(path, model=...)")
         return film(moved, self, path, fps=fps, speed=speed, trail=trail, follow=follow, orbit=orbit, links=links,
                     paint=paint, view=view, obstacles=obstacles, size=size)  # fmt: skip
+
+    def __repr__(self) -> str:
+        lead, cost = self.q.shape[:-2], self.statistics
+        when = f"t = {self.t[0]:g} to {self.t[-1]:g} s, {len(self.t)} times" if len(self.t) else "no times"
+        batch = f", batch {lead}" if lead else ""
+        sizes = f"nq={self.q.shape[-1]}, nv={self.v.shape[-1]}, nu={self.u.shape[-1]}"
+        return f"Trajectory({when}{batch}, {sizes}; {cost.method}, {cost.steps} steps in {cost.wall_time:.3g} s)"
+
+    def _repr_html_(self) -> str:
+        return html_arrays(repr(self), {name: x for name, x in self._arrays().items() if x.size})
 
     def save(self, path: str | Path) -> None:
         """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its

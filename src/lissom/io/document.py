@@ -14,6 +14,7 @@ from lissom.errors import ModelError
 from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES
 from lissom.io.values import ConstantMatrix, tabulate
 from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathBody, PathRod, Tendon
+from lissom.robot.bodies import RigidBody
 from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.fluid import Fluid
 from lissom.robot.forces import is_compiled
@@ -23,6 +24,7 @@ from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh
 from lissom.robot.robot import Link, Robot
 
+_SOLID = ("mass", "com", "inertia", "outline", "balls")
 _AGAIN = "add it again after loading the rest"
 
 
@@ -158,6 +160,9 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if isinstance(value, Tabulated):
         table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
         return table | {"interpolation": value.interpolation}
+    if isinstance(value, RigidBody) and (solid := _solid(value)):
+        drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
+        return {"type": "RigidBody"} | solid | drawn
     if type(value) in TYPES | DEFORMABLE:
         kind = {} if isinstance(value, Material | Mesh) else {"type": type(value).__name__}
         return kind | _fields(value, where, variable=variable)
@@ -168,6 +173,24 @@ def _plain(value: Any, where: str, variable: str = "s") -> Any:
     if variable != "s":
         raise _unsaved(where, f"of {variable}", f"give it as ls.Expression(..., {variable!r}) or ls.Tabulated")
     return _plain(tabulate(value, where), where)
+
+
+def _solid(body: RigidBody) -> dict[str, Any] | None:
+    """The sizes and the density that `RigidBody.box`, `.cylinder` or `.sphere` makes this very body from; None where it
+    is none of these, or was changed since."""
+    if body.form is None:
+        return None
+    x, y, z = (2.0 * float(half) for half in np.asarray(body.outline, dtype=np.float64))
+    sizes: dict[str, Any] = {"box": {"size": [x, y, z]}, "cylinder": {"length": x, "radius": z / 2},
+                             "sphere": {"radius": z / 2}}[body.form]  # fmt: skip
+    given = sizes.get("size", list(sizes.values()))
+    density = body.mass / (body.volume or 1.0)
+    near = [float(f"{density:.{digits}g}") for digits in (6, 9, 12, 15, 16, 17)]
+    for one in [*near, *np.nextafter(density, (0.0, np.inf)).tolist()]:
+        made = getattr(RigidBody, body.form)(*given, density=one)
+        if all(np.array_equal(getattr(made, name), getattr(body, name)) for name in _SOLID):
+            return {"shape": body.form} | sizes | {"density": one}
+    return None
 
 
 def _unsaved(where: str, of: str, remedy: str) -> ModelError:

@@ -6,6 +6,7 @@ import dataclasses
 import os
 from collections import abc
 from collections.abc import Callable
+from inspect import isfunction
 from pathlib import Path
 from types import GenericAlias, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -83,7 +84,8 @@ def _fields(cls: type, nested: tuple[type, ...] = ()) -> dict[str, Any]:
     hints, out = get_type_hints(cls, include_extras=True), {}
     for field in dataclasses.fields(cls):
         kind = _kind(hints[field.name], (*nested, cls))
-        if field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING:
+        inherited = isfunction(field.default)  # a method of a base class that the field hides is no default of it
+        if inherited or (field.default is dataclasses.MISSING and field.default_factory is dataclasses.MISSING):
             out[field.name] = (kind, ...)
         else:
             out[field.name] = (kind | None if field.default is None else kind, None)
@@ -192,7 +194,12 @@ def _sphere(radius: float, density: float, shape: str = "sphere") -> bodies.Rigi
 def _solid(shape: str, make: Callable[..., Any], sizes: dict[str, Any]) -> Any:
     fixed = {"type": (Literal["RigidBody"], ...), "shape": (Literal[shape], ...)}
     fields = fixed | {name: (kind, ...) for name, kind in sizes.items()} | {"density": (float, ...)}
-    return _mapping(f"RigidBody {shape}", make, fields)
+    drawn: dict[str, Any] = {"meshes": (_list_of(_Mesh), None)}
+
+    def made(meshes: Any = (), **given: Any) -> bodies.RigidBody:
+        return dataclasses.replace(make(**given), meshes=tuple(meshes))
+
+    return _mapping(f"RigidBody {shape}", made, fields | drawn)
 
 
 def _body_tag(value: Any) -> Any:

@@ -7,7 +7,16 @@ from math import radians
 from typing import Annotated, Any, final
 
 import numpy as np
-from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, PlainValidator, Tag, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    ConfigDict,
+    Discriminator,
+    PlainValidator,
+    Tag,
+    ValidationInfo,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from lissom.errors import ModelError
@@ -22,13 +31,14 @@ class Schema(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _known_keys(cls, data: Any) -> Any:
-        if isinstance(data, dict):
-            for key in data:
-                if key not in cls.model_fields:
-                    text = "is not a known key; the keys here are {known}"
-                    raise PydanticCustomError("unknown_key", text, {"key": key, "known": ", ".join(cls.model_fields)})
-        return data
+    def _known_keys(cls, data: Any, info: ValidationInfo) -> Any:
+        """The keys it has; others are noted, by the identity of the mapping, so that all the rest is looked at too."""
+        if not isinstance(data, dict):
+            return data
+        others = [key for key in data if key not in cls.model_fields]
+        for key in others:
+            (info.context or {})["unknown"][id(data), key] = tuple(cls.model_fields)
+        return {key: value for key, value in data.items() if key not in others} if others else data
 
 
 @final

@@ -10,6 +10,7 @@ from typing import Any, final
 import yaml
 
 from lissom.errors import ModelError
+from lissom.io.advice import of_syntax
 
 _TAG = "tag:yaml.org,2002:"
 _RESOLVED = (  # the core schema of YAML 1.2: 1e6 is a number, `yes` is a text
@@ -56,13 +57,15 @@ class Source:
     name: str
     root: yaml.Node
 
-    def data(self) -> Any:
+    def data(self, found: list[tuple[int, str]]) -> Any:
         """The document as dictionaries, lists, texts and numbers.
 
+        Args:
+            found: takes lines and what is wrong there: a duplicate key, a key that is no text, a tag.
         Raises:
-            ModelError: a duplicate key, a key that is no text, a tag, or a document of unreasonable size.
+            ModelError: a document of unreasonable size.
         """
-        return self._plain(self.root, iter(range(_VALUES_MAX)), 0)
+        return self._plain(self.root, iter(range(_VALUES_MAX)), 0, found)
 
     def locate(self, keys: Sequence[str | int]) -> tuple[int, list[str | int]]:
         """Line where `keys` lead, and those of them that are in the text; the others are skipped."""
@@ -78,22 +81,26 @@ class Source:
         """A ModelError that names the file and the line."""
         return ModelError(f"{self.name}, line {line}: {message}")
 
-    def _plain(self, node: yaml.Node, budget: Iterator[int], depth: int) -> Any:
+    def _plain(self, node: yaml.Node, budget: Iterator[int], depth: int, found: list[tuple[int, str]]) -> Any:
         line = node.start_mark.line + 1
         if next(budget, None) is None or depth > _DEPTH_MAX:
             raise self.error(line, f"the document holds more than {_VALUES_MAX} values or {_DEPTH_MAX} levels "
                                    "(do its aliases refer to each other?)")  # fmt: skip
         if isinstance(node, yaml.SequenceNode) and node.tag == _TAG + "seq":
-            return [self._plain(item, budget, depth + 1) for item in node.value]
+            return [self._plain(item, budget, depth + 1, found) for item in node.value]
         if isinstance(node, yaml.MappingNode) and node.tag == _TAG + "map":
             out: dict[str, Any] = {}
             for key_node, value in node.value:
-                key, where = self._plain(key_node, budget, depth + 1), key_node.start_mark.line + 1
+                key, where = self._plain(key_node, budget, depth + 1, found), key_node.start_mark.line + 1
                 if not isinstance(key, str):
-                    raise self.error(where, f"a key must be a text (got {key!r})")
+                    found.append(
+                        (where, f"a key must be a text (got {key!r}); put it in quotes, or name what is meant")
+                    )
+                    continue
                 if key in out:
-                    raise self.error(where, f"the key {key!r} is given twice in one mapping")
-                out[key] = self._plain(value, budget, depth + 1)
+                    found.append((where, f"the key {key!r} is given twice in one mapping; remove one of the two"))
+                    continue
+                out[key] = self._plain(value, budget, depth + 1, found)
             return out
         if isinstance(node, yaml.ScalarNode):
             try:
@@ -102,7 +109,9 @@ class Source:
                 pass
         text = node.value if isinstance(node, yaml.ScalarNode) else "..."
         tag = node.tag.replace(_TAG, "!!")
-        raise self.error(line, f"the tag {tag!r} is not allowed, or its value is not of that kind (got {text[:80]!r})")
+        why = f"the tag {tag!r} is not allowed, or its value is not of that kind (got {text[:80]!r})"
+        found.append((line, f"{why}; remove the tag, or put a text that begins with ! in quotes"))
+        return None
 
 
 def parse(text: str, name: str) -> Source:
@@ -117,7 +126,8 @@ def parse(text: str, name: str) -> Source:
         mark = error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         why = ", ".join(part for part in (error.context, error.problem) if part)
-        raise ModelError(f"{name}, line {line}: the YAML is broken or cut off: {why}") from None
+        text = f"{name}, line {line}: the YAML is broken or cut off: {why}{of_syntax(why)}"
+        raise ModelError(text) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, int(error.position)) + 1
         raise ModelError(f"{name}, line {line}: the character {error.character!r} is not allowed in YAML") from None

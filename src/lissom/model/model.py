@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -24,6 +24,7 @@ from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
 from lissom.robot.robot import Robot
+from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:
     from lissom.model.model_batch import ModelBatch
@@ -79,6 +80,12 @@ class Model:
 
     def __repr__(self) -> str:
         return f"Model({self.name!r}, nq={self.nq}, nv={self.nv}, nu={self.nu}, n_nodes={self.n_nodes})"
+
+    def _repr_html_(self) -> str:
+        ends = [*self.links.v_start[1:].tolist(), self.nv]
+        sizes = zip(self.links.names, self.links.v_start.tolist(), ends, self.links.mass)
+        rows = [(name, f"{end - start}", f"{mass:.4g}") for name, start, end, mass in sizes]
+        return html_table(repr(self), ("link", "dof", "mass [kg]"), rows) + html_inputs(self.inputs.names)
 
     @property
     def n_nodes(self) -> Int:
@@ -213,10 +220,22 @@ class Model:
         rows = [dict(zip(columns, row)) for row in zip(*columns.values())]
         return ModelBatch([self._as(self.description.with_(row)) for row in rows])
 
-    def _as(self, description: Robot) -> Model:
-        """The model of another description, on the same device, with the same motions and anchors."""
+    def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Model:
+        """The model of the same robot with some values of its description replaced, by their paths, as of
+        `Robot.with_`: `model.with_({"arm.material.young": 2e6}, gravity=(0, 0, 0))`.
+
+        Where only numbers change, so that the structure stays, no kernel is compiled.
+
+        Raises:
+            ModelError: the word of a path that there is none of and the nearest one, or the rule that a value breaks.
+        """
+        return self._as(self.description.with_(values, **more), says=True)
+
+    def _as(self, description: Robot, says: bool = False) -> Model:
+        """The model of another description, on the same device, with the same motions and anchors; `says` where what
+        the build warns of is new."""
         held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
-        return _rebuilt(description, self.device, held, self.prescribed.steady, self.surroundings.anchors)
+        return _rebuilt(description, self.device, held, self.prescribed.steady, self.surroundings.anchors, says)
 
     def _forget(self) -> None:
         """Drop what was used least recently, but never the last."""
@@ -270,14 +289,21 @@ class Model:
 
 
 def _rebuilt(
-    description: Robot, device: str, held: np.ndarray, steady: np.ndarray | None, anchors: np.ndarray
+    description: Robot,
+    device: str,
+    held: np.ndarray,
+    steady: np.ndarray | None,
+    anchors: np.ndarray,
+    says: bool = False,
 ) -> Model:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # what there was to say was said when it was first built
+        if not says:
+            warnings.simplefilter("ignore")  # what there was to say was said when it was first built
         model = description.build()
     model = model if device == model.device else model.on(device)
     model = model if steady is None else model.holding(held, steady)
-    return model.anchored(anchors) if model.surroundings.sticks else model
+    holds = model.surroundings.sticks and model.surroundings.anchors.shape == anchors.shape
+    return model.anchored(anchors) if holds else model
 
 
 def _freeze(value: Any) -> None:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from difflib import get_close_matches
 from typing import Any
 
 import numpy as np
@@ -12,15 +13,32 @@ import numpy as np
 from lissom.errors import ModelError
 
 
-def fail(where: str, rule: str, value: Any) -> ModelError:
-    """The error that says: at `where`, `rule` does not hold for `value`."""
+def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
+    """The error that says: at `where`, `rule` does not hold for `value`; and what to do about it."""
     try:
         text = repr(value.tolist() if isinstance(value, np.ndarray | np.generic) else value)
     except Exception:  # a number of more digits than Python writes, or an object of the user's that cannot be shown
         text = f"a {type(value).__name__} that cannot be written"
-    return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'})")
+    return ModelError(f"{where}: {rule} (got {text if len(text) <= 120 else text[:117] + '...'}){cure}")
 
 
+def nearest(word: Any, known: Iterable[str]) -> str:
+    """Which of the known words was probably meant by one that is none of them, as the end of an error."""
+    if not isinstance(word, str) or len(word) > _LONGEST_WORD:
+        return ""
+    small = {one.lower(): one for one in known}
+    near = get_close_matches(word.lower(), small, n=1, cutoff=0.5)
+    inside = [one for one in small if len(word) > 2 and word.lower() in one]
+    return f"; did you mean {small[(near or inside)[0]]!r}?" if near or inside else ""
+
+
+def named(word: Any, known: Mapping[str, Any], where: str, what: str) -> None:
+    """Raise ModelError unless `word` is one of the known names of `what`."""
+    if not (isinstance(word, str) and word in known):
+        raise fail(where, f"must be one of the {what} {sorted(known)}", word, nearest(word, known))
+
+
+_LONGEST_WORD = 100  # that is compared with others
 SIZE = "its numbers must be of a size that can be multiplied"
 _found: ContextVar[list[ModelError] | None] = ContextVar("found", default=None)
 

@@ -52,8 +52,6 @@ def check_parts(robot: Robot) -> None:
                 if point.link is not None:
                     _check_place(robot, point.link, point.s, f"{where} > {end}")
     _check_surroundings(robot)
-    if checks.faults():
-        return  # what follows asks for parts that are sound
     _check_cycles(robot)
     _check_couplings(robot)
     _check_motions(robot)
@@ -90,8 +88,7 @@ def _check_surroundings(robot: Robot) -> None:
 
 
 def _check_link(robot: Robot, name: Any, where: str) -> Link:
-    known = isinstance(name, str) and name in robot.links
-    checks.require(known, where, f"must be one of the links {sorted(robot.links)}", name)
+    checks.named(name, robot.links, where, "links")
     return robot.links[name]
 
 
@@ -116,14 +113,19 @@ def _check_parent(robot: Robot, link: Link) -> None:
 def _check_cycles(robot: Robot) -> None:
     rooted: set[str] = set()  # links whose way to the world is known
     for name in robot.links:
-        chain, ancestor = {name: None}, robot.links[name].parent
-        while ancestor is not None and ancestor not in rooted:
-            if ancestor in chain:
-                cycle = " -> ".join([*chain, ancestor])
-                checks.require(False, f"link {name!r}: parent", "must not close a cycle", cycle)
-            chain[ancestor] = None
-            ancestor = robot.links[ancestor].parent
-        rooted.update(chain)
+        with checks.part(f"link {name!r}"):
+            _check_ancestors(robot, name, rooted)
+
+
+def _check_ancestors(robot: Robot, name: str, rooted: set[str]) -> None:
+    chain, ancestor = {name: None}, robot.links[name].parent
+    while ancestor is not None and ancestor not in rooted and ancestor not in chain:
+        chain[ancestor] = None
+        ancestor = robot.links[ancestor].parent if ancestor in robot.links else None
+    rooted.update(chain)
+    if ancestor in chain:
+        cycle = " -> ".join([*chain, ancestor])
+        checks.require(False, f"link {name!r}: parent", "must not close a cycle", cycle)
 
 
 def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
@@ -149,28 +151,34 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
 def _check_couplings(robot: Robot) -> None:
     driven: dict[str, str] = {}
     for name, coupling in robot.couplings.items():
-        where = f"input {name!r}"
-        coupling.check(where)
-        for actuator in coupling.gains:
-            known = actuator in robot.actuators
-            rule = f"must be one of the actuators {sorted(robot.actuators)}"
-            checks.require(known, f"{where} > actuator", rule, actuator)
-            rule = f"must not be driven by another input ({driven.get(actuator)!r})"
-            checks.require(actuator not in driven, f"{where} > {actuator}", rule, actuator)
-            driven[actuator] = name
-            size = robot.input_size(robot.actuators[actuator])
-            checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
+        with checks.part(f"input {name!r}"):
+            coupling.check(f"input {name!r}")
+            for actuator in coupling.gains:
+                _check_driven(robot, name, actuator, driven)
+
+
+def _check_driven(robot: Robot, name: str, actuator: str, driven: dict[str, str]) -> None:
+    where = f"input {name!r}"
+    checks.named(actuator, robot.actuators, f"{where} > actuator", "actuators")
+    rule = f"must not be driven by another input ({driven.get(actuator)!r})"
+    checks.require(actuator not in driven, f"{where} > {actuator}", rule, actuator)
+    driven[actuator] = name
+    given = robot.actuators[actuator]
+    if not isinstance(given, JointActuator) or given.link in robot.links:
+        size = robot.input_size(given)
+        checks.require(size == 1, f"{where} > {actuator}", "must have one input of its own", size)
 
 
 def _check_motions(robot: Robot) -> None:
     moved: dict[str, str] = {}
     for name, motion in robot.motions.items():
         where = f"motion {name!r}"
-        joint = _check_link(robot, motion.link, f"{where}: link").joint
-        checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
-        rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
-        checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
-        rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
-        checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
-        moved[motion.link] = name
-        motion.check(where, joint.nv)
+        with checks.part(where):
+            joint = _check_link(robot, motion.link, f"{where}: link").joint
+            checks.require(joint.nv > 0, f"{where}: link", "its joint must move", motion.link)
+            rule = "its joint must not be spherical or free; drive a mechanism of other joints instead"
+            checks.require(joint.nq == joint.nv, f"{where}: link", rule, motion.link)
+            rule = f"its joint must not follow another motion ({moved.get(motion.link)!r})"
+            checks.require(motion.link not in moved, f"{where}: link", rule, motion.link)
+            moved[motion.link] = name
+            motion.check(where, joint.nv)

@@ -40,7 +40,7 @@ def described_values(robot: Robot) -> dict[str, Any]:
     return out
 
 
-def with_values(robot: Robot, values: Mapping[str, Any]) -> Robot:
+def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]) -> Robot:
     """A description of its own with some values replaced, one after the other.
 
     Raises:
@@ -48,7 +48,7 @@ def with_values(robot: Robot, values: Mapping[str, Any]) -> Robot:
     """
     checks.require(isinstance(values, Mapping), _title(robot), "values must be given by path", values)
     out = copy(robot)
-    for path, value in values.items():
+    for path, value in {**values, **more}.items():
         for steps in _found(out, path):
             _put(out, steps, value)
     return out
@@ -126,7 +126,15 @@ def _first(rest: str, words: Mapping[str, Steps], where: str, robot: Robot) -> s
         raise checks.fail(where, "is a value and has no words of its own", asked)
     shown = list(words)[:_SHOWN]
     listed = f"must be one of {', '.join(shown)}" + (", ..." if len(words) > len(shown) else "")
-    raise checks.fail(where, listed + _nearest(asked, words), asked)
+    raise checks.fail(
+        where, listed + (_below(asked, robot) if where == _title(robot) else "") + _nearest(asked, words), asked
+    )
+
+
+def _below(word: str, robot: Robot) -> str:
+    """The first path that ends with a word."""
+    path = next((path for path in described_values(robot) if path.endswith("." + word)), None)
+    return f"; there is {path!r}" if path else ""
 
 
 def _nearest(word: str, known: Any) -> str:

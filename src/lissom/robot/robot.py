@@ -120,7 +120,18 @@ class Robot:
         return _from_parts(deepcopy(self.__dict__, memo))
 
     def __repr__(self) -> str:
-        return f"Robot({self.name!r}, {len(self.links)} links, {len(self.actuators)} actuators)"
+        from lissom.robot.telling import counted
+
+        kinds = ("links", "actuators", "loads", "loops", "motions", "springs", "contacts", "forces")
+        parts = [counted(kind, getattr(self, kind)) for kind in kinds if kind == "links" or getattr(self, kind)]
+        return f"Robot({self.name!r}: {'; '.join(parts)}{'; in a fluid' if self.fluid is not None else ''})"
+
+    def _repr_html_(self) -> str:
+        from lissom.robot.telling import html_table
+
+        rows = [(x.name, x.parent or "the world", type(x.joint).__name__, type(x.body).__name__ if x.body else "none")
+                for x in self.links.values()]  # fmt: skip
+        return html_table(repr(self), ("link", "parent", "joint", "body"), rows)
 
     def add_link(
         self,
@@ -340,15 +351,16 @@ class Robot:
 
         return described_values(self)
 
-    def with_(self, values: Mapping[str, Any]) -> Robot:
-        """A description of its own with some values replaced, by their paths: `{"arm.material.young": 2e6}`.
+    def with_(self, values: Mapping[str, Any] | None = None, **more: Any) -> Robot:
+        """A description of its own with some values replaced, by their paths: `{"arm.material.young": 2e6}`; paths that
+        are one word may be given by name: `gravity=(0, 0, 0)`.
 
         Raises:
             ModelError: the word of a path that there is none of, and the nearest one.
         """
         from lissom.robot.paths import with_values
 
-        return with_values(self, values)
+        return with_values(self, more if values is None else values, more)
 
     def check(self) -> None:
         """Raise ModelError at the first rule the description breaks."""

@@ -31,7 +31,7 @@ from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
-from lissom.robot import checks
+from lissom.robot import checks, telling
 from lissom.statics.descent import Descent
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import Sought, load_ahead
@@ -42,7 +42,6 @@ from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
 from lissom.statics.verdict import growing, least_stiffness, warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
-
 _UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
 
 _REMEDIES = {
@@ -56,7 +55,7 @@ _REMEDIES = {
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Equilibrium:
     """A static equilibrium.
 
@@ -84,6 +83,11 @@ class Equilibrium:
     model: Model | ModelBatch = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
+
+    __repr__ = telling.equilibrium_words  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
 
     @cached_property
     def least_stiffness(self) -> np.ndarray:

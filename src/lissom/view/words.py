@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Any
 
+import numpy as np
+
 from lissom.deformable.body import DeformableBody
+from lissom.robot.actuators import Chamber, JointActuator, Tendon
+from lissom.robot.bases import STRAINS, Basis
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.materials import Material
+from lissom.robot.polygons import SectionPolygon
 from lissom.robot.robot import Robot
+from lissom.robot.sections import Section, SectionGeneral
 
 
 def place(s: Any) -> str:
@@ -22,6 +32,67 @@ def deformable_bodies(robot: Robot) -> list[str]:
         f"of {body.domain.volume:.6g} m³, {body.integrals.masses.sum():.6g} kg"
         for name, body in found
     ]
+
+
+def bodies(robot: Robot) -> list[str]:
+    """Rods and rigid bodies with their numbers and units, in words."""
+    lines = []
+    for name, link in robot.links.items():
+        body = link.body
+        if isinstance(body, Rod):
+            parts = [f"length {body.length:g} m", _section(body.section), *_material(body.material), _basis(body.basis)]
+            lines.append(f"link {name!r}: Rod, {', '.join(parts)}")
+        elif isinstance(body, RigidBody):
+            form = f", {body.form} of {_listed_numbers(2 * np.asarray(body.outline))} m" if body.form else ""
+            lines.append(f"link {name!r}: RigidBody, {body.mass:.6g} kg{form}")
+    return lines
+
+
+def _section(section: Section) -> str:
+    described: Any = section
+    plain = not isinstance(section, SectionGeneral | SectionPolygon)
+    ends = {item.name: _ends(getattr(section, item.name)) for item in fields(described)} if plain else {}
+    sizes = [f"{name} {' to '.join(f'{x:g}' for x in values)} m" for name, values in ends.items() if values]
+    return " ".join([type(section).__name__, *sizes])
+
+
+def _ends(size: Any) -> list[float]:
+    """A size, or what it is at the base and at the tip [m]; nothing of what is no size."""
+    varies: Any = size
+    values = np.asarray([varies(s) for s in (0.0, 1.0)] if callable(size) else size)
+    return values.ravel().tolist() if values.dtype.kind in "if" and values.ndim < 2 and values.size < 3 else []
+
+
+def _material(material: Material | None) -> list[str]:
+    if material is None:
+        return []
+    units = {"young": "Pa", "poisson": "", "density": "kg/m³", "viscosity": "Pa·s", "damping_time": "s"}
+    values = {name: getattr(material, name) for name in units}
+    return [f"{name} {values[name]:g} {unit}".rstrip() for name, unit in units.items() if values[name]]
+
+
+def _basis(basis: Basis) -> str:
+    orders = {name: getattr(basis, name, None) for name in STRAINS}
+    told = [f"{name} {order}" for name, order in orders.items() if order is not None]
+    return " ".join([type(basis).__name__, *told])
+
+
+def _listed_numbers(values: np.ndarray) -> str:
+    return " x ".join(f"{value:g}" for value in values)
+
+
+def unit_of_input(robot: Robot, name: str) -> str:
+    """The unit of an input."""
+    actuator = robot.actuators.get(name) or robot.actuators.get(name.rpartition("[")[0])
+    if isinstance(actuator, Tendon):
+        return "[N]" if actuator.stiffness is None else "[m]"
+    if isinstance(actuator, Chamber | BodyChamber | SurfacePressure):
+        return "[Pa]"
+    if isinstance(actuator, JointActuator):
+        joint, column = robot.links[actuator.link].joint, name.rpartition("[")[2].rstrip("]")
+        angular = np.hstack([motion.Phi[:3] for motion in joint.motions(f"link {actuator.link!r} > joint")])
+        return "[N·m]" if np.abs(angular[:, int(column) if column.isdecimal() else 0]).max() > 0.0 else "[N]"
+    return ""
 
 
 def surroundings(robot: Robot) -> list[str]:

@@ -1,0 +1,40 @@
+"""Everything that is wrong with robot files."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from lissom.cli.command import Command
+
+
+def _arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("robots", type=Path, nargs="+", metavar="ROBOT", help="robot files (YAML)")
+
+
+def _check(arguments: argparse.Namespace) -> int:
+    from lissom.io.robot_file import faults_of
+
+    wrong = 0
+    for path in arguments.robots:
+        robot, faults, doubts = faults_of(path)
+        for fault in faults:
+            print(f"{path}, line {fault.line}: {fault.text}", file=sys.stderr)
+        for doubt in doubts:
+            print(f"{path}, line {doubt.line}: warning: {doubt.text}", file=sys.stderr)
+        wrong += bool(faults)
+        if robot is not None and not faults:
+            print(f"{path}: right{', but see the warnings' if doubts else ''}; {robot!r}")
+        else:
+            print(f"{path}: {len(faults)} to mend")
+    return 2 if wrong else 0
+
+
+CHECK = Command(
+    "check",
+    "say all that is wrong with robot files, and what mends it",
+    "lissom check examples/robots/cdm.yaml",
+    _arguments,
+    _check,
+)

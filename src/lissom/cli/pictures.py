@@ -1,0 +1,73 @@
+"""Pictures and films."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from lissom.cli.command import Command
+from lissom.cli.common import loaded, positive, robot_argument
+from lissom.cli.states import from_argument, input_arguments, input_values, state_of
+
+
+def _render_arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser)
+    input_arguments(parser)
+    from_argument(parser)
+    parser.add_argument("--out", type=Path, default=Path("robot.png"), metavar="PNG", help="file (robot.png)")
+
+
+def _render(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    model = loaded(arguments.robot)[1]
+    if arguments.start is not None:
+        q = state_of(arguments.start, model).q
+    else:
+        q = ls.solve_statics(model, input_values(arguments, model.inputs.names)).q
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    ls.render(model, q, arguments.out)
+    print(f"wrote {arguments.out}")
+    return 0
+
+
+def _animate_arguments(parser: argparse.ArgumentParser) -> None:
+    robot_argument(parser)
+    parser.add_argument("trajectory", type=Path, help="its motion: .npz, .csv or the folder of --stream")
+    parser.add_argument(
+        "--out", type=Path, default=Path("motion.mp4"), metavar="FILE", help=".mp4 or .gif (motion.mp4)"
+    )
+    parser.add_argument("--speed", type=positive, default=1.0, help="seconds of the motion in one of the film (1)")
+    parser.add_argument("--fps", type=positive, default=25.0, help="frames per second of the film (25)")
+    parser.add_argument("--trail", metavar="NAME", help="link or frame whose path grows behind it")
+    parser.add_argument("--follow", metavar="NAME", help="link or frame that the camera moves along with")
+
+
+def _animate(arguments: argparse.Namespace) -> int:
+    import lissom as ls
+
+    model = loaded(arguments.robot)[1]
+    motion = ls.Trajectory.load(arguments.trajectory)
+    if motion.q.shape[-1] != model.nq:
+        rule = f"must hold {model.nq} coordinates, as robot {model.name!r} has"
+        raise ls.ModelError(f"{arguments.trajectory}: {rule} (got {motion.q.shape[-1]})")
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    given = {name: getattr(arguments, name) for name in ("speed", "fps", "trail", "follow")}
+    print(f"wrote {motion.animate(arguments.out, model=model, **given)}")
+    return 0
+
+
+RENDER = Command(
+    "render",
+    "draw a robot at rest under its inputs, or in a state of a file",
+    "lissom render examples/robots/cdm.yaml --inputs t1=5 --out robot.png",
+    _render_arguments,
+    _render,
+)
+ANIMATE = Command(
+    "animate",
+    "film a motion",
+    "lissom animate examples/robots/cdm.yaml out/cdm/trajectory.npz --out motion.mp4 --trail arm",
+    _animate_arguments,
+    _animate,
+)

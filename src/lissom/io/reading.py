@@ -1,0 +1,346 @@
+"""Reads the text of a robot file and finds all that is wrong with it at once.
+
+What one mistake makes of the rest is not told: a value of a wrong kind is mended where that is certain, else left out,
+else its whole entity is; then the rest is looked at again, and what follows from these changes is passed over.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, final
+
+from pydantic import ValidationError
+
+from lissom.errors import ModelError
+from lissom.io import advice
+from lissom.io.schema import Document
+from lissom.io.yaml_text import Source, parse
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.checks import fail, gathered, part
+from lissom.robot.robot import Link, Robot
+
+ENTITIES = {
+    "links": "link",
+    "frames": "frame",
+    "actuators": "actuator",
+    "couplings": "input",
+    "loads": "load",
+    "loops": "loop",
+    "motions": "motion",
+    "springs": "spring",
+    "contacts": "contact",
+}
+_ROUNDS = 12  # of leaving out what is wrong
+
+Keys = list[Any]
+
+
+@final
+@dataclass(frozen=True)
+class Fault:
+    """A line of a file and what is wrong there."""
+
+    line: int
+    text: str
+
+
+@final
+@dataclass
+class Reading:
+    """A robot file as far as it has been understood.
+
+    Args:
+        source: the nodes of its text. data: what they hold. folder: of the file.
+        faults: what is wrong. mended, left_out: the keys of what was put right or left out for it. hidden: names of
+            entities that are not as the file means them.
+    """
+
+    source: Source
+    data: dict[str, Any]
+    folder: Path
+    faults: list[Fault]
+    mended: list[Keys] = field(default_factory=list)
+    left_out: list[Keys] = field(default_factory=list)
+    hidden: set[str] = field(default_factory=set)
+
+    def add(self, line: int, text: str) -> None:
+        """Note what is wrong, once."""
+        if Fault(line, text) not in self.faults:
+            self.faults.append(Fault(line, text))
+
+
+def read(text: str, name: str) -> tuple[Robot | None, list[Fault]]:
+    """The robot of a text, None where nothing can be made of it, and what is wrong with the text, in order of lines.
+
+    Raises:
+        ModelError: it is no YAML, and why.
+    """
+    source = parse(text, name)
+    found: list[tuple[int, str]] = []
+    data = source.data(found)
+    faults = [Fault(*one) for one in found]
+    if not isinstance(data, dict):
+        return None, [Fault(1, f"a robot file is a mapping of keys (got {type(data).__name__})")]
+    reading = Reading(source, data, Path(name).parent, faults)
+    content = _content(reading)
+    robot = None if content is None else _assembled(content, reading)
+    if robot is not None:
+        _check(robot, reading)
+    return robot, sorted(reading.faults, key=lambda fault: fault.line)
+
+
+# -- what the schema sees ---------------------------------------------------------------------------------------------
+
+
+def _content(reading: Reading) -> Any:
+    """The document without what is wrong in it; None where too little is left."""
+    data, dropped = deepcopy(reading.data), set()
+    for _ in range(_ROUNDS):
+        lists = {key: [k for k in range(len(items)) if (key, k) not in dropped] for key, items in data.items()
+                 if key in ENTITIES and isinstance(items, list)}  # fmt: skip
+        left = data | {key: [data[key][k] for k in kept] for key, kept in lists.items()}
+        unknown: dict[Any, Any] = {}
+        try:
+            content = Document.model_validate(left, context={"folder": reading.folder, "unknown": unknown})
+            errors = []
+        except ValidationError as error:
+            content, errors = None, error.errors(include_url=False)
+        renamed = _add_unknown(reading, data, left, lists, unknown)
+        if not errors and not renamed:
+            return content
+        for item in errors:
+            keys = list(item["loc"])
+            if keys[0] in lists and len(keys) > 1 and isinstance(keys[1], int):
+                keys[1] = lists[keys[0]][keys[1]]
+            _add_error(reading, keys, item)
+            if not _leave_out(reading, data, dropped, keys, item):
+                return None
+    return None
+
+
+def _add_unknown(reading: Reading, data: Any, left: Any, lists: dict[str, list[int]], unknown: dict[Any, Any]) -> bool:
+    """Tell keys that their mappings do not have; whether some were renamed to what they probably mean."""
+    places, renamed = _places(left, ()) if unknown else {}, False
+    for (mapping, key), known in unknown.items():
+        if mapping not in places:
+            continue
+        keys: Keys = [*places[mapping], key]
+        if len(keys) > 1 and keys[0] in lists and isinstance(keys[1], int):
+            keys[1] = lists[keys[0]][keys[1]]
+        line, found = reading.source.locate(keys)
+        rule = f"is not a known key; the keys here are {', '.join(known)}"
+        meant = advice.of_word(key, [*known])
+        reading.add(line, str(fail(entity(found, reading.data), rule, key)) + meant)
+        holder, name = _held(data, keys), meant.split("'")[1] if meant else ""
+        if name and isinstance(holder, dict) and key in holder and name not in holder:
+            holder[name], renamed = holder.pop(key), True
+            reading.mended.append([*keys[:-1], name])
+    return renamed
+
+
+def _held(data: Any, keys: Keys) -> Any:
+    """The mapping or list that holds what keys lead to, where it is still there."""
+    for key in keys[:-1]:
+        there = key in data if isinstance(data, dict) else isinstance(data, list)
+        data = data[key] if there else {}
+    return data
+
+
+def _places(value: Any, keys: tuple[Any, ...]) -> dict[int, tuple[Any, ...]]:
+    """Where each mapping of a document is, by its identity."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    out = {id(value): keys} if isinstance(value, dict) else {}
+    for key, item in items:
+        out |= _places(item, (*keys, key))
+    return out
+
+
+def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
+    """Tell what the schema found, unless it follows from what was left out."""
+    kind, context, value = item["type"], item.get("ctx", {}), item["input"]
+    line, found = reading.source.locate(keys)
+    whole = [*found, keys[-1]] if kind == "missing" else found
+    if not whole or any(
+        whole == gone[: len(whole)] or gone == whole[: len(gone)] for gone in [*reading.left_out, *reading.mended]
+    ):
+        return
+    where, rule, cure = entity(found, reading.data), item["msg"].replace("Input should be", "must be"), ""
+    if kind == "value_error":
+        reading.add(line, f"{where}: {context['error']}")
+        return
+    if kind == "missing":
+        rule, value = f"the key {keys[-1]!r} is required", sorted(map(str, value))
+        cure = f"; add {keys[-1]}: with its value"
+    elif kind == "type":
+        cure = advice.of_type(value, rule.rpartition("one of ")[2].split(", "))
+        if isinstance(value, dict):
+            solid = value.get("type") == "RigidBody" and "shape" in value
+            value = f"RigidBody {value['shape']}" if solid else value.get("type")
+            cure = advice.of_word(value, rule.rpartition("one of ")[2].split(", ")) or cure
+    elif kind == "literal_error":
+        cure = advice.of_word(value, re.findall(r"'([^']*)'", rule))
+    else:
+        cure = advice.of_value(kind, value, may_vary="a constant" in map(str, keys))
+    reading.add(line, str(fail(where, rule, value)) + cure)
+
+
+def _leave_out(reading: Reading, data: Any, dropped: set[tuple[str, int]], keys: Keys, item: Any) -> bool:
+    """Mend what an error is about, leave it out, or what it is part of; False where nothing would remain."""
+    found: Keys = reading.source.locate(keys)[1]
+    if item["type"] == "missing" and [*found, keys[-1]] in reading.mended:
+        return True
+    if not found or found == ["links"]:
+        return False
+    holder, value = _held(data, found), item["input"]
+    good = advice.mended(value) if item["type"] in ("float_type", "numbers") else None
+    if item["type"] == "string_type" and isinstance(value, int | float):
+        good = str(value)
+    if good is not None and isinstance(holder, dict | list) and found not in reading.mended:
+        holder[found[-1]] = good
+        reading.mended.append([*found])
+        return True
+    is_entity = found[0] in ENTITIES and len(found) > 1
+    if is_entity and (name := _name(reading.data, found)) is not None:
+        reading.hidden.add(name)
+    whole = [*found, keys[-1]] if item["type"] == "missing" else found
+    again = item["type"] == "missing" or whole in reading.left_out
+    reading.left_out.append([*whole])
+    can_go = isinstance(holder, dict) and found[-1] in holder and not again
+    if (len(found) > 2 or not is_entity) and can_go:
+        del holder[found[-1]]
+    elif is_entity:
+        dropped.add((found[0], found[1]))
+    else:
+        data.pop(found[0], None)
+    return True
+
+
+def _name(data: dict[str, Any], keys: Keys) -> str | None:
+    item = data[keys[0]][keys[1]]
+    name = item.get("name") if isinstance(item, dict) else None
+    return name if isinstance(name, str) else None
+
+
+# -- what the description says ----------------------------------------------------------------------------------------
+
+
+def _assembled(content: Any, reading: Reading) -> Robot:
+    """The robot with everything the file lists, added in the order of the file."""
+    robot = Robot(content.name, gravity=content.gravity, near_pairs=content.near_pairs)
+
+    def each(section: str, add: Callable[[Any], Any]) -> None:
+        for item in getattr(content, section):
+            try:
+                add(item)
+            except ModelError as error:
+                items = reading.data.get(section, [])
+                same = [
+                    k for k, other in enumerate(items) if isinstance(other, dict) and other.get("name") == item.name
+                ]
+                line, _ = reading.source.locate([section, same[-1], "name"] if same else [section])
+                where = entity([section, same[-1]], reading.data) if same else section
+                reading.add(line, f"{where}: {error}")
+
+    each("links", lambda k: robot.add_link(k.name, k.body, k.joint, k.parent, k.at, k.placement))
+    for item in reading.data["links"]:  # those that were left out are still what others name
+        name = item.get("name") if isinstance(item, dict) else None
+        if isinstance(name, str) and name in reading.hidden and name not in robot.links:
+            robot.links[name] = Link(name)
+    each("frames", lambda k: robot.add_frame(k.name, k.link, s=k.s, placement=k.placement))
+    each("actuators", lambda k: _add_actuator(robot, k))
+    each("couplings", lambda k: robot.couple_inputs(k.name, k.gains))
+    each("loads", lambda k: robot.add_point_load(
+        k.name, k.link, s=k.s, force=k.force, moment=k.moment, frame=k.frame, position=k.position))  # fmt: skip
+    each("loops", lambda k: robot.add_loop(
+        k.name, k.link_a, k.link_b, s_a=k.s_a, s_b=k.s_b, placement_a=k.placement_a, placement_b=k.placement_b,
+        joint=k.joint))  # fmt: skip
+    each("motions", lambda k: robot.add_joint_motion(
+        k.name, k.link, position=k.position, velocity=k.velocity, acceleration=k.acceleration))  # fmt: skip
+    each("springs", lambda k: robot.add_spring(**{field.name: getattr(k, field.name) for field in fields(k)}))
+    each("contacts", lambda k: robot.add_contact(**{field.name: getattr(k, field.name) for field in fields(k)}))
+    robot.fluid = content.fluid
+    return robot
+
+
+def _add_actuator(robot: Robot, item: Actuator) -> None:
+    if isinstance(item, Tendon):
+        robot.add_tendon(item.name, path=item.path, stiffness=item.stiffness, slack_length=item.slack_length)
+    elif isinstance(item, Chamber):
+        rod = item.path
+        robot.add_chamber(item.name, rod.link, offset=rod.offset, area=item.area, start=rod.start, stop=rod.stop,
+                          force=item.force)  # fmt: skip
+    elif isinstance(item, JointActuator):
+        robot.add_joint_actuator(item.name, item.link)
+    elif isinstance(item, WrenchInput):
+        robot.add_wrench_input(item.name, item.link, s=item.s, directions=item.directions, frame=item.frame,
+                               position=item.position)  # fmt: skip
+    elif isinstance(item, BodyChamber):
+        robot.add_body_chamber(item.name, item.link, surface=item.surface)
+    elif isinstance(item, SurfacePressure):
+        robot.add_surface_pressure(item.name, item.link, item.surface)
+    elif isinstance(item, CustomActuator):
+        robot.add_custom_actuator(item.name, item.function, size=item.size)
+
+
+def _check(robot: Robot, reading: Reading) -> None:
+    """Add the rules that the description breaks, but for those that follow from what was left out."""
+    with gathered() as found, part("robot"):
+        robot.check()
+    named = [(keys_of(str(error), reading.source, reading.data), str(error)) for error in found]
+    for keys, text in sorted(named, key=lambda one: not one[0]):
+        line, there = reading.source.locate(keys)
+        follows = any(f"(got {name!r})" in text for name in reading.hidden)
+        same = [gone for gone in reading.left_out if gone[:2] == there[:2]]
+        follows |= not keys and bool(reading.faults)  # what an entity that is told already says without its name
+        if not follows and not any(there == gone[: len(there)] or str(gone[-1]) in text for gone in same):
+            reading.add(line, text)
+
+
+# -- places in words --------------------------------------------------------------------------------------------------
+
+
+def entity(keys: Sequence[str | int], data: dict[str, Any]) -> str:
+    """Path of an entity in words: links, 0, body, length becomes "link 'arm' > body: length"."""
+    if len(keys) < 2 or keys[0] not in (*ENTITIES, "fluid"):
+        return " > ".join(["robot file", *map(str, keys)])
+    if keys[0] == "fluid":
+        of_link = keys[1] == "links" and len(keys) > 2
+        words, deeper = (["fluid", f"link {keys[2]!r}"], 3) if of_link else (["fluid"], 1)
+    else:
+        item = data[str(keys[0])][keys[1]]
+        name = item.get("name") if isinstance(item, dict) else None
+        words = [f"{ENTITIES[str(keys[0])]} {name!r}" if name is not None else f"{keys[0]}[{keys[1]}]"]
+        deeper = 2
+    value: Any = data
+    for key in keys[:deeper]:
+        value = value[key]
+    for key in keys[deeper:]:
+        value = value[key]
+        words = [*words[:-1], f"{words[-1]}[{key}]"] if isinstance(key, int) else [*words, key]
+    joint = " > " if isinstance(value, dict) or len(words) < 2 else ": "
+    return joint.join([" > ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
+
+
+def keys_of(message: str, source: Source, data: dict[str, Any]) -> Keys:
+    """Keys of the entity that a message of `Robot.check` names, as deep as the file tells."""
+    if message.startswith("robot "):
+        return [key for key in ("gravity", "near_pairs") if f": {key}" in message] or ["links"]
+    fluid = data.get("fluid")
+    of_links = fluid.get("links") if isinstance(fluid, dict) else None
+    of_links = of_links if isinstance(of_links, dict) else {}
+    places: list[tuple[Keys, str]] = [(["fluid", "links", name], f"fluid > link {name!r}") for name in of_links]
+    for section, kind in ENTITIES.items():
+        items: Any = data.get(section) if isinstance(data.get(section), list) else []
+        named = [(k, item["name"]) for k, item in enumerate(items) if isinstance(item, dict) and "name" in item]
+        places += [([section, k], f"{kind} {name!r}") for k, name in named]
+    for place, start in [*places, (["fluid"], "fluid")]:
+        if message.startswith((f"{start} > ", f"{start}: ")):
+            steps = re.findall(r"(?: > |: )(\w+)(?:\[(\d+)\])?[^:>(]*(?= > |: )", message[len(start) :])
+            keys = [key for word, index in steps for key in ((word, int(index)) if index else (word,))]
+            return source.locate([*place, *keys])[1]
+    return []
