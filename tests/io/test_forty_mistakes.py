@@ -75,7 +75,12 @@ MISTAKES = {
         ["shape", "remove the dash or the brackets"],
     ),
     "mapping for a list": ("loads:\n  - {", "loads:\n    {", 20, ["loads", "begin each entry with a dash"]),
-    "misspelt shape": ("shape: box", "shape: boks", 5, ["body", "RigidBody box", "boks"]),
+    "misspelt shape": (
+        "shape: box",
+        "shape: boks",
+        5,
+        ["body", "(got 'RigidBody boks'); write shape: box, shape: cylinder or shape: sphere"],
+    ),
     "misspelt parent": (
         "parent: base",
         "parent: bse",
@@ -97,9 +102,14 @@ MISTAKES = {
         "name: motor, link: arm",
         "name: motor, link: base",
         17,
-        ["its joint must move (got 'base')"],
+        ["its joint must move (got 'base'); give that link a joint that moves"],
     ),
-    "tendon along a rigid body": ("link: arm, offset", "link: base, offset", 16, ["must carry a Rod (got 'base')"]),
+    "tendon along a rigid body": (
+        "link: arm, offset",
+        "link: base, offset",
+        16,
+        ["must carry a Rod (got 'base'); name a link whose body is a Rod"],
+    ),
     "negative length": ("length: 0.5", "length: -0.5", 11, ["link 'arm' > body: length: must be > 0 (got -0.5)"]),
     "two numbers for three": (
         "force: [0, 0, -1]",
@@ -109,7 +119,7 @@ MISTAKES = {
     ),
     "axis of zeros": ("axis: [0, 1, 0]", "axis: [0, 0, 0]", 8, ["joint: axis: must not be zero (got [0, 0, 0])"]),
     "tabs": ("      length: 0.5", "\tlength: 0.5", 11, ["indent with spaces, not with tabs"]),
-    "space behind the colon forgotten": ("      length: 0.5", "      length:0.5", 12, ["a colon and a space"]),
+    "space behind the colon forgotten": ("      length: 0.5", "      length:0.5", 11, ["a colon and a space"]),
     "bracket not closed": ("axis: [0, 1, 0]", "axis: [0, 1, 0", 8, ["close the list with ]"]),
     "quotes not closed": ("name: arm\ng", "name: 'arm\ng", 1, ["close the quotes"]),
 }
@@ -138,7 +148,7 @@ def test_a_mistake_is_told_alone_with_its_line_and_its_cure(name, tmp_path):
     found = told(tmp_path, GOOD.replace(old, new))
     assert len(found) == 1, found
     number, message = found[0]
-    assert number == line or (number is None and "line " in message), found
+    assert number == line or (number is None and f"line {line}: " in message), found
     for word in words:
         assert word in message, message
 

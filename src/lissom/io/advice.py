@@ -26,6 +26,7 @@ _OTHER_WORDS = {  # of textbooks and other programs, for keys and types
     "floating": "JointFree", "weld": "JointFixed", "cable": "Tendon", "wire": "Tendon", "motor": "JointActuator",
     "beam": "Rod", "rigid": "RigidBody", "tube": "SectionAnnulus", "square": "SectionRectangle", "floor": "ShapePlane",
 }  # fmt: skip
+OF_SOLIDS = "; write shape: box, shape: cylinder or shape: sphere"
 _SYNTAX = (  # words of PyYAML, and what to do about them
     ("'\\t'", "indent with spaces, not with tabs"),
     ("mapping values are not allowed", "a text with a colon needs quotes, and keys of one mapping one indentation"),

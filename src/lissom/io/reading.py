@@ -181,7 +181,9 @@ def _add_error(reading: Reading, keys: Keys, item: Any) -> None:
         if isinstance(value, dict):
             solid = value.get("type") == "RigidBody" and "shape" in value
             value = f"RigidBody {value['shape']}" if solid else value.get("type")
-            cure = advice.of_word(value, rule.rpartition("one of ")[2].split(", ")) or cure
+            cure = (
+                advice.OF_SOLIDS if solid else advice.of_word(value, rule.rpartition("one of ")[2].split(", ")) or cure
+            )
     elif kind == "literal_error":
         cure = advice.of_word(value, re.findall(r"'([^']*)'", rule))
     else:

@@ -152,7 +152,8 @@ def _one_of(choices: dict[str, Any], tag: Callable[[Any], Any] | None = None) ->
     def chosen(value: Any) -> Any:
         return str(value.get("type")) if isinstance(value, dict) else None
 
-    rule = f"must be a mapping whose type is one of {', '.join(choices)}"
+    names = dict.fromkeys(name for name in choices if " " not in name)
+    rule = f"must be a mapping whose type is one of {', '.join(names)}"
     choice = Discriminator(tag or chosen, custom_error_type="type", custom_error_message=rule)
     return Annotated[Union[tuple(choices.values())], choice]  # noqa: UP007
 

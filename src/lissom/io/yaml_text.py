@@ -123,7 +123,10 @@ def parse(text: str, name: str) -> Source:
     try:
         root = _Loader(text).get_single_node()
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
+        begun = "end of stream" in str(error.problem) or "simple key" in str(
+            error.context
+        )  # what is at fault begins there
+        mark = (error.context_mark if begun else None) or error.problem_mark or error.context_mark
         line = 1 if mark is None else mark.line + 1
         why = ", ".join(part for part in (error.context, error.problem) if part)
         text = f"{name}, line {line}: the YAML is broken or cut off: {why}{of_syntax(why)}"

@@ -131,7 +131,9 @@ def _check_ancestors(robot: Robot, name: str, rooted: set[str]) -> None:
 def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
     if isinstance(actuator, JointActuator):
         link = _check_link(robot, actuator.link, f"{where}: link")
-        checks.require(link.joint.nv > 0, f"{where}: link", "its joint must move", actuator.link)
+        if link.joint.nv == 0:
+            cure = "; give that link a joint that moves, such as a JointRevolute, or name another link"
+            raise checks.fail(f"{where}: link", "its joint must move", actuator.link, cure)
     elif isinstance(actuator, WrenchInput):
         _check_place(robot, actuator.link, actuator.s, where)
     elif isinstance(actuator, BodyChamber | SurfacePressure):
@@ -143,7 +145,9 @@ def _check_actuator_links(robot: Robot, actuator: Actuator, where: str) -> None:
             continue
         link = _check_link(robot, item.link, here)
         if isinstance(item, PathRod):
-            checks.require(link.body is not None and link.body.is_slender, here, "must carry a Rod", item.link)
+            if link.body is None or not link.body.is_slender:
+                cure = "; name a link whose body is a Rod, or a path of PathPoints"
+                raise checks.fail(here, "must carry a Rod", item.link, cure)
         elif isinstance(item, PathPoint):
             _check_point(link, item.s, f"{where} > path[{k}]: s")
 
