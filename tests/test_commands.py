@@ -11,6 +11,7 @@ import pytest
 
 import lissom as ls
 from lissom.cli.main import COMMANDS, main, parser
+from lissom.integration.progress import progress_bar
 
 EXAMPLES = Path(__file__).parents[1] / "examples" / "robots"
 SMALL = """\
@@ -156,6 +157,17 @@ def interrupting(*_):
             raise KeyboardInterrupt
 
     yield advance
+
+
+def test_elsewhere_than_on_terminals_the_log_says_how_far_a_motion_is(caplog, monkeypatch):
+    """A line after a pause, the next after twice as long; none before."""
+    caplog.set_level("INFO", logger="lissom")
+    now = [0.0]
+    monkeypatch.setattr("lissom.integration.progress.time.monotonic", lambda: now[0])
+    with progress_bar(True, 10.0) as advance:
+        for now[0] in (0.5, 1.0, 2.5, 3.0, 6.9):
+            advance(now[0])
+    assert [record.getMessage() for record in caplog.records] == [f"simulating: {t} of 10 s" for t in (1, 3)]
 
 
 def test_demo_and_bench_run(tmp_path, capsys):
