@@ -180,16 +180,13 @@ _PUBLIC = {
     "studies.sweep": ("sweep",),
     "studies.trials": ("Trial",),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
-    "view.render": ("render",),
-    "view.plots": ("plot_shapes",),
-    "view.trajectories": ("plot_trajectory",),
-    "view.viewer": ("view",),
+    "viewing.render": ("render",),
+    "viewing.plots": ("plot_shapes",),
+    "viewing.trajectories": ("plot_trajectory",),
+    "viewing.viewer": ("view",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
-
-import_module("lissom.view")  # now: imported later, the folder would take the place of the function
-del globals()["view"]
 
 
 def __getattr__(name: str) -> Any:

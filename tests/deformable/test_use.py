@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.view import scene
+from lissom.viewing import scene
 
 LENGTH = 0.3
 LAW = ls.HyperelasticLinear(young=1e5, poisson=0.4, damping_time=0.02)

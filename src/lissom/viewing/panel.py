@@ -1,0 +1,260 @@
+"""What is set and read beside the scene of a viewer: modes, time, sliders, plots, looks, files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, final
+
+import numpy as np
+
+from lissom.viewing.painted import BANDS, QUANTITIES, ramp
+from lissom.viewing.plot_panels import PlotPanels
+from lissom.viewing.session import Session
+from lissom.viewing.sliders import Slider
+from lissom.viewing.stage import SHOWN, Stage
+
+Post = Callable[[Callable[[], Any]], None]
+_MANY = 8  # sliders that stand open at once
+_TIME = {
+    "pose": "The sliders under **Shape** say where the robot is.",
+    "equilibrium": "The robot is at rest under the inputs. Pull it with the mouse.",
+    "simulate": "The robot moves in real time. Pull it with the mouse; pause to look back.",
+    "replay": "A recorded motion.",
+}
+
+
+@final
+class Panel:
+    """The controls of one session on a server of viser; what they do is posted, to be done between two pictures.
+
+    Args:
+        server: of viser. save: called with the kind of file that is wanted.
+    """
+
+    def __init__(self, server: Any, session: Session, stage: Stage, post: Post, save: Callable[[str], None]) -> None:
+        self.gui, self.session, self.stage, self.post = server.gui, session, stage, post
+        self.sliders: list[tuple[Slider, Any]] = []
+        self.input_sliders: list[tuple[Slider, Any]] = []
+        self._shown = ""
+        gui = self.gui
+        self.status = gui.add_markdown("")
+        self.mode = gui.add_dropdown("mode", session.modes, initial_value=session.mode)
+        self._on(self.mode, lambda value: self.set_mode(value))
+        self._add_time()
+        tabs = gui.add_tab_group()
+        with tabs.add_tab("Inputs"):
+            self._add_inputs()
+        with tabs.add_tab("Shape"):
+            self._add_shape()
+        with tabs.add_tab("Plots"):
+            self.plots = PlotPanels(gui, session)
+        with tabs.add_tab("Look"):
+            self._add_look()
+        with tabs.add_tab("Save"):
+            self._add_save(save)
+        self._mode_changed()
+
+    def _on(self, handle: Any, react: Callable[[Any], Any]) -> None:
+        """Post what follows when somebody, and not the program, changes a control."""
+
+        @handle.on_update
+        def _(event: Any) -> None:
+            if event.client is not None:
+                value = handle.value
+                self.post(lambda: react(value))
+
+    def _click(self, label: str, react: Callable[[], Any], hint: str) -> Any:
+        button = self.gui.add_button(label, hint=hint)
+        button.on_click(lambda _: self.post(react))
+        return button
+
+    # -- controls -----------------------------------------------------------------------------------------------------
+
+    def _add_time(self) -> None:
+        self.time = self.gui.add_folder("Time")
+        with self.time:
+            self.play = self.gui.add_button_group("", ("Play", "Pause", "Reset"))
+            self.play.on_click(lambda event: self.post(lambda: self.press(event.target.value)))
+            self.moment = self.gui.add_slider(
+                "time [s]", 0.0, 1.0, 0.001, 0.0, hint="what is recorded; pause to look back"
+            )
+            self.speed = self.gui.add_slider("speed [×]", 0.05, 4.0, 0.05, 1.0, hint="seconds of motion in one second")
+        self._on(self.moment, self.scrub)
+        self._on(self.speed, lambda value: setattr(self.session, "speed", float(value)))
+        self.stable = self._click("Fall to a stable equilibrium", self.fall, "let an overdamped robot go from here")
+
+    def _add_inputs(self) -> None:
+        gui, session = self.gui, self.session
+        if not session.inputs:
+            gui.add_markdown("This robot has no inputs.")
+            return
+        factor = gui.add_number("range ×", 1.0, min=0.01, max=1000.0, step=0.5, hint="makes all ranges wider")
+        for group in dict.fromkeys(one.group for one in session.inputs):
+            with gui.add_folder(group):
+                for one in (one for one in session.inputs if one.group == group):
+                    self.input_sliders.append((one, self._slider(one, self.set_input)))
+        self._click("All inputs to zero", self.no_inputs, "let go of all inputs")
+
+        def widen(value: float) -> None:
+            for one, handle in self.input_sliders:
+                handle.max, handle.min = one.high * value, one.low * value
+
+        self._on(factor, widen)
+
+    def _add_shape(self) -> None:
+        coordinates = self.session.coordinates
+        if not coordinates:
+            self.gui.add_markdown("This robot has no coordinates.")
+        self._click("Take the shape as the start", self.keep_start, "Reset comes back to it")
+        for group in dict.fromkeys(one.group for one in coordinates):
+            own = [one for one in coordinates if one.group == group]
+            with self.gui.add_folder(group, expand_by_default=len(coordinates) <= 4 * _MANY):
+                for part in dict.fromkeys(one.part for one in own):
+                    some = [one for one in own if one.part == part]
+                    if not part:
+                        self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
+                        continue
+                    with self.gui.add_folder(part.replace("_", " "), expand_by_default=len(own) <= _MANY):
+                        self.sliders += [(one, self._slider(one, self.set_coordinate)) for one in some]
+
+    def _slider(self, one: Slider, react: Callable[[Slider, float], Any]) -> Any:
+        label = one.name.replace("_", " ") + (f" [{one.unit}]" if one.unit else "")
+        handle = self.gui.add_slider(label, float(one.low), float(one.high), one.step,
+                                     float(np.clip(0.0, one.low, one.high)))  # fmt: skip
+        self._on(handle, lambda value: react(one, float(value)))
+        return handle
+
+    def _add_look(self) -> None:
+        gui, stage = self.gui, self.stage
+        names = ("nothing", *(f"{name} [{unit}]" for name, unit in QUANTITIES.items()))
+        self.paint = gui.add_dropdown("paint", names, initial_value=names[0])
+        self._on(self.paint, lambda value: stage.paint("" if value == names[0] else value.partition(" [")[0]))
+        self.legend = gui.add_html("", visible=False)
+        solid = gui.add_slider("solid", 0.05, 1.0, 0.05, stage.opacity, hint="how solid the bodies are")
+        self._on(solid, lambda value: stage.make_solid(float(value)))
+        checks = {name: gui.add_checkbox(name, True) for name in SHOWN}
+        for check in checks.values():
+            self._on(check, lambda _: stage.hide({name for name, one in checks.items() if not one.value}))
+        self._click(
+            "Colours anew", lambda: stage.paint(stage.painted), "begin the scale of colours at what is seen now"
+        )
+        gui.add_markdown(f"A small square of the grid is {0.2 * stage.cell:g} m wide, a large one {stage.cell:g} m.")
+
+    def _add_save(self, save: Callable[[str], None]) -> None:
+        hints = {"html": ("Web page (.html)", "what is recorded, to look at in any browser, in one file"),
+                 "mp4": ("Video (.mp4)", "what is recorded, as this view shows it"),
+                 "glb": ("Shape (.glb)", "what is shown, as glTF"),
+                 "npz": ("Motion (.npz)", "what is recorded, as a trajectory file")}  # fmt: skip
+        self.gui.add_markdown("A file of what is shown, or of what is recorded:")
+        for kind, (label, hint) in hints.items():
+            self._click(label, lambda kind=kind: save(kind), hint)
+        self.progress = self.gui.add_markdown("")
+
+    # -- what they do -------------------------------------------------------------------------------------------------
+
+    def set_mode(self, mode: str) -> None:
+        """Go on in another mode."""
+        self.session.set_mode(mode)
+        self._mode_changed()
+
+    def press(self, what: str) -> None:
+        """Press one of the keys of time."""
+        if what == "Reset":
+            self.session.reset()
+            self.show_values()
+        elif what == "Play":
+            self.session.play()
+        else:
+            self.session.pause()
+            self.show_values()
+
+    def scrub(self, t: float) -> None:
+        """Look at another time."""
+        self.session.pause()
+        self.session.scrub(float(t))
+        self.show_values()
+
+    def fall(self) -> None:
+        """Leave an unstable equilibrium."""
+        if self.session.mode == "equilibrium":
+            self.session.settle(stable=True)
+
+    def set_input(self, slider: Slider, value: float) -> None:
+        """One input [its unit]."""
+        u = self.session.u.copy()
+        u[slider.column] = value
+        self.session.set_inputs(u)
+
+    def no_inputs(self) -> None:
+        """All inputs zero."""
+        self.session.set_inputs(np.zeros(self.session.model.nu))
+        self.show_values()
+
+    def set_coordinate(self, slider: Slider, value: float) -> None:
+        """One coordinate [its unit]."""
+        values = self.session.values
+        values[slider.column] = value
+        self.session.set_values(values)
+
+    def keep_start(self) -> None:
+        """Begin here from now on."""
+        self.session.start = self.session.q.copy()
+
+    # -- what they show -----------------------------------------------------------------------------------------------
+
+    def show_values(self) -> None:
+        """Bring all sliders to the state that is shown."""
+        for rows, values in ((self.sliders, self.session.values), (self.input_sliders, self.session.u)):
+            for one, handle in rows:
+                handle.value = float(np.clip(values[one.column], handle.min, handle.max))
+
+    def _mode_changed(self) -> None:
+        mode = self.session.mode
+        self.mode.value = mode
+        self.time.visible = mode in ("simulate", "replay")
+        for _, handle in self.sliders:
+            handle.disabled = mode == "replay"
+        for _, handle in self.input_sliders:
+            handle.disabled = mode in ("replay", "pose")
+        self.show_values()
+
+    def refresh(self, update: float) -> None:
+        """Bring what is read up to date; `update` is the median time of an update [s]."""
+        session = self.session
+        lines = [_TIME[session.mode]]
+        if session.note:
+            lines.append(session.note if session.is_good else f"**{session.note}**")
+        if session.mode in ("simulate", "replay"):
+            state = "playing" if session.is_playing else "paused"
+            lines.append(f"t = {session.t:.2f} s, {state}")
+            self._show_time()
+        if update > 0.0:
+            lines.append(f"median update {1e3 * update:.1f} ms; computing {1e3 * session.solving:.1f} ms")
+        text = "<br/>".join(lines)
+        if text != self._shown:
+            self.status.content = self._shown = text
+        self.stable.visible = session.mode == "equilibrium" and not session.is_good
+        self.plots.refresh()
+        self._show_legend()
+
+    def _show_time(self) -> None:
+        low, high = self.session.record.span
+        low, high = np.floor(100.0 * low) / 100.0, max(np.ceil(100.0 * high), 1.0) / 100.0
+        if abs(self.moment.max - high) > 1e-9 or abs(self.moment.min - low) > 1e-9:
+            self.moment.min, self.moment.max = low, high
+        self.moment.value = float(np.clip(self.session.t, low, high))
+
+    def _show_legend(self) -> None:
+        scale = self.stage.scale
+        self.legend.visible = scale is not None
+        if scale is None:
+            return
+        colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in ramp(np.linspace(0.0, 1.0, BANDS)).tolist())
+        low, high = scale.ends
+        style = "height:0.9em;border-radius:3px;"
+        text = (f'<div style="padding:0 1em;font-size:0.8em">{scale.quantity} [{scale.unit}]'
+                f'<div style="{style}background:linear-gradient(90deg,{colors})"></div>'
+                f'<div style="display:flex;justify-content:space-between"><span>{low:.3g}</span>'
+                f"<span>{high:.3g}</span></div></div>")  # fmt: skip
+        if self.legend.content != text:
+            self.legend.content = text

@@ -1,0 +1,85 @@
+"""Films of motions."""
+
+import pickle
+import subprocess
+
+import numpy as np
+import pytest
+from PIL import Image
+
+import lissom as ls
+from lissom.viewing.animation import configurations_at
+
+
+@pytest.fixture(scope="module")
+def swing():
+    """A free body that turns, with a rod on it, over 0.2 s."""
+    robot = ls.Robot("flyer")
+    robot.add_link("hub", ls.RigidBody.box(0.1, 0.1, 0.05, density=1000), ls.JointFree())
+    material = ls.Material(young=1e6, density=1000, viscosity=1e4)
+    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), material)
+    robot.add_link("rod", rod, parent="hub")
+    model = robot.build()
+    v0 = np.array([1.0, 2.0, 0.0, 0.1, 0.0, 0.5, 0.0, 0.0])
+    return model, ls.simulate(model, 0.2, v0=v0, t_eval=np.linspace(0, 0.2, 9))
+
+
+def test_a_film_has_a_frame_for_each_instant(swing, tmp_path):
+    """A gif of 0.2 s at half speed and 20 frames per second has nine frames, and they differ."""
+    motion = swing[1]
+    path = motion.animate(tmp_path / "film.gif", fps=20, speed=0.5, trail="rod", size=(200, 150))
+    with Image.open(path) as film:
+        assert film.n_frames == 9
+        first = np.array(film.convert("RGB"), dtype=int)
+        film.seek(8)
+        assert np.abs(np.array(film.convert("RGB"), dtype=int) - first).max() > 50
+
+
+def test_configurations_between_samples(swing):
+    """At the samples the configuration is the sample; between them it lies on the manifold, half way."""
+    model, motion = swing
+    np.testing.assert_allclose(configurations_at(model, motion, motion.t), motion.q, atol=1e-14)
+    middle = configurations_at(model, motion, 0.5 * (motion.t[:1] + motion.t[1:2]))[0]
+    assert np.linalg.norm(middle[:4]) == pytest.approx(1.0, abs=1e-14)
+    ahead, behind = ls.difference(model, middle, motion.q[1]), ls.difference(model, motion.q[0], middle)
+    np.testing.assert_allclose(ahead, behind, atol=1e-12)
+
+
+def test_wrong_films(swing, tmp_path):
+    """An unknown kind of file, a speed that is none and a batch are refused by name, and nothing is written."""
+    model, motion = swing
+    for options, message in (({"speed": 0.0}, "speed: must be > 0"), ({"fps": -1.0}, "fps: must be > 0")):
+        with pytest.raises(ls.ModelError, match=message):
+            motion.animate(tmp_path / "film.gif", **options)
+    with pytest.raises(ls.ModelError, match=r"film: must end in \.gif or \.mp4"):
+        motion.animate(tmp_path / "film.avi")
+    batch = ls.simulate(model, 0.01, q0=np.tile(model.neutral(), (2, 1)), t_eval=[0.0, 0.01])
+    with pytest.raises(ls.ShapeError, match="a film shows one motion"):
+        batch.animate(tmp_path / "film.gif")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_film_has_the_right_length(swing, tmp_path):
+    """Purpose: ffprobe reads an mp4 of as many frames as instants, so many a second, of the size asked for; the camera
+    goes along with a link and round."""
+    motion = swing[1]
+    path = motion.animate(tmp_path / "film.mp4", fps=20, speed=0.5, size=(160, 120), follow="hub", orbit=90.0)
+    shown = "stream=codec_name,width,height,nb_read_frames,duration"
+    ask = ["ffprobe", "-v", "error", "-count_frames", "-show_entries", shown, "-of", "csv=p=0", str(path)]
+    codec, width, height, duration, frames = (
+        subprocess.run(ask, capture_output=True, text=True, check=True).stdout.strip().split(",")
+    )
+    assert (codec, width, height, frames) == ("h264", "160", "120", "9")
+    assert float(duration) == pytest.approx(9 / 20)
+
+
+def test_a_trajectory_from_a_file_needs_its_model(swing, tmp_path):
+    """Purpose: files of trajectories do not hold the model, which is asked for by name; pickles neither."""
+    model, motion = swing
+    motion.save(tmp_path / "motion.npz")
+    loaded = ls.Trajectory.load(tmp_path / "motion.npz")
+    for bare in (loaded, pickle.loads(pickle.dumps(motion))):
+        assert bare.model is None
+        with pytest.raises(ls.ModelError, match="model="):
+            bare.animate(tmp_path / "film.gif")
+    assert loaded.animate(tmp_path / "film.gif", model=model, fps=5.0, size=(80, 60)).exists()

@@ -1,0 +1,349 @@
+"""Pictures: what is drawn is what the functions compute, and nothing outside the figure changes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.viewing import scene, trajectories
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
+
+
+@pytest.fixture(scope="module")
+def hybrid():
+    """Description and model of a robot with every kind of body."""
+    robot = ls.load_robot(EXAMPLES / "hybrid_arm.yaml")
+    return robot, robot.build()
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """Description and model of one rod with two tendons, a motor and a chamber."""
+    robot = ls.Robot("arm")
+    basis = ls.BasisLegendre(bending_y=1, bending_z=0)
+    rod = ls.Rod(0.3, ls.SectionCircle((0.02, 0.01)), basis, ls.Material(young=1e6, density=1000, viscosity=2e3))
+    robot.add_link("arm", rod, ls.JointRevolute(axis=(0, 1, 0), stiffness=1.0, damping=0.1))
+    robot.add_tendon("up", "arm", (0.0, 0.008))
+    robot.add_joint_actuator("motor", "arm")
+    robot.add_chamber("bladder", "arm", area=1e-5)
+    return robot, robot.build()
+
+
+@pytest.fixture(scope="module")
+def motion(arm):
+    """A short motion of the arm."""
+    return ls.simulate(arm[1], 0.1, u=lambda t: np.array([5 * t, 0.1, 1e3 * t]), t_eval=np.linspace(0, 0.1, 21))
+
+
+def states(model, count=3):
+    """Random configurations near the neutral one."""
+    rng = np.random.default_rng(5)
+    return ls.integrate(model, model.neutral(), 0.3 * rng.normal(size=(count, model.nv)))
+
+
+def vertices(figure):
+    """Corners of all facets of the picture, one array per shape, in the order drawn."""
+    shapes = [c for c in figure.axes[0].collections if type(c).__name__ == "Poly3DCollection"]
+    return [np.array(c._faces).reshape(-1, 3) for c in sorted(shapes, key=lambda c: c.get_zorder())]
+
+
+# -- what is drawn ----------------------------------------------------------------------------------------------------
+
+
+def test_rod_facets_lie_on_the_section_outline_at_frame_pose(arm):
+    """Purpose: every corner of the tube is the outline of its section carried by frame_pose, at every station."""
+    model = arm[1]
+    q = states(model)
+    facets = scene.body_facets(model, q, "arm")
+    s = np.linspace(0.0, 1.0, scene.STATIONS)
+    g = ls.frame_pose(model, q, "arm", s=s)
+    sides = (scene.STATIONS - 1) * scene.AROUND
+    corners = facets[:, :sides].reshape(3, scene.STATIONS - 1, scene.AROUND, 4, 3)[:, :, :, 0]
+    local = np.einsum("nsji,nskj->nski", g[:, :-1, :3, :3], corners - g[:, :-1, None, :3, 3])
+    assert np.abs(local[..., 0]).max() < 1e-14
+    radii = (0.02 - 0.01 * s[:-1])[None, :, None]
+    np.testing.assert_allclose(np.linalg.norm(local[..., 1:], axis=-1), radii + 0 * local[..., 0], rtol=1e-12)
+
+
+def test_the_artists_hold_these_facets(arm):
+    """Purpose: the picture's collections are the facets of the scene, unmoved, one collection for each shape."""
+    model = arm[1]
+    q = states(model)
+    drawn = vertices(ls.plot_shapes(model, q))
+    expected = scene.body_facets(model, q, "arm").reshape(3, -1, 3)
+    assert len(drawn) == 3
+    for shape in expected:
+        assert min(np.abs(np.asarray(d) - shape).max() for d in drawn if d.shape == shape.shape) < 1e-12
+
+
+@pytest.mark.parametrize("name", ["base", "gripper", "shoulder"])
+def test_rigid_bodies_are_drawn_where_they_are(hybrid, name):
+    """Purpose: facets of a rigid body fill its outline about its centre of mass, in its frame."""
+    model = hybrid[1]
+    q = states(model)
+    body = model.links.body[model.links.names.index(name)]
+    g = ls.frame_pose(model, q, name)
+    corners = scene.body_facets(model, q, name).reshape(3, -1, 3)
+    local = np.einsum("nji,nkj->nki", g[:, :3, :3], corners - g[:, None, :3, 3]) - body.com
+    np.testing.assert_allclose(local.max(axis=(0, 1)), body.outline, rtol=1e-9)
+    np.testing.assert_allclose(local.min(axis=(0, 1)), -np.array(body.outline), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("body", "corners"),
+    [
+        (ls.RigidBody.box(0.2, 0.1, 0.05, density=1.0), 24),
+        (ls.RigidBody.sphere(0.1, density=1.0), None),
+        (ls.RigidBody.cylinder(0.2, 0.05, density=1.0), None),
+        (ls.RigidBody(1.0, inertia=(1.0, 1.0, 1.0)), 24),
+    ],
+)
+def test_facets_of_rigid_bodies_face_outwards(body, corners):
+    """Purpose: shading depends on normals that point away from the body's centre, whichever solid is drawn."""
+    robot = ls.Robot("one")
+    robot.add_link("body", body, ls.JointRevolute())
+    model = robot.build()
+    facets = scene.body_facets(model, model.neutral()[None], "body")[0]
+    outwards = np.einsum("mi,mi->m", scene.facet_normals(facets), facets.mean(axis=1))
+    assert outwards.min() >= 0.0 and outwards.max() > 0.0
+    if corners is not None:
+        assert facets.reshape(-1, 3).shape == (corners, 3)
+
+
+def test_facets_of_rods_face_outwards(arm):
+    """Purpose: the same for a tube and its two ends."""
+    model = arm[1]
+    facets = scene.body_facets(model, model.neutral()[None], "arm")[0]
+    centre = np.array([0.15, 0.0, 0.0])
+    assert np.einsum("mi,mi->m", scene.facet_normals(facets), facets.mean(axis=1) - centre).min() > 0.0
+
+
+def test_tendon_lines_have_the_length_of_the_tendons(hybrid):
+    """Purpose: the lines drawn for tendons follow the paths that the mechanics pulls, through rods and rigid links."""
+    model = hybrid[1]
+    q = states(model)
+    lines = scene.tendon_lines(model, q)
+    drawn = [np.linalg.norm(np.diff(line, axis=1), axis=-1).sum(axis=1) for line in lines.values()]
+    assert list(lines) == ["flexor", "finger_left", "finger_right"]
+    np.testing.assert_allclose(np.stack(drawn, axis=-1), ls.path_lengths(model, q), rtol=2e-4)
+
+
+def test_single_shape_shows_tendons_with_a_legend(hybrid):
+    """Purpose: with the description, each tendon is drawn and named."""
+    robot, model = hybrid
+    figure = ls.plot_shapes(model, model.neutral(), robot=robot)
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["flexor", "finger_left", "finger_right"]
+
+
+def test_axes_have_equal_scales_units_and_gravity(arm):
+    """Purpose: lengths compare along all axes, labels carry units, gravity is shown and absent when there is none."""
+    figure = ls.plot_shapes(arm[1], states(arm[1]))
+    ax = figure.axes[0]
+    limits = np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
+    box = ax._box_aspect / np.ptp(limits, axis=1)
+    np.testing.assert_allclose(box, box[0], rtol=1e-9)
+    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "y [m]", "z [m]"]
+    assert any("9.81 m/s²" in text.get_text() for text in ax.texts)
+    robot = ls.Robot("light", gravity=(0, 0, 0))
+    robot.add_link("a", ls.RigidBody.box(0.1, 0.1, 0.1, density=1.0), ls.JointFree())
+    model = robot.build()
+    assert not any("m/s²" in text.get_text() for text in ls.plot_shapes(model, model.neutral()).axes[0].texts)
+
+
+def test_values_trace_links_and_title(hybrid):
+    """Purpose: the options show what they say."""
+    model = hybrid[1]
+    q = states(model)
+    path = ls.frame_pose(model, q, "fingertip")[:, :3, 3]
+    figure = ls.plot_shapes(model, q, links=["arm", "finger"], trace=path, values=[0.0, 1.0, 2.0],
+                            value_label="time [s]", title="bent")  # fmt: skip
+    line = figure.axes[0].lines[-1]
+    np.testing.assert_array_equal(np.array(line.get_data_3d()).T, path)
+    assert figure.axes[1].get_ylabel() == "time [s]" and figure.get_suptitle() == "bent"
+    count = sum(scene.body_facets(model, q[:1], name).shape[1] for name in ("arm", "finger"))
+    ties = scene.connectors(model, q[:1], ["arm", "finger"]).shape[1]
+    assert len(vertices(figure)[0]) == 4 * (count + 3 * ties)
+
+
+def test_a_robot_far_from_the_origin_fills_its_picture():
+    """Purpose: a free body that has drifted away is not lost between itself and the origin."""
+    robot = ls.Robot("far")
+    robot.add_link("body", ls.RigidBody.box(0.2, 0.1, 0.1, density=1.0), ls.JointFree())
+    model = robot.build()
+    q = model.neutral()
+    q[4:] = 1e3
+    ax = ls.plot_shapes(model, q).axes[0]
+    assert np.ptp(ax.get_xlim()) < 1.0
+
+
+# -- trajectories -----------------------------------------------------------------------------------------------------
+
+
+def test_plot_trajectory_holds_the_tip_and_the_inputs(arm, motion):
+    """Purpose: the curves are frame_pose and u against t, in panels with units, under one time axis."""
+    model = arm[1]
+    figure = ls.plot_trajectory(model, motion)
+    tip = ls.frame_pose(model, motion.q, "arm")[:, :3, 3]
+    for k, line in enumerate(figure.axes[0].lines):
+        np.testing.assert_array_equal(np.array(line.get_data()), [motion.t, tip[:, k]])
+    labels = [panel.get_ylabel() for panel in figure.axes]
+    assert labels == ["tip of arm [m]", "tension [N]", "torque [N·m]", "pressure [Pa]"]
+    for k, panel in enumerate(figure.axes[1:]):
+        np.testing.assert_array_equal(panel.lines[0].get_ydata(), motion.u[:, k])
+        assert panel.texts[0].get_text() == model.inputs.names[k]
+    assert figure.axes[-1].get_xlabel() == "time [s]"
+    assert all(panel.get_xlim() == figure.axes[0].get_xlim() for panel in figure.axes)
+
+
+def test_plot_trajectory_draws_what_a_section_and_a_joint_carry(arm, motion):
+    """Purpose: moments and forces of the section and of the joint, in panels that say where and in which unit."""
+    model = arm[1]
+    figure = ls.plot_trajectory(model, motion, internal=("arm", 0.25), joint="arm")
+    rows = model, motion.q, motion.v, motion.a, motion.u
+    inside = ls.internal_wrench(*rows, "arm", 0.25, t=motion.t).total
+    expected = np.hstack([inside, ls.joint_wrench(*rows, "arm", t=motion.t)])
+    labels = [panel.get_ylabel() for panel in figure.axes[1:5]]
+    places = [
+        f"{place}\n{kind}" for place in ("arm at s = 0.25", "joint of arm") for kind in ("moment [N·m]", "force [N]")
+    ]
+    assert labels == places and len(figure.axes) == 8
+    for k, line in enumerate(line for panel in figure.axes[1:5] for line in panel.lines):
+        np.testing.assert_allclose(line.get_ydata(), expected[:, k], rtol=0, atol=1e-12)
+    assert [text.get_text() for text in figure.axes[2].texts] == ["tension", "shear y", "shear z"]
+
+
+def test_names_stand_beside_the_ends_of_their_curves(arm, motion):
+    """Purpose: each name has its curve's colour and is at its height, and no two names meet."""
+    axes = ls.plot_trajectory(arm[1], motion).axes[0]
+    low, high = axes.get_ylim()
+    ends = [(line.get_ydata()[-1] - low) / (high - low) for line in axes.lines]
+    places = [text.get_position()[1] for text in axes.texts]
+    assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines]
+    assert np.abs(np.subtract(places, ends)).max() < 0.1 and np.argsort(places).tolist() == np.argsort(ends).tolist()
+    found = trajectories.spread(np.array([0.1, 0.5, 0.5, 0.51, 0.99, 1.0]), 0.1)
+    assert (np.diff(found) > 0.1 - 1e-12).all() and found[0] == 0.1 and found[-1] <= 1.0
+    np.testing.assert_allclose(found[1:4], 0.5033333333 + 0.1 * np.arange(-1, 2))  # moved by the same on either side
+
+
+def test_curves_of_other_scales_and_sampled_inputs():
+    """Purpose: a tension a hundred times smaller has axes of its own; one that was held is drawn as steps, and one that
+    varies, begins late or stands still is not."""
+    robot = ls.Robot("arm")
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=0), ls.Material(young=1e7, density=1000))
+    robot.add_link("arm", rod)
+    for name in ("strong", "weak", "held", "still", "late"):
+        robot.add_tendon(name, "arm", (0.0, 0.01))
+    model, t = robot.build(), np.linspace(0.0, 0.02, 41)
+    motion = ls.simulate(
+        model,
+        0.02,
+        u=lambda t: np.array([500 * t, t, 10.0 if t < 0.01 else 4.0, 2.0, 1e3 * max(t - 0.015, 0.0)]),
+        t_eval=t,
+    )
+    strong, weak = ls.plot_trajectory(model, motion).axes[1:]
+    assert [line.get_label() for line in strong.lines] == ["strong", "held", "still", "late"]
+    assert [line.get_label() for line in weak.lines] == ["weak"]
+    assert [line.get_drawstyle() for line in strong.lines] == ["default", "steps-post", "default", "default"]
+    np.testing.assert_array_equal(weak.lines[0].get_ydata(), motion.u[:, 1])
+
+
+def test_plot_trajectory_without_inputs_has_one_panel():
+    """Purpose: a robot without actuators is plotted, too; a named frame may be followed."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("bob", ls.RigidBody.sphere(0.05, density=1e3), ls.JointRevolute(axis=(0, 1, 0)))
+    robot.add_frame("edge", "bob", placement=None)
+    model = robot.build()
+    motion = ls.simulate(model, 0.05, v0=np.ones(1), t_eval=[0.0, 0.05])
+    assert [panel.get_ylabel() for panel in ls.plot_trajectory(model, motion, link="edge").axes] == ["edge [m]"]
+
+
+# -- files, settings, errors ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
+def test_files_are_written(tmp_path, arm, motion, ending):
+    """Purpose: the ending of the path chooses the format."""
+    model = arm[1]
+    ls.plot_shapes(model, motion.q[::5], path=tmp_path / f"shapes.{ending}")
+    ls.plot_trajectory(model, motion, path=tmp_path / f"trajectory.{ending}")
+    assert all((tmp_path / f"{name}.{ending}").stat().st_size > 5000 for name in ("shapes", "trajectory"))
+
+
+def test_nothing_global_changes(arm, motion):
+    """Purpose: no backend, setting or open figure of matplotlib is touched."""
+    from matplotlib import pyplot
+
+    model = arm[1]
+    before = dict(matplotlib.rcParams), matplotlib.get_backend(), pyplot.get_fignums()
+    ls.plot_shapes(model, motion.q[::5])
+    ls.plot_trajectory(model, motion)
+    assert before == (dict(matplotlib.rcParams), matplotlib.get_backend(), pyplot.get_fignums())
+
+
+def test_importing_lissom_does_not_import_matplotlib():
+    """Purpose: plots are an optional part; what does not draw does not load it."""
+    code = "import sys, lissom; lissom.plot_shapes, lissom.plot_trajectory; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], env=os.environ, check=False).returncode == 0
+
+
+def test_axes_of_ones_own(arm):
+    """Purpose: a picture may be one panel of a user's figure."""
+    from matplotlib.figure import Figure
+    from mpl_toolkits.mplot3d import Axes3D
+
+    figure = Figure()
+    ax = figure.add_subplot(1, 2, 1, axes_class=Axes3D)
+    out = ls.plot_shapes(arm[1], states(arm[1]), axes=ax, robot=arm[0], values=[0, 1, 2], title="left")
+    assert out is figure and ax.get_title() == "left"
+
+
+def test_wrong_arguments_are_named(arm, motion):
+    """Purpose: each argument that is wrong is named with what was expected."""
+    model = arm[1]
+    with pytest.raises(ls.ShapeError, match="q: expected"):
+        ls.plot_shapes(model, np.zeros(model.nq + 1))
+    with pytest.raises(ls.ShapeError, match="q: expected"):
+        ls.plot_shapes(model, np.zeros((2, 2, model.nq)))
+    with pytest.raises(ls.ModelError, match="links: must be among the links"):
+        ls.plot_shapes(model, model.neutral(), links=["leg"])
+    with pytest.raises(ls.ShapeError, match="values: expected finite numbers of shape"):
+        ls.plot_shapes(model, states(model), values=[1.0])
+    with pytest.raises(ls.ShapeError, match="trace: expected shape"):
+        ls.plot_shapes(model, states(model), trace=np.zeros((4, 2)))
+    batch = ls.simulate(model, 0.01, q0=states(model), t_eval=[0.0, 0.01])
+    with pytest.raises(ls.ShapeError, match="a plot shows one motion"):
+        ls.plot_trajectory(model, batch)
+    with pytest.raises(ls.ModelError, match="link or frame"):
+        ls.plot_trajectory(model, motion, link="leg")
+    for internal in ("arm", ("arm", [0.0, 1.0])):
+        with pytest.raises(ls.ModelError, match=r"internal: must be \(link, s\)"):
+            ls.plot_trajectory(model, motion, internal=internal)
+    with pytest.raises(ls.ModelError, match="link: must be one of"):
+        ls.plot_trajectory(model, motion, joint="leg")
+
+
+def test_an_axis_along_the_sight_has_no_numbers(hybrid):
+    """Purpose: in a view along y nothing is printed at one place, tendons are whole lines, and the marks of the world's
+    axes stand outside the box."""
+    model = hybrid[1]
+    figure = ls.plot_shapes(model, model.neutral(), robot=hybrid[0], view=(0.0, -90.0))
+    ax = figure.axes[0]
+    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "", "z [m]"]
+    assert len(ax.get_yticks()) == 0 and len(ax.get_xticks()) > 2 and len(ax.get_zticks()) > 2
+    assert [len(line.get_data_3d()[0]) > 40 for line in ax.lines] == [True] * 3
+    figure.canvas.draw()
+    corners = np.array([(x, 0.0, z) for x in ax.get_xlim() for z in ax.get_zlim()])
+    from mpl_toolkits.mplot3d.proj3d import proj_transform
+
+    x, y, _ = proj_transform(*corners.T, ax.get_proj())
+    _, top = ax.transData.transform(np.column_stack([x, y])).max(axis=0)
+    marks = [text.get_window_extent() for text in ax.texts if text.get_text()]
+    assert len(marks) == 3 and all(mark.y0 > top for mark in marks)

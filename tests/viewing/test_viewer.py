@@ -1,0 +1,218 @@
+"""The viewer without a browser: its server, scene, controls, files, and what it says where it cannot start."""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+import urllib.request
+import webbrowser
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.cli.main import main
+from lissom.viewing.viewer import Viewer
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A robot with every kind of thing that is drawn."""
+    robot = ls.Robot("everything")
+    basis = ls.BasisLegendre(bending_y=1, bending_z=0)
+    rod = ls.Rod(
+        0.3, ls.SectionRectangle(0.03, (0.03, 0.01)), basis, ls.Material(young=1e6, density=1000, damping_time=0.05)
+    )
+    robot.add_link("base", ls.RigidBody.box(0.1, 0.1, 0.05, density=800), placement=placed((0, 0, 0.3)))
+    robot.add_link("arm", rod, ls.JointRevolute(axis=(0, 1, 0), stiffness=1.0, damping=0.1), parent="base")
+    robot.add_tendon("up", "arm", (0.0, 0.008))
+    robot.add_frame("tool", "arm", s=0.8)
+    robot.add_point_load("weight", "arm", force=(0, 0, -0.1))
+    robot.add_contact("floor", "arm", ls.ShapePlane(), stiffness=1e3)
+    robot.add_contact("pillar", "arm", ls.ShapeCylinder(0.05), placement=placed((0.5, 0, 0)), stiffness=1e3)
+    robot.add_spring("cord", "arm", ls.PathPoint(None, position=(0.3, 0.1, 0.5)), stiffness=2.0)
+    robot.set_fluid(1.2)
+    return robot.build()
+
+
+def placed(position):
+    """A placement at a position."""
+    g = np.eye(4)
+    g[:3, 3] = position
+    return g
+
+
+@pytest.fixture(scope="module")
+def viewer(model):
+    """A viewer of it, which nobody looks at."""
+    made = Viewer(model, None, None, "equilibrium", "127.0.0.1", 0)
+    yield made
+    made.stop()
+
+
+def until(condition, seconds=20.0):
+    """Wait until a condition holds."""
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.02)
+    assert condition()
+
+
+def test_the_page_is_served_on_this_machine_alone(viewer):
+    """The page is at the address that is told, and nowhere else."""
+    assert viewer.url.startswith("http://127.0.0.1:")
+    with urllib.request.urlopen(viewer.url, timeout=10) as answer:
+        assert b"<html" in answer.read()
+    port = int(viewer.url.rpartition(":")[2])
+    own = socket.gethostbyname(socket.gethostname())
+    if not own.startswith("127."):
+        with socket.socket() as probe:
+            assert probe.connect_ex((own, port)) != 0
+
+
+def test_everything_has_a_node(viewer):
+    """Bodies, shapes, water, tendons, springs, frames and forces stand in the scene."""
+    names = list(viewer.server.scene._handle_from_node_name)
+    for part in ("/robot/0 base", "/robot/1 arm", "/surroundings/0 floor", "/surroundings/1 pillar", "/water", "/grid",
+                 "/lines/tendon", "/lines/spring", "/frames/tool", "/forces"):  # fmt: skip
+        assert any(name.startswith(part) for name in names), part
+
+
+def test_the_scene_follows_the_state(viewer, model):
+    """The vertices of the arm and the line of its tendon are those of the geometry at what is shown."""
+    until(lambda: viewer.session.equilibrium is not None)
+    viewer.do(lambda: viewer.session.set_inputs([0.5]))
+    until(lambda: viewer.session.u[0] == 0.5 and not viewer._is_stale)
+    q = viewer.do(lambda: viewer.session.q.copy())
+    arm, points = viewer.stage.bodies[1], viewer.stage.geometry.points(q)
+    assert np.abs(arm.handle.vertices - points[arm.mesh.rows]).max() < 1e-6
+    (line, handle) = viewer.stage.lines[0]
+    assert np.abs(handle.points[:, 0] - points[line.rows][:-1]).max() < 1e-6
+    assert viewer.stage.arrows.visible and len(viewer.stage.arrows.points) >= 1
+
+
+def test_what_is_set_comes_to_the_session(viewer, model):
+    """Sliders, modes, painting and hiding do what they say; sliders show the state afterwards."""
+    panel = viewer.panel
+    viewer.do(lambda: panel.set_input(panel.input_sliders[0][0], 0.7))
+    assert viewer.session.u[0] == 0.7
+    viewer.do(lambda: panel.set_mode("pose"))
+    viewer.do(lambda: panel.set_coordinate(panel.sliders[0][0], 0.4))
+    assert viewer.session.values[0] == pytest.approx(0.4)
+    viewer.do(panel.show_values)
+    assert panel.sliders[0][1].value == pytest.approx(0.4)
+    viewer.do(lambda: viewer.stage.paint("curvature"))
+    until(lambda: any(band.visible for band in viewer.stage.bands))
+    assert not viewer.stage.bodies[1].handle.visible and viewer.stage.bodies[0].handle.visible
+    viewer.do(lambda: viewer.stage.paint(""))
+    until(lambda: viewer.stage.bodies[1].handle.visible)
+    viewer.do(lambda: viewer.stage.hide({"frames", "surroundings"}))
+    assert not viewer.stage.frames["tool"].visible and not viewer.stage.shapes[0].handle.visible
+    viewer.do(lambda: viewer.stage.hide(set()))
+    assert viewer.stage.frames["tool"].visible
+
+
+def test_a_simulation_runs_and_its_files_hold_it(viewer, model, tmp_path):
+    """Live motion keeps up with the clock, its updates are timed; glTF, page and trajectory hold what is there."""
+    viewer.do(lambda: viewer.panel.set_mode("simulate"))
+    until(lambda: viewer.session.t > 0.3)
+    assert 0.0 < viewer.median_update < 1.0
+    viewer.do(lambda: viewer.panel.press("Pause"))
+    import trimesh
+
+    shape = trimesh.load(viewer.save(tmp_path / "shape.glb"))
+    assert {name.partition(" ")[2] for name in shape.geometry} >= {"base", "arm"} and "up" in shape.geometry
+    points = viewer.stage.geometry.points(viewer.session.q)
+    arm = next(mesh for name, mesh in shape.geometry.items() if name.endswith(" arm"))
+    assert np.allclose(arm.bounds[1], points[viewer.stage.bodies[1].mesh.rows].max(axis=0), atol=1e-5)
+    page = viewer.save(tmp_path / "motion.html").read_text(encoding="utf-8")
+    assert "__VISER_EMBED_DATA__" in page and page.rstrip().endswith("</html>")
+    assert viewer.save(tmp_path / "again.html").stat().st_size > 100_000
+    motion = ls.Trajectory.load(viewer.save(tmp_path / "motion.npz"))
+    assert len(motion.t) == len(viewer.session.seen) and np.array_equal(motion.q[-1], viewer.session.seen.rows[-1][0])
+    with pytest.raises(ls.ModelError, match="film: needs a browser that looks on"):
+        viewer.save(tmp_path / "film.mp4")
+    with pytest.raises(ls.ModelError, match=r"must end in one of .* \(got '.stl'\)"):
+        viewer.save(tmp_path / "shape.stl")
+
+
+def test_the_manipulator_is_live():
+    """Median updates of the cable-driven manipulator: equilibria within 33 ms, motions within 16 ms, as is promised."""
+    robot = ls.load_robot(Path(__file__).parents[2] / "examples" / "robots" / "cdm.yaml")
+    viewer = Viewer(robot.build(), None, None, "equilibrium", "127.0.0.1", 0)
+    try:
+        for k in range(40):
+            viewer.do(lambda k=k: viewer.session.set_inputs([0.5 * k, 0.0, 0.2 * k, 0.0, 0.0]))
+        until(lambda: len(viewer._spent) >= 20)
+        assert viewer.session.is_good and viewer.median_update < 0.033
+        viewer.do(lambda: viewer.panel.set_mode("simulate"))
+        until(lambda: viewer.session.t > 0.7)
+        assert viewer.session.is_good and viewer.median_update < 0.016 and viewer.session.pace > 0.9
+    finally:
+        viewer.stop()
+
+
+def test_an_error_in_the_thread_is_shown_and_it_goes_on(viewer, caplog):
+    """What fails between two pictures is said, and the next one comes."""
+
+    def fail():
+        raise ValueError("so it is")
+
+    with pytest.raises(ValueError, match="so it is"):
+        viewer.do(fail)
+    viewer.post(fail)
+    until(lambda: viewer.session.note == "ValueError: so it is")
+    assert viewer.do(lambda: 7) == 7
+
+
+def test_a_port_in_use_is_told(model):
+    """No other port is taken silently; the words say what to do."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(OSError, match=rf"port {port} of 127.0.0.1 cannot be used .*--port, 0 for any that is free"):
+            ls.view(model, port=port, browser=False, block=False)
+
+
+def test_no_browser_is_told(model, monkeypatch, capsys):
+    """Where none can be opened the address and the way to it are printed, and the viewer runs."""
+    monkeypatch.setattr(webbrowser, "open", lambda url: False)
+    viewer = ls.view(model, port=0, block=False)
+    viewer.stop()
+    said = capsys.readouterr().out
+    port = viewer.url.rpartition(":")[2]
+    assert "no browser could be opened here" in said and f"ssh -L {port}:localhost:{port}" in said
+
+
+def test_a_missing_viser_names_the_extra(model, monkeypatch):
+    """The error says what to install."""
+    monkeypatch.setitem(sys.modules, "viser", None)
+    with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[viewer\]'"):
+        ls.view(model, block=False)
+
+
+def test_the_command_shows_a_robot_and_a_trajectory(tmp_path, monkeypatch, capsys):
+    """`lissom view` serves until it is interrupted, then ends with 0; mistakes end it with 2 before anything starts."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("bob", ls.RigidBody.sphere(0.05, density=1000), ls.JointRevolute(axis=(0, 1, 0)))
+    ls.save_robot(robot, tmp_path / "bob.yaml")
+    t, none = np.linspace(0, 0.1, 5), np.zeros((5, 0))
+    q, cost = np.cos(t)[:, None], ls.Statistics("known", 4, 0, 0, 0.0)
+    ls.Trajectory(t, q, -np.sin(t)[:, None], -q, none, none, none, cost).save(tmp_path / "motion.npz")
+    shown = []
+
+    def interrupted(self):
+        shown.append((self.session.mode, self.session.known.span))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Viewer, "wait", interrupted)
+    arguments = ["view", str(tmp_path / "bob.yaml"), "--port", "0", "--no-browser", "--trajectory"]
+    assert main([*arguments, str(tmp_path / "motion.npz")]) == 0
+    address, *_, ended = capsys.readouterr().out.splitlines()
+    assert address.startswith("pendulum: http://127.0.0.1:") and ended == "ended"
+    assert shown == [("replay", (0.0, 0.1))]
+    assert main([*arguments, str(tmp_path / "bob.yaml")]) == 2
+    assert "trajectory file: must end in .npz or .csv" in capsys.readouterr().err
