@@ -26,7 +26,8 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, StabilityWarning
+from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning
+from lissom.inverse.targets import finite
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -133,7 +134,7 @@ def prescribed_equilibrium(
     rule = "must not hold contacts that stick, since where these hold on depends on the way"
     checks.require(not model.surroundings.sticks, "prescribed equilibrium", rule, "friction that sticks")
     checks.number(tolerance, "tolerance", above=0.0)
-    values = [_values(name, value) for name, value in y.items()]
+    values = [finite(value, f"y[{name!r}]") for name, value in y.items()]
     given = input_rows(model, u)
     start = solve_statics(model, u=given, q0=q0, v=np.zeros(model.nv), t=t, stable=False)
     axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
@@ -147,16 +148,6 @@ def prescribed_equilibrium(
         state, let_go[k] = search.found(_State(q, row, push), target, slack)
         found.append(state)
     return _result(model, held, found, let_go, start, lead, t)
-
-
-def _values(name: str, value: Any) -> np.ndarray:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise ShapeError(f"y[{name!r}]: expected numbers, got {value!r}") from None
-    if not np.isfinite(array).all():
-        raise ShapeError(f"y[{name!r}]: must be finite, got NaN or infinity")
-    return array
 
 
 @final

@@ -141,7 +141,7 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
     where = f"target of {name!r}" + (f" at s={s}" if pair else "")
     frame_pose(model, model.neutral(), name, s)  # raises where there is no such frame
     pose = np.ndim(value) >= 2 and np.shape(value)[-2:] == (4, 4)
-    array = _finite(value, where)
+    array = finite(value, where, "numbers of shape (..., 3) or (..., 4, 4)")
     if pose:
         turned = array[..., :3, :3]
         proper = np.abs(np.swapaxes(turned, -1, -2) @ turned - np.eye(3)).max(initial=0.0) < 1e-6
@@ -158,11 +158,12 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
     return Target(name, s, array, None, (numbers[0], numbers[1]))
 
 
-def _finite(value: Any, where: str) -> np.ndarray:
+def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
+    """A float64 array of a value; ShapeError where it is none or not finite."""
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ShapeError(f"{where}: expected numbers of shape (..., 3) or (..., 4, 4), got {value!r}") from None
+        raise ShapeError(f"{where}: expected {expected}, got {value!r}") from None
     if not np.isfinite(array).all():
         raise ShapeError(f"{where}: must be finite, got NaN or infinity")
     return array

@@ -9,41 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from cli.small_robot import EXAMPLES, SMALL, write
 
 import lissom as ls
 from lissom.cli.main import main
 from lissom.io.inputs_file import read_inputs
-
-EXAMPLES = Path(__file__).parents[1] / "examples" / "robots"
-SMALL = """\
-name: small
-links:
-  - name: arm
-    body:
-      type: Rod
-      length: 0.3
-      section: {type: SectionCircle, radius: 0.01}
-      material: {young: 1e6, density: 1000, viscosity: 2e3}
-      basis: {type: BasisLegendre, bending_y: 1, bending_z: 0}
-actuators:
-  - {type: Tendon, name: up, link: arm, offset: [0, 0.008]}
-  - {type: Tendon, name: side, link: arm, offset: [0.008, 0]}
-"""
-
-
-@pytest.fixture
-def small(tmp_path):
-    """Path of a robot file with two tendons and three modes."""
-    path = tmp_path / "small.yaml"
-    path.write_text(SMALL, encoding="utf-8")
-    return path
-
-
-def write(path, text):
-    """Path of a file with this text."""
-    path.write_text(text, encoding="utf-8")
-    return path
-
 
 # -- info -------------------------------------------------------------------------------------------------------------
 
