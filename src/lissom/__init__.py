@@ -149,6 +149,7 @@ _PUBLIC = {
     "control.actuation_coordinates": ("actuation_coordinates",),
     "control.feedback_linearization": ("partial_feedback_linearization",),
     "control.pd_compensation": ("pd_compensation",),
+    "control.regulator": ("Regulator", "lqr"),
     "control.static_reference": ("StaticReference", "static_reference"),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),

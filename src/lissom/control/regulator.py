@@ -1,0 +1,227 @@
+"""Linear quadratic regulators about equilibria.
+
+With x = (q ⊖ q_e, v) and u = u_e + δu, ẋ = A x + B δu by `linearize`. On the motions that loops and prescribed motions
+leave, x = E z with E = diag(N, N), A N = 0 for the rows A of loops, and N⁺ N the identity,
+
+    ż = Â z + B̂ δu,     Â = E⁺ A E,     B̂ = E⁺ B                                                          (1)
+
+since at rest Ȧ v changes nothing of first order: such motions stay on their tangent space. With Q̂ = Eᵀ Q E
+
+    Âᵀ P̂ + P̂ Â − P̂ B̂ R⁻¹ B̂ᵀ P̂ + Q̂ = 0,     K̂ = R⁻¹ B̂ᵀ P̂                                                   (2)
+
+makes ∫ xᵀQ x + δuᵀR δu dt least, and with inputs held for T, Φ = exp(T Â) and Γ = ∫₀ᵀ exp(s Â) ds B̂,
+
+    Φᵀ P̂ Φ − P̂ − Φᵀ P̂ Γ (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ + T Q̂ = 0,     K̂ = (T R + Γᵀ P̂ Γ)⁻¹ Γᵀ P̂ Φ               (3)
+
+makes the sum of T (xᵀQ x + δuᵀR δu) over the samples least. In all coordinates K = K̂ E⁺ and P = E⁺ᵀ P̂ E⁺.
+Source: B. D. O. Anderson and J. B. Moore, Optimal Control, 1990, chapters 2 and 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_continuous_are, solve_discrete_are
+
+from lissom.control.feedback_linearization import gain
+from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.configuration import checked_configuration, difference
+from lissom.dynamics.constraints import constraint_jacobian
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
+from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
+from lissom.dynamics.linearization import linearize
+from lissom.errors import ModelError, ShapeError
+from lissom.gradients.steps import over_groups
+from lissom.integration.controllers import Controller
+from lissom.model.model import Model
+from lissom.robot import checks
+
+_LEFT = 1e-6  # of the forces at rest, and of those that a move of natural size makes
+_DEPENDENT = 1e-9  # least singular value of rows that ask something of their own, of the largest
+_REACHED = 1e-9  # share of an input in a motion, in units of the coordinates, below which it does not move it
+
+
+@final
+@dataclass(frozen=True)
+class Regulator:
+    """A linear quadratic regulator u = u_e − K x, x = (q ⊖ q_e, v), with ⊖ by `difference`.
+
+    Fields:
+        model: the robot. q, u: the equilibrium q_e (nq,) and its inputs u_e (nu,).
+        gain: K, shape (nu, 2 nv). eigenvalues: of the closed loop, those of slowest decay first: exponents s [1/s], or
+            factors from sample to sample where there is a period; two for each motion that loops and prescribed
+            motions leave.
+        riccati: P, shape (2 nv, 2 nv): xᵀP x is the least cost from x on.
+        period: between samples [s]; None where the law acts continuously.
+    """
+
+    model: Model
+    q: np.ndarray
+    u: np.ndarray
+    gain: np.ndarray
+    eigenvalues: np.ndarray
+    riccati: np.ndarray
+    period: float | None
+
+    def controller(self, limits: Any = None) -> Controller:
+        """The law as `simulate` takes it, with `period` beside it where there is one.
+
+        Args:
+            limits: (low, high) of the inputs, numbers or shape (nu,), infinite where there are none. Inputs beyond are
+                cut off, of which the gains know nothing: what then is far from q_e may not come back.
+        Raises:
+            ModelError: limits that leave out u_e. ShapeError: limits of another shape.
+        """
+        low, high = (-np.inf, np.inf) if limits is None else _limits(limits, self.u)
+        law = _Law(self.model, self.q, self.u, self.gain, low, high)
+        return Controller(law, derivatives=law.derivatives)
+
+
+def lqr(model: Model, q: Any, u: Any = None, *, state: Any, inputs: Any, period: float | None = None) -> Regulator:
+    """Gains that hold a robot at an equilibrium at least quadratic cost, stable or not, on its linearisation there.
+
+        u = u_e − K x,   x = (q ⊖ q_e, v),     K for the least  ∫ xᵀQ x + (u − u_e)ᵀR (u − u_e) dt
+
+    q ⊖ q_e is the tangent increment of `difference`, so that quaternions do no harm. Loops and prescribed motions leave
+    fewer motions: gains are found on these, and given for all coordinates. Prescribed joints are taken as standing.
+
+    Args:
+        q: q_e, shape (nq,) [rad, m, strain units]: an equilibrium under u, as of `solve_statics(stable=False)`.
+        u: u_e, shape (nu,) [N, N·m, Pa]; None is zero.
+        state: Q, symmetric and positive semidefinite: a number, shape (2 nv,) or (2 nv, 2 nv) [per squared unit of each
+            coordinate and velocity].
+        inputs: R, symmetric and positive definite: a number, shape (nu,) or (nu, nu) [per squared unit of each input].
+        period: time T between samples, for inputs that are held in between [s]; the cost is then the sum of
+            T (xᵀQ x + δuᵀR δu) over the samples. None: the law acts continuously.
+    Returns:
+        Regulator, whose `controller()` is for `simulate`.
+    Raises:
+        ModelError: no inputs, costs or a period that break their rule, a q that is no equilibrium, a motion that does
+            not decay by itself and that no input moves, or that no cost sees and so stays.
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: of the Riccati equation; derivatives and, with a period, the motion between samples are exact.
+    Source: Anderson and Moore 1990.
+    """
+    checks.require(model.nu > 0, "inputs", "a control law needs an actuator", model.nu)
+    q = checked_configuration(model, "q", q)
+    if q.ndim != 1:
+        raise ShapeError(f"q: expected shape ({model.nq},), got {q.shape}")
+    if period is not None:
+        checks.number(period, "period", above=0.0)
+    rule = "must be symmetric positive semidefinite"
+    Q, R = checks.symmetric(state, 2 * model.nv, "state", rule=rule), gain(inputs, model.nu, "inputs")
+    still = np.zeros(model.nv)
+    held = np.zeros(model.nu) if u is None else np.array(u, dtype=np.float64)
+    found = linearize(model, q, held, v=still)
+    W = _allowed(model, q)
+    _require_equilibrium(model, q, held, W)
+    S = model.dofs.scale[:, None]
+    E, back = block_diag(S * W, S * W), block_diag((W / S).T, (W / S).T)
+    A, B = back @ found.A @ E, back @ found.B  # (1)
+    solved = _riccati(A, B, E.T @ Q @ E, R, period)
+    if solved is None:
+        raise ModelError(f"robot {model.name!r}: {_reason(A, B)}")
+    P, K, eigenvalues = solved
+    return Regulator(model, q.copy(), held, K @ back, eigenvalues, back.T @ P @ back, period)
+
+
+def _allowed(model: Model, q: np.ndarray) -> np.ndarray:
+    """Orthonormal columns (nv, n), in natural sizes of coordinates, of the motions that the rows of loops allow."""
+    rows = constraint_jacobian(model, q) * model.dofs.scale
+    return null_space(rows, rcond=_DEPENDENT) if len(rows) else np.eye(model.nv)
+
+
+def _require_equilibrium(model: Model, q: np.ndarray, u: np.ndarray, W: np.ndarray) -> None:
+    """Raise ModelError where forces are left on the allowed motions."""
+    S, still = model.dofs.scale, np.zeros(model.nv)
+    force, push = S * inverse_dynamics(model, q, still, still), S * (actuation_matrix(model, q) @ u)
+    stiff = S[:, None] * inverse_dynamics_derivatives(model, q, still, still)[0] * S
+    left = np.abs(W.T @ (force - push)).max(initial=0.0)
+    most = max(np.abs(x).max(initial=0.0) for x in (force, push, stiff))
+    if left > _LEFT * most:
+        part = f"{left / most:.3g} of the forces there"
+        raise ModelError(
+            f"q: must be an equilibrium under u, but {part} are left; take it from solve_statics (got {q!r})"
+        )
+
+
+def _riccati(
+    A: np.ndarray, B: np.ndarray, Q: np.ndarray, R: np.ndarray, period: float | None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+    """P̂, K̂ and the eigenvalues of the closed loop by (2) or (3), or None where it is not stable."""
+    try:
+        if period is None:
+            P = solve_continuous_are(A, B, Q, R)
+            K = np.linalg.solve(R, B.T @ P)
+            eigenvalues = np.linalg.eigvals(A - B @ K)
+            decay = np.real(eigenvalues)
+        else:
+            A, B = _sampled(A, B, period)
+            P = solve_discrete_are(A, B, period * Q, period * R)
+            K = np.linalg.solve(period * R + B.T @ P @ B, B.T @ P @ A)
+            eigenvalues = np.linalg.eigvals(A - B @ K)
+            decay = np.abs(eigenvalues) - 1.0
+    except LinAlgError:
+        return None
+    order = np.argsort(-decay, kind="stable")
+    return None if decay.max(initial=-1.0) >= 0.0 else (P, K, eigenvalues[order])
+
+
+def _sampled(A: np.ndarray, B: np.ndarray, period: float) -> tuple[np.ndarray, np.ndarray]:
+    """Φ and Γ of (3), from the exponential of one matrix."""
+    n, many = B.shape
+    both = expm(period * np.block([[A, B], [np.zeros((many, n + many))]]))
+    return both[:n, :n], both[:n, n:]
+
+
+def _reason(A: np.ndarray, B: np.ndarray) -> str:
+    """What keeps inputs from stabilising (1): the motions that do not decay and that they move least."""
+    s, left = np.linalg.eig(A.T)
+    moved = np.linalg.norm(left.T @ B, axis=1) / np.maximum(np.linalg.norm(B), np.finfo(float).tiny)
+    stays = np.real(s) >= -1e-9 * np.abs(s).max(initial=0.0)
+    lost = s[stays & (moved < _REACHED)]
+    if len(lost):
+        named = ", ".join(f"{x:.3g}" for x in lost[np.imag(lost) >= 0.0])
+        return f"inputs must move every motion that does not decay by itself (none moves that of exponent {named} 1/s)"
+    return "the state cost must see every motion that does not decay by itself, and inputs move it enough to stop it"
+
+
+def _limits(limits: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Low and high of each input."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), u.shape).copy() for x in limits)
+    except (TypeError, ValueError):
+        raise ShapeError(f"limits: expected (low, high), numbers or shape {u.shape}, got {limits!r}") from None
+    good = bool((low <= u).all() and (u <= high).all())
+    checks.require(good, "limits", f"must be low <= u_e <= high with u_e = {u!r}", limits)
+    return low, high
+
+
+@final
+@dataclass(frozen=True)
+class _Law:
+    """u = u_e − K x as a function of (t, q, v, z), cut off at limits."""
+
+    model: Model
+    q: np.ndarray
+    u: np.ndarray
+    gain: np.ndarray
+    low: Any
+    high: Any
+
+    def _free(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """u without limits, and q ⊖ q_e."""
+        move = difference(self.model, self.q, q)
+        return self.u - self.gain @ np.concatenate([move, v]), move
+
+    def __call__(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        return np.clip(self._free(q, v)[0], self.low, self.high)
+
+    def derivatives(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂u/∂q and ∂u/∂v; q ⊖ q_e moves at T⁻¹ v with the tangent of the exponential."""
+        u, move = self._free(q, v)
+        moving = over_groups(self.model, move, np.eye(self.model.nv), invert=True).T
+        K = np.where(((u > self.low) & (u < self.high))[:, None], self.gain, 0.0)
+        return -K[:, : self.model.nv] @ moving, -K[:, self.model.nv :]
