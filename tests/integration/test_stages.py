@@ -50,11 +50,14 @@ def test_loops(scheme, project, monkeypatch):
 
 
 def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
-    """Under feedback the stages that begin with a new matrix double; once a kept one served all is as before, and
-    without feedback nothing is changed."""
-    steps = SimpleNamespace(new_first=1, in_vain=0, f=SimpleNamespace(is_feedback=True))
+    """Under feedback on bodies of Python's the stages that begin with a new matrix double; once a kept one served all
+    is as before, and without feedback or such bodies nothing is changed."""
+    asks, feedback = SimpleNamespace(calls_python=True), SimpleNamespace(is_feedback=True)
+    steps = SimpleNamespace(new_first=1, in_vain=0, f=feedback, model=asks)
     known = [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(6)]
     assert known == [AVOID_KEPT * 2 ** min(k, 4) for k in range(6)]
     assert ImplicitSteps._avoids_kept(steps, 0) == 0 and ImplicitSteps._avoids_kept(steps, AVOID_KEPT) == AVOID_KEPT
     steps.f.is_feedback = False
+    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    steps.f.is_feedback, steps.model.calls_python = True, False
     assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3

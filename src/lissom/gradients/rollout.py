@@ -199,12 +199,12 @@ def rollout(
 
 
 def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
-    checks.number(dt, "dt", above=0.0)
-    checks.integer(every, "every", least=1)
-    checks.number(tolerance, "tolerance", above=0.0)
     if model.calls_python:
         rule = "gradients need forces, poses and bodies that kernels compute, none that a Python function gives"
         raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
+    checks.number(dt, "dt", above=0.0)
+    checks.integer(every, "every", least=1)
+    checks.number(tolerance, "tolerance", above=0.0)
     if model.one(0, 1).surroundings.sticks:
         sticking = model.one(0, 1).surroundings.sticking[0]
         raise ModelError(f"contact {sticking!r}: stick_stiffness must be 0 for gradients, since anchors remember")

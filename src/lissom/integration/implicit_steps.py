@@ -160,9 +160,9 @@ class ImplicitSteps:
         return found
 
     def _avoids_kept(self, counted: int) -> int:
-        """How many steps begin with a new matrix: under feedback, where a try in vain costs evaluations in Python,
-        twice as many each time."""
-        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback:
+        """How many steps begin with a new matrix: under feedback on bodies that Python evaluates, where a try in vain
+        costs much, twice as many each time."""
+        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and self.model.calls_python:
             self.in_vain += 1
             return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
         if counted == 0:

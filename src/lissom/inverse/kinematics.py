@@ -95,8 +95,8 @@ def inverse_kinematics(
     checks.number(tolerance, "tolerance", above=0.0)
     starts = checks.integer(starts, "starts", least=1)
     most = checks.integer(max_iterations, "max_iterations", least=1)
-    wanted, lead = read_targets(model, targets, weights)
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    wanted, lead = read_targets(model, targets, weights)
     axes = {"targets": np.empty((*lead, 0)), "q0": start}
     if by == "statics":
         axes["u0"] = stack("u0", np.zeros(model.nu) if u0 is None else u0, model.nu)

@@ -35,7 +35,10 @@ def load_study(path: str | os.PathLike[str]) -> dict[str, Any]:
         OSError: the file cannot be read.
     """
     source = parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))
-    data = source.data()
+    found: list[tuple[int, str]] = []
+    data = source.data(found)
+    if found:
+        raise source.error(*min(found))
     _keys(source, data, _KEYS, [])
     kinds = [kind for kind in _STUDIES if kind in data]
     for known, rule in ((len(kinds) == 1, "statics or simulation, and not both"), ("parameters" in data, "parameters")):

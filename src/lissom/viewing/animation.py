@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +16,7 @@ from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.viewing.camera import Camera
 from lissom.viewing.canvas import canvas
+from lissom.viewing.films import write_mp4
 from lissom.viewing.painting import STRAINS
 from lissom.viewing.render import Scene
 
@@ -111,21 +110,4 @@ def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple
     first.save(path, save_all=True, append_images=images, duration=1000.0 / fps, loop=0, disposal=1)
 
 
-def _write_mp4(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple[int, int]) -> None:
-    try:
-        from imageio_ffmpeg import get_ffmpeg_exe
-    except ImportError:
-        raise ModelError("film: an .mp4 film needs imageio-ffmpeg: pip install 'lissom[render]'") from None
-    raw = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", f"{size[0]}x{size[1]}", "-r", f"{fps:.12g}", "-i", "-"]
-    coded = ["-c:v", "libx264", "-crf", "18", "-pix_fmt", "yuv420p", "-movflags", "+faststart", "-an"]
-    command = [get_ffmpeg_exe(), "-y", "-v", "error", *raw, *coded, str(path)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as coder:
-        with suppress(BrokenPipeError):  # when it has stopped, it says why
-            for frame in frames:
-                coder.stdin.write(np.ascontiguousarray(frame).tobytes())  # pyright: ignore[reportOptionalMemberAccess]
-        words = coder.communicate()[1].decode(errors="replace").strip()
-    if coder.returncode != 0:
-        raise ModelError(f"film: ffmpeg could not write {path.name!r} ({words})")
-
-
-_WRITERS = {".gif": _write_gif, ".mp4": _write_mp4}
+_WRITERS = {".gif": _write_gif, ".mp4": write_mp4}

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from lissom.errors import ModelError
+from lissom.viewing.films import write_mp4
 from lissom.viewing.painted import painted_values, ramp
 from lissom.viewing.scene import ribbon_facets
 from lissom.viewing.session import Session
@@ -77,10 +78,6 @@ def web_page(server: Any, stage: Stage, session: Session) -> bytes:
 
 def video(server: Any, stage: Stage, session: Session) -> bytes:
     """What is recorded, as the first of those who look on sees it, as a film."""
-    try:
-        from imageio_ffmpeg import write_frames
-    except ImportError:
-        raise ModelError("a film needs imageio-ffmpeg: pip install 'lissom[viewer]'") from None
     clients = list(server.get_clients().values())
     if not clients:
         raise ModelError("film: needs a browser that looks on, whose pictures it is made of (got none)")
@@ -88,19 +85,18 @@ def video(server: Any, stage: Stage, session: Session) -> bytes:
     wide, high = (
         min(int(size), most) // 2 * 2 for size, most in ((camera.image_width, _WIDE), (camera.image_height, _HIGH))
     )
+
+    def pictures() -> Iterator[np.ndarray]:
+        for t, (q, v, u) in _moments(session):
+            stage.show(q, v, u, t, None)
+            yield clients[0].get_render(high, wide, timeout=20.0)[:, :, :3]
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "film.mp4"
-        film = write_frames(str(path), (wide, high), fps=FPS, quality=7, macro_block_size=2)
-        film.send(None)
         try:
-            for t, (q, v, u) in _moments(session):
-                stage.show(q, v, u, t, None)
-                picture = clients[0].get_render(high, wide, timeout=20.0)
-                film.send(np.ascontiguousarray(picture[:, :, :3]).tobytes())
+            write_mp4(path, pictures(), FPS, (wide, high))
         except TimeoutError:
             raise ModelError("film: the browser hands out no pictures; keep its window in front") from None
-        finally:
-            film.close()
         return path.read_bytes()
 
 

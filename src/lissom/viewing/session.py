@@ -48,8 +48,8 @@ class Session:
 
     def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None) -> None:
         self.model = model
-        self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
         self.start = model.neutral() if q is None else checked_configuration(model, "q", q)
+        self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), np.zeros(model.nu)
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
         self.mode, self.note, self.is_good = "pose", "", True
