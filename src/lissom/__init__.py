@@ -154,6 +154,8 @@ _PUBLIC = {
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),
     "inverse.prescribed_actuation": ("prescribed_actuation",),
+    "bridges.jax_functions": ("jax_forward_dynamics", "jax_inverse_dynamics", "jax_solve_statics"),
+    "bridges.jax_rollout": ("jax_rollout",),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

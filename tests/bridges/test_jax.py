@@ -1,0 +1,99 @@
+"""Functions of the library within JAX: its own check of gradients, compiled and mapped, beside the library itself."""
+
+import jax
+import numpy as np
+import pytest
+from gradients.moving_robots import floating, soft, start
+from jax.test_util import check_grads
+
+import lissom as ls
+
+MODES = ("fwd", "rev")
+ROBOTS = {"soft": soft, "floating": floating}  # without quaternions and with two
+
+
+@pytest.fixture(scope="module", autouse=True)
+def double():
+    """JAX in double precision, and as it was afterwards."""
+    before = jax.config.read("jax_enable_x64")
+    jax.config.update("jax_enable_x64", True)
+    yield
+    jax.config.update("jax_enable_x64", before)
+
+
+@pytest.fixture(scope="module", params=ROBOTS)
+def moving(request):
+    """A model, a state, an acceleration and four rows of inputs."""
+    model = ROBOTS[request.param]().build()
+    rng = np.random.default_rng(0)
+    return model, *start(model), rng.normal(size=model.nv), rng.uniform(0.5, 2.0, (4, model.nu))
+
+
+@pytest.fixture(scope="module")
+def arm():
+    """The soft arm and inputs."""
+    model = soft().build()
+    return model, np.random.default_rng(1).uniform(0.5, 2.0, (3, model.nu))
+
+
+def test_dynamics_pass_the_check_of_jax(moving):
+    """Derivatives forwards and backwards are those of differences by all numbers of q, also along quaternions."""
+    model, q, v, a, u = moving
+    check_grads(lambda *x: ls.jax_inverse_dynamics(model, *x), (q, v, a), 1, MODES, eps=1e-5)
+    check_grads(lambda *x: ls.jax_forward_dynamics(model, *x), (q, v, u[0]), 1, MODES, eps=1e-5)
+
+
+def test_rollouts_pass_the_check_of_jax(moving):
+    """Gradients by start and inputs are those of differences."""
+    model, q, v, _, u = moving
+    check_grads(lambda *x: ls.jax_rollout(model, *x, dt=1e-3), (q, v, u), 1, ("rev",), eps=1e-6)
+
+
+def test_statics_pass_the_check_of_jax(arm):
+    """Derivatives by inputs are those of differences, and the start has none."""
+    model, u = arm
+    check_grads(lambda u: ls.jax_solve_statics(model, u), (u,), 1, MODES)
+    by_start = jax.grad(lambda q0: ls.jax_solve_statics(model, u[0], q0).sum())(model.neutral())
+    assert not np.any(by_start)
+
+
+def test_mapped_and_compiled_values_are_the_library_s(moving):
+    """`vmap` within `jit` makes one batch, of which some arguments are the same for all, and changes no number."""
+    model, q, v, a, u = moving
+    many = np.stack([model.neutral(), q])
+    found = jax.jit(jax.vmap(lambda q: ls.jax_forward_dynamics(model, q, v, u[0])))(many)
+    assert np.array_equal(found, ls.forward_dynamics(model, many, v, u[0]))
+    found = jax.vmap(lambda a: ls.jax_inverse_dynamics(model, many, v, a))(np.stack([a, 2 * a, 3 * a]))
+    exact = ls.inverse_dynamics(model, many, v, np.stack([a, 2 * a, 3 * a])[:, None])
+    assert np.array_equal(found, exact)
+
+
+def test_gradients_of_rollouts_are_those_of_backward(moving):
+    """Within `jit`, `vmap` over starts and several functions of each motion, which take one motion together."""
+    model, q, v, _, u = moving
+    speeds = np.stack([v, 0.5 * v])
+    ends = jax.jacrev(lambda v, u: ls.jax_rollout(model, q, v, u, dt=1e-3)[1][-1, :3], argnums=(0, 1))
+    by_v, by_u = jax.jit(jax.vmap(ends, (0, None)))(speeds, u)
+    motion = ls.rollout(model, q, speeds, u, dt=1e-3)
+    weights = np.zeros((3, 2, 5, model.nv))
+    weights[[0, 1, 2], :, -1, [0, 1, 2]] = 1.0
+    exact = motion.backward(dL_dv=weights)
+    for found, own in ((by_v, exact.v0), (by_u, exact.u)):
+        np.testing.assert_allclose(np.swapaxes(found, 0, 1), own, rtol=1e-9, atol=1e-12 * np.abs(own).max(initial=1))
+
+
+def test_what_is_wrong_is_told(arm):
+    """Single precision, batches of models, and shapes that do not fit."""
+    model, u = arm
+    with pytest.raises(ls.ShapeError, match=r"v: expected shape \(..., 7\), got \(6,\)"):
+        ls.jax_forward_dynamics(model, model.neutral(), np.zeros(6))
+    with pytest.raises(ls.ModelError, match=r"steps: must be given"):
+        ls.jax_rollout(model, u=u[0], dt=1e-3)
+    with pytest.raises(ls.ModelError, match=r"model: must be one Model.*got a ModelBatch"):
+        ls.jax_solve_statics(model.batch("arm.length", [0.4, 0.5]), u[0])
+    jax.config.update("jax_enable_x64", False)
+    try:
+        with pytest.raises(ls.ModelError, match="jax_enable_x64"):
+            ls.jax_solve_statics(model, u)
+    finally:
+        jax.config.update("jax_enable_x64", True)
