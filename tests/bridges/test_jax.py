@@ -1,5 +1,7 @@
 """Functions of the library within JAX: its own check of gradients, compiled and mapped, beside the library itself."""
 
+import sys
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from gradients.moving_robots import floating, soft, start
 from jax.test_util import check_grads
 
 import lissom as ls
+from lissom.bridges import jax_calls
 
 MODES = ("fwd", "rev")
 ROBOTS = {"soft": soft, "floating": floating}  # without quaternions and with two
@@ -97,3 +100,22 @@ def test_what_is_wrong_is_told(arm):
             ls.jax_solve_statics(model, u)
     finally:
         jax.config.update("jax_enable_x64", True)
+
+
+def test_a_missing_extra_is_named(arm, monkeypatch):
+    """Without JAX each function says what to install."""
+    monkeypatch.setitem(sys.modules, "jax", None)
+    model, u = arm
+    for call in (ls.jax_solve_statics, lambda *x: ls.jax_rollout(*x, dt=1e-3)):
+        with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[jax\]'"):
+            call(model, u)
+
+
+def test_one_core_raises_instead_of_waiting(arm, monkeypatch):
+    """A batch that JAX would copy in the thread that waits for the library is an error; smaller ones go through."""
+    model, _ = arm
+    monkeypatch.setattr(jax_calls, "_threads_of_jax", lambda: 1)
+    still = jax.vmap(lambda q: ls.jax_inverse_dynamics(model, q, np.zeros(7), np.zeros(7)))
+    assert still(np.zeros((1000, 7))).shape == (1000, 7)
+    with pytest.raises(Exception, match="must take no more than 100000 bytes on one core"):
+        still(np.zeros((3000, 7))).block_until_ready()

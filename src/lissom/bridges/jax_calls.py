@@ -10,6 +10,7 @@ with δ = (ω, w) of a free joint, so that changes along x, which no pose sees, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from threading import Lock
 from typing import Any
@@ -20,6 +21,7 @@ from lissom.dynamics.configuration import groups
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
 
+_COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
 _alone = Lock()  # JAX may call from several threads at once; a model has one set of buffers
 
 
@@ -68,12 +70,29 @@ def asked(function: Callable[..., tuple[np.ndarray, ...]], shapes: list[tuple[in
     import jax
 
     def call(*values: Any) -> tuple[np.ndarray, ...]:
+        _raise_if_stuck(*values)
         given = [np.asarray(value, dtype=np.float64) for value in values]
         with _alone:
             return tuple(np.array(y, dtype=np.float64) for y in function(*given))
 
     kinds = tuple(jax.ShapeDtypeStruct(shape, np.dtype(np.float64)) for shape in shapes)
     return jax.pure_callback(call, kinds, *x, vmap_method="expand_dims")
+
+
+def _raise_if_stuck(*values: Any) -> None:
+    """Raise where JAX would wait for ever: its only thread waits for us, and would have to copy what we are given."""
+    most = max(value.nbytes for value in values)
+    if most > _COPIED_AT_ONCE and _threads_of_jax() == 1:
+        rule = f"must take no more than {_COPIED_AT_ONCE} bytes on one core, where JAX has one thread, or be set to two"
+        raise ModelError(f"batch: {rule}: XLA_FLAGS=--xla_force_host_platform_device_count=2 (got {most} bytes)")
+
+
+def _threads_of_jax() -> int:
+    """Threads of JAX's pool: one for each core of the process, or for each device that it was told to make."""
+    import jax
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(cores, jax.local_device_count("cpu"))
 
 
 def unit(model: Model, q: Any) -> Any:

@@ -84,10 +84,10 @@ def jax_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: An
         ModelError, ShapeError: as jax_inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
+    require_jax(model)
     import jax
     import jax.numpy as jnp
 
-    require_jax(model)
     u = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
     q0 = jax.lax.stop_gradient(unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq)))
     lead, (u, q0) = together((u, 1), (q0, 1))

@@ -41,9 +41,9 @@ def jax_rollout(
     Accuracy: as Rollout.backward. There are neither forward nor second derivatives. Cost: as rollout and its
         backward; the last motion is kept for its gradient, others are found again.
     """
+    require_jax(model)
     import jax
 
-    require_jax(model)
     q0 = unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq))
     v0 = rows("v0", np.zeros(model.nv) if v0 is None else v0, model.nv)
     u = _inputs(model, u, steps)
