@@ -151,6 +151,7 @@ _PUBLIC = {
     "control.pd_compensation": ("pd_compensation",),
     "control.regulator": ("Regulator", "lqr"),
     "control.static_reference": ("StaticReference", "static_reference"),
+    "inverse.fit": ("Fit", "fit"),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),
     "inverse.prescribed_actuation": ("prescribed_actuation",),
