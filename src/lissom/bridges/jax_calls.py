@@ -20,6 +20,7 @@ import numpy as np
 from lissom.dynamics.configuration import groups
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 
 _COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
 _alone = Lock()  # JAX may call from several threads at once; a model has one set of buffers
@@ -31,15 +32,15 @@ def require_jax(model: Any) -> None:
         import jax
     except ImportError:
         raise ModelError("functions for JAX need JAX: pip install 'lissom[jax]'") from None
-    if not isinstance(model, Model):
+    if isinstance(model, ModelBatch):
         rule = "must be one Model, since jax.vmap puts axes in front of those of a batch of models"
-        raise ModelError(f"model: {rule} (got a {type(model).__name__})")
-    if not jax.config.read("jax_enable_x64"):
-        rule = "must be on: jax.config.update('jax_enable_x64', True)"
-        raise ModelError(f"jax_enable_x64: {rule} (got off)")
+        raise ModelError(f"model: {rule} (got a ModelBatch)")
     if model.asks_before_launch:
         rule = "must need no Python function before a launch, since JAX cannot be called while it waits"
         raise ModelError(f"robot {model.name!r}: {rule} (got joints or bodies that do)")
+    if not jax.config.read("jax_enable_x64"):
+        rule = "must be on: jax.config.update('jax_enable_x64', True)"
+        raise ModelError(f"jax_enable_x64: {rule} (got off)")
 
 
 def rows(name: str, value: Any, *core: int) -> Any:
