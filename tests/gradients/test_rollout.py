@@ -91,20 +91,41 @@ def test_steps_by_themselves():
     np.testing.assert_allclose(x[n : 2 * n], motion.forward(du=du).v[-1], rtol=1e-10, atol=1e-12)
 
 
-def test_one_step():
+@pytest.mark.parametrize("scheme", [ls.bathe(), ls.implicit_euler(), ls.esdirk()], ids=lambda x: x.name)
+@pytest.mark.parametrize("name", ROBOTS)
+def test_one_step(name, scheme):
     """step_derivatives is a rollout of one step from a state alone, of many states at once."""
-    model, q0, v0, _ = built("floating")
-    q, v = np.array([q0, ls.integrate(model, q0, 0.01 * model.dofs.scale)]), np.array([v0, 0.9 * v0])
-    step = ls.step_derivatives(model, q, v, dt=1e-3, scheme="bathe")
+    model, q0, v0, u = built(name)
+    if model.n_rows:
+        q, v = np.array([q0, q0]), np.array([v0, 0.9 * v0])
+    else:
+        q, v = np.array([q0, ls.integrate(model, q0, 0.01 * model.dofs.scale)]), np.array([v0, 0.9 * v0])
+    step = ls.step_derivatives(model, q, v, u[0], dt=1e-3, scheme=scheme)
     n = model.nv
-    assert step.A.shape == (2, 2 * n, 2 * n) and step.B.shape == (2, 2 * n, 0)
+    assert step.A.shape == (2, 2 * n, 2 * n) and step.B.shape == (2, 2 * n, model.nu)
     for k in range(2):
-        one = ls.rollout(model, q[k], v[k], dt=1e-3, steps=1, scheme="bathe")
-        np.testing.assert_array_equal(step.q[k], one.q[1])
-        way = np.random.default_rng(k).normal(size=2 * n)
-        change = one.forward(way[:n], way[n:])
-        found = step.A[k] @ way
-        np.testing.assert_allclose(found, np.concatenate([change.q[1], change.v[1]]), rtol=1e-9, atol=1e-9)
+        one = ls.rollout(model, q[k], v[k], u[:1], dt=1e-3, scheme=scheme)
+        np.testing.assert_allclose(step.q[k], one.q[1], rtol=0, atol=1e-15)
+        way, du = np.random.default_rng(k).normal(size=2 * n), np.ones((1, model.nu))
+        change = one.forward(way[:n], way[n:], du)
+        found, exact = step.A[k] @ way + step.B[k] @ du[0], np.concatenate([change.q[1], change.v[1]])
+        np.testing.assert_allclose(found, exact, rtol=1e-9, atol=1e-9 * np.abs(exact).max())
+
+
+def test_fast_vibrations_at_the_start():
+    """A scheme without memory steps over what tension sets off along a stiff arm, with a huge acceleration at first."""
+    robot = ls.Robot("stiff")
+    material = ls.Material(young=1e7, poisson=0.5, density=1000, viscosity=1e2)
+    basis = ls.BasisLegendre(bending_y=1, elongation=1)
+    robot.add_link("arm", ls.Rod(0.4, ls.SectionCircle(0.01), basis, material))
+    robot.add_tendon("pull", "arm", (0.005, 0.0))
+    model = robot.build()
+    motion = ls.rollout(model, u=[20.0], dt=0.02, steps=50, scheme="implicit_euler")
+    np.testing.assert_allclose(motion.a[0], ls.forward_dynamics(model, motion.q[0], motion.v[0], [20.0]), rtol=1e-9)
+    change = motion.forward(du=np.ones((50, 1)))
+    numerical = differenced(lambda x: changes(model, motion, ls.rollout(
+        model, u=[20.0 + x], dt=0.02, steps=50, scheme="implicit_euler")), 1e-2)  # fmt: skip
+    assert mismatch(model, (change.q, change.v, change.a), numerical) < 1e-8
 
 
 def test_batches_functions_and_directions():

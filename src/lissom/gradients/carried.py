@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
 from lissom.errors import ShapeError
+from lissom.gradients.dense_steps import ends_of_steps
 from lissom.gradients.designs import Designs
 from lissom.gradients.recursion import StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
+from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
 from lissom.passes.column_tables import column_width
 
@@ -140,23 +142,28 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
 def matrices_of_steps(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
     """What `Rollout.step_matrices` returns, of motion after motion: each step is a motion of its own, and each number
     of its state and of its inputs a direction."""
-    model, stepping = rollout.common, rollout.stepping
-    nv, nu, unknowns = model.nv, model.nu, model.nv + model.n_rows
+    nv, nu = rollout.common.nv, rollout.common.nu
     n = batch_of(rollout.lead)
     A, B = np.zeros((n, rollout.steps, 4 * nv, 4 * nv)), np.zeros((n, rollout.steps, 4 * nv, nu))
-    many = 4 * nv + nu
+    begun = np.eye(4 * nv, 4 * nv + nu)
     for path in rollout.stretches(max(1, longest_stretch(rollout) // 4)):
-        systems, states = stage_systems(model, stepping, path)
-        each = (n * path.steps, systems.stages, nv, nu)
-        forcing = np.zeros((n * path.steps, many, 1, systems.stages, unknowns))
-        forcing[:, 4 * nv :, 0, :, :nv] = np.moveaxis(input_columns(model, states).reshape(each), -1, 1)
-        begun = np.concatenate([np.eye(4 * nv), np.zeros((nu, 4 * nv))])
-        state = np.repeat(begun[None], n * path.steps, axis=0)
-        rows = replace(systems, count=n * path.steps, steps=1).forward(forcing, state)[:, :, 0, : 4 * nv]
-        found = np.swapaxes(rows, -1, -2).reshape(n, path.steps, 4 * nv, many)
+        found = matrices_of_path(rollout, path, begun)
         some = slice(path.first, path.first + path.steps)
         A[:, some], B[:, some] = found[..., : 4 * nv], found[..., 4 * nv :]
     return A, B
+
+
+def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray) -> np.ndarray:
+    """δq, δv, δa and δâ at the end of each step of a path, shape (motions, steps, 4 nv, many), by changes of these at
+    its start, (..., 4 nv, many), whose last directions are those of the inputs."""
+    model = rollout.common
+    systems, states = stage_systems(model, rollout.stepping, path, factor=False)
+    n, many = len(path.q), begun.shape[-1]
+    forcing = np.zeros((n * path.steps, systems.stages, systems.unknowns, many))
+    B = input_columns(model, states)
+    forcing[..., : model.nv, many - model.nu :] = B.reshape(n * path.steps, systems.stages, model.nv, model.nu)
+    start = np.broadcast_to(begun, (n * path.steps, *begun.shape[-2:]))
+    return ends_of_steps(systems, forcing, start).reshape(n, path.steps, 4 * model.nv, many)
 
 
 def _t(X: np.ndarray) -> np.ndarray:

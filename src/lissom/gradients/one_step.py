@@ -8,7 +8,8 @@ from typing import Any, final
 import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.gradients.rollout import rollout
+from lissom.gradients.carried import matrices_of_path
+from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
@@ -59,11 +60,21 @@ def step_derivatives(
     n, nv, nu = batch_of(lead), model.nv, model.nu
     options: dict[str, Any] = {"dt": dt, "steps": 1, "scheme": scheme, "tolerance": tolerance}
     motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
-    many = 2 * nv + nu
-    dq0, dv0, du = np.zeros((many, 1, nv)), np.zeros((many, 1, nv)), np.zeros((many, 1, 1, nu))
-    dq0[:nv, 0], dv0[nv : 2 * nv, 0], du[2 * nv :, 0, 0] = np.eye(nv), np.eye(nv), np.eye(nu)
-    change = motion.forward(dq0, dv0, du)
-    matrix = np.moveaxis(np.concatenate([change.q[:, :, 1], change.v[:, :, 1]], axis=-1), 0, -1)
-    matrix = matrix.reshape(*lead, 2 * nv, many)
+    matrix = matrices_of_path(motion, motion.path, _begun(motion))[:, 0, : 2 * nv].reshape(*lead, 2 * nv, 2 * nv + nu)
     end, speed = motion.q[:, 1].reshape(*lead, model.nq), motion.v[:, 1].reshape(*lead, nv)
     return Step(end, speed, matrix[..., : 2 * nv], matrix[..., 2 * nv :])
+
+
+def _begun(motion: Rollout) -> np.ndarray:
+    """(δq, δv, δa, δâ) that steps begin with by (δq0, δv0, δu), shape (n, 4 nv, 2 nv + nu), or one for all."""
+    nv, nu, model = motion.common.nv, motion.common.nu, motion.common
+    if not (motion.scheme.follows_accelerations or model.n_rows or len(model.prescribed.dof)):
+        return np.eye(4 * nv, 2 * nv + nu)
+    s, n = motion.starts, len(motion.path.q)
+    begun = np.zeros((n, 4, nv, 2 * nv + nu))
+    begun[:, 0, :, :nv], begun[:, 1, :, nv : 2 * nv] = s.onto_q, s.onto_v
+    begun[:, 1] += s.carried @ begun[:, 0]
+    right = -s.by_q @ begun[:, 0] - s.by_v @ begun[:, 1]
+    right[..., 2 * nv :] += s.B
+    begun[:, 2] = begun[:, 3] = (s.solve @ right)[:, :nv]
+    return begun.reshape(n, 4 * nv, -1)

@@ -190,8 +190,10 @@ def rollout(
     warn_of_pushing(common, given)
     a, force = accelerations(common, 0.0, q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
-    begin = {"q": q, "v": v, "a": a, "ahead": a, "force": force}
+    ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
+    begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
     path = stepping.run(common, begin, given) if every == 1 else _sparse(common, stepping, begin, given, every)
+    path.a[:, 0] = path.ahead[:, 0] = a
     t = dt * np.arange(0, many + 1, every)
     q, v, a = (x.reshape((*lead, len(t), x.shape[-1])) for x in (path.q, path.v, path.a))
     inputs = given.reshape((*lead, many, common.nu))

@@ -40,8 +40,10 @@ def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
     return rows.reshape(count, -1)
 
 
-def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSystems, StageStates]:
-    """The systems of a path with their factors, and its states.
+def stage_systems(
+    model: Model, stepping: Stepping, path: Path, *, factor: bool = True
+) -> tuple[StageSystems, StageStates]:
+    """The systems of a path, with their factors in place of the matrices if asked, and its states.
 
     Raises:
         ConvergenceError: a system is singular.
@@ -75,7 +77,7 @@ def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSy
         matrix, np.zeros((rows, unknowns * wide)), np.zeros((rows, unknowns), dtype=np.int32),
         K, D, M if turns else np.zeros((1, 1)), units,
     )  # fmt: skip
-    bad = np.flatnonzero(systems.factor())
+    bad = np.flatnonzero(systems.factor()) if factor else []
     if len(bad):
         where = f"at t={states.t[bad[0]]:g} s"
         raise ConvergenceError(f"rollout {where}: a step has no derivative, its matrix is singular; take a shorter dt")

@@ -71,6 +71,12 @@ class Scheme:
         """Whether stages add up rates of Δ, which differ from v where a pose is stored: so above order 2."""
         return self.order > 2
 
+    @property
+    def follows_accelerations(self) -> bool:
+        """Whether the acceleration at the start of a step, or â there, has a part in it."""
+        rows = (row for stage in self.stages for row in (stage.position, stage.velocity))
+        return any(weight != 0.0 for row in rows for weight in row[2:4])
+
 
 @final
 @dataclass(frozen=True)

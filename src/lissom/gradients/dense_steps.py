@@ -1,0 +1,93 @@
+"""Ends of single steps by changes of their starts, all numbers of these at once: the recursion forwards by LAPACK,
+which takes many directions of one step together."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from lissom.errors import ConvergenceError
+from lissom.gradients.recursion import StageSystems
+
+
+def ends_of_steps(systems: StageSystems, forcing: np.ndarray, start: np.ndarray) -> np.ndarray:
+    """δq, δv, δa and δâ at the end of each step, shape (rows, 4 nv, many).
+
+    Args:
+        systems: those of the steps, not factored.
+        forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, many).
+        start: δq, δv, δa and δâ at the start of each step, (rows, 4 nv, many).
+    Raises:
+        ConvergenceError: a system is singular.
+    """
+    nv, stages = systems.nv, systems.stages
+    q, *known = np.split(start, 4, axis=1)
+    S, K, D, M = (_squares(systems, x) for x in (systems.matrix, systems.K, systems.D, systems.M))
+    if systems.units is not None:
+        forcing = forcing * systems.units.reshape(-1, stages, systems.unknowns, 1)
+    rows = systems.weights.reshape(stages, 3, -1)
+    for s, (p, to_w, to_ahead) in enumerate(rows):
+        turns = _blocks(systems, s)
+        c1, ahead = to_w[0] / p[0], _sum(to_ahead[1:], known)
+        move, rate = _sum(p[1:], known), _sum(to_w[1:], known)  # k of (1)
+        at, speed, bent = _states(q, move, rate, turns, systems.rates)
+        right = forcing[:, s] - K[:, s] @ at
+        right[:, :nv] -= D[:, s] @ speed
+        if systems.rates and turns:
+            right[:, :nv] -= c1 * (M[:, s] @ bent)
+        x = _solved(S[:, s], right)[:, :nv]  # (2)
+        move, rate = move + p[0] * x, rate + to_w[0] * x  # (1)
+        at, speed, bent = _states(q, move, rate, turns, systems.rates)  # (3)
+        known += [move, rate, x + c1 * bent]
+        ahead = ahead + to_ahead[0] * x
+    return np.concatenate([at, speed, known[-1], ahead], axis=1)
+
+
+def _squares(systems: StageSystems, X: np.ndarray) -> np.ndarray:
+    """Padded rows of matrices as (rows, stages, ..., columns)."""
+    if X.size == 1:
+        return X.reshape(1, 1, 1, 1)
+    own = X is systems.matrix
+    columns, width = (systems.unknowns, X.shape[1] // systems.unknowns) if own else (systems.nv, systems.width)
+    return X.reshape(-1, systems.stages, X.shape[1] // width, width)[..., :columns]
+
+
+def _blocks(systems: StageSystems, s: int) -> list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+    """Coordinates, T, E and W of each stored pose in a stage."""
+    found = []
+    for g, (at, many) in enumerate(systems.group):
+        maps = (x.reshape(-1, systems.stages, len(systems.group), 6, 6) for x in (systems.T, systems.E, systems.W))
+        T, E, W = (x[:, s, g, :many, :many] for x in maps)
+        found.append((slice(at, at + many), T, E, W))
+    return found
+
+
+def _sum(weights: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
+    """Weighted sum of what has a weight."""
+    out = np.zeros_like(values[0])
+    for weight, value in zip(weights, values):
+        if weight != 0.0:
+            out += weight * value
+    return out
+
+
+def _states(
+    q: np.ndarray, move: np.ndarray, rate: np.ndarray, turns: list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]],
+    rates: bool,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """E δq + T δΔ, T δw + W δΔ where poses add up rates, else δw, and how much this differs from δw."""
+    at, speed = q + move, rate
+    for block, T, E, _ in turns:
+        at[:, block] = E @ q[:, block] + T @ move[:, block]
+    if rates and turns:
+        speed = rate.copy()
+        for block, T, _, W in turns:
+            speed[:, block] = T @ rate[:, block] + W @ move[:, block]
+    return at, speed, speed - rate
+
+
+def _solved(S: np.ndarray, right: np.ndarray) -> np.ndarray:
+    try:
+        return np.linalg.solve(S, right)
+    except np.linalg.LinAlgError:
+        rule = "a step has no derivative, its matrix is singular; take a shorter dt"
+        raise ConvergenceError(f"rollout: {rule}") from None
