@@ -8,8 +8,9 @@ import pytest
 import lissom as ls
 from lissom.viewing import session as sessions
 from lissom.viewing.arrows import outer_forces
+from lissom.viewing.bands import BANDS, Scale, banded
 from lissom.viewing.building import robot_geometry
-from lissom.viewing.painted import BANDS, Scale, banded, painted_values
+from lissom.viewing.quantities import of_state
 from lissom.viewing.session import Session
 from lissom.viewing.sliders import coordinate_sliders, nice, placed, values_of
 
@@ -252,8 +253,8 @@ def test_painted_values_are_strains_and_speeds(model):
     geometry, q = robot_geometry(model), np.array([0.0, 2.0, 0.0, 0.0])
     v, u = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(model.nu)
     rows = geometry.meshes[0].rows
-    values = {name: painted_values(geometry, name, q, v, u, 0.0)[rows]
-              for name in ("curvature", "torsion", "stretch", "strain", "speed")}  # fmt: skip
+    values = {name: of_state(geometry, name, q, v, u, 0.0)[rows]
+              for name in ("curvature", "torsion", "elongation", "strain", "speed")}  # fmt: skip
     assert np.allclose(values["curvature"], 2.0) and np.allclose(values["torsion"], 0.0)
     assert np.allclose(values["strain"], 2.0 * geometry.local[rows][:, 2])
     points = geometry.points(q)[rows]
@@ -268,7 +269,7 @@ def test_painted_tension_carries_what_hangs_below():
     model = robot.build()
     q = ls.solve_statics(model).q
     geometry = robot_geometry(model)
-    values = painted_values(geometry, "tension", q, np.zeros(model.nv), np.zeros(0), 0.0)
+    values = of_state(geometry, "tension", q, np.zeros(model.nv), np.zeros(0), 0.0)
     mesh = geometry.meshes[0]
     weight = 1000 * np.pi * 1e-4 * 0.5 * 9.81
     assert np.abs(values[mesh.rows] - weight * (1.0 - mesh.s)).max() < 0.02 * weight

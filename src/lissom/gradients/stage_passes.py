@@ -214,7 +214,21 @@ def end_backward(
     ...
 
 
-BEGIN_FORWARD = """
+# A change of the steps' coordinates, carried into the charts of their ends group by group: moved, and its rate v.
+CARRIED_BY_GROUPS = """    for (int g = 0; g < groups; ++g) {
+        const int at = group.data[2 * g], many = group.data[2 * g + 1];
+        const double* turn = row(T, r) + 36 * g;
+        const double* carry = row(E, r) + 36 * g;
+        const double* bend = row(W, r) + 36 * g;
+        for (int e = 0; e < many; ++e) {
+            double moved = 0.0, v = 0.0;
+            for (int j = 0; j < many; ++j) {
+                moved += turn[6 * e + j] * c[at + j] + carry[6 * e + j] * start[at + j];
+                v += turn[6 * e + j] * c[nv + at + j] + bend[6 * e + j] * c[at + j];
+            }
+"""
+BEGIN_FORWARD = (
+    """
     const int size = 4 + 3 * (stages - 1);
     const double* p = weights.data + 3 * size * s;
     const double* to_w = p + size;
@@ -243,18 +257,9 @@ BEGIN_FORWARD = """
         z[j] = start[j] + move;
         z[width + j] = rate;
     }
-    for (int g = 0; g < groups; ++g) {
-        const int at = group.data[2 * g], many = group.data[2 * g + 1];
-        const double* turn = row(T, r) + 36 * g;
-        const double* carry = row(E, r) + 36 * g;
-        const double* bend = row(W, r) + 36 * g;
-        for (int e = 0; e < many; ++e) {
-            double moved = 0.0, v = 0.0;
-            for (int j = 0; j < many; ++j) {
-                moved += turn[6 * e + j] * c[at + j] + carry[6 * e + j] * start[at + j];
-                v += turn[6 * e + j] * c[nv + at + j] + bend[6 * e + j] * c[at + j];
-            }
-            z[at + e] = moved;
+"""
+    + CARRIED_BY_GROUPS
+    + """            z[at + e] = moved;
             if (rates) {
                 z[width + at + e] = v;
                 z[2 * width + at + e] = c1 * (v - c[nv + at + e]);
@@ -279,6 +284,7 @@ BEGIN_FORWARD = """
         y[e] = sum;
     }
 """
+)
 
 
 @wp.func_native(BEGIN_FORWARD)
@@ -291,7 +297,8 @@ def begin_forward(
     ...
 
 
-END_FORWARD = """
+END_FORWARD = (
+    """
     const int last = stages - 1, size = 4 + 3 * last;
     const double* p = weights.data + 3 * size * s;
     const double* to_w = p + size;
@@ -319,18 +326,9 @@ END_FORWARD = """
             out[nv + j] = c[nv + j];
             out[3 * nv + j] = ahead;
         }
-    for (int g = 0; g < groups; ++g) {
-        const int at = group.data[2 * g], many = group.data[2 * g + 1];
-        const double* turn = row(T, r) + 36 * g;
-        const double* carry = row(E, r) + 36 * g;
-        const double* bend = row(W, r) + 36 * g;
-        for (int e = 0; e < many; ++e) {
-            double moved = 0.0, v = 0.0;
-            for (int j = 0; j < many; ++j) {
-                moved += turn[6 * e + j] * c[at + j] + carry[6 * e + j] * start[at + j];
-                v += turn[6 * e + j] * c[nv + at + j] + bend[6 * e + j] * c[at + j];
-            }
-            if (s == last)
+"""
+    + CARRIED_BY_GROUPS
+    + """            if (s == last)
                 out[at + e] = moved;
             if (rates) {
                 c[2 * nv + at + e] += c1 * (v - c[nv + at + e]);
@@ -348,6 +346,7 @@ END_FORWARD = """
             start[j] = out[j];
     }
 """
+)
 
 
 @wp.func_native(END_FORWARD)

@@ -17,7 +17,7 @@ from lissom.robot import checks
 from lissom.viewing.camera import Camera
 from lissom.viewing.canvas import canvas
 from lissom.viewing.films import write_mp4
-from lissom.viewing.painting import STRAINS
+from lissom.viewing.quantities import QUANTITIES
 from lissom.viewing.render import Scene
 
 _SEEN = 60  # instants that decide what the camera must hold
@@ -61,7 +61,7 @@ def film(
         painted = scene.paint.painted_values(rows[some])
         scene.paint.span = float(np.nanmin(painted)), float(np.nanmax(painted))
     cameras = list(_cameras(scene, len(rows), away, np.radians(orbit) / fps))
-    label = "" if paint is None else f"{paint} [{STRAINS[paint][1]}]"
+    label = "" if paint is None else f"{paint} [{QUANTITIES[paint]}]"
 
     def frames() -> Iterator[np.ndarray]:
         with canvas(scene.camera) as drawn:

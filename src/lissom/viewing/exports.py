@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.viewing.films import write_mp4
-from lissom.viewing.painted import painted_values, ramp
+from lissom.viewing.quantities import of_state, rgb_bytes
 from lissom.viewing.scene import ribbon_facets
 from lissom.viewing.session import Session
 from lissom.viewing.stage import COLORS, Stage
@@ -29,7 +29,7 @@ def gltf(server: Any, stage: Stage, session: Session) -> bytes:
     points, scene = stage.geometry.points(session.q), trimesh.Scene()
     values = None
     if stage.painted and stage.scale is not None:
-        values = painted_values(stage.geometry, stage.painted, session.q, session.v, session.u, session.t)
+        values = of_state(stage.geometry, stage.painted, session.q, session.v, session.u, session.t)
     there = stage.around.points(session.q)
     for geometry, rows in ((stage.geometry, points), (stage.around, there)):
         for k, mesh in enumerate(geometry.meshes):
@@ -38,7 +38,7 @@ def gltf(server: Any, stage: Stage, session: Session) -> bytes:
             own = None if values is None or geometry is not stage.geometry else values[mesh.rows]
             if own is not None and stage.scale is not None and np.isfinite(own).any():
                 low, high = stage.scale.ends
-                made.visual.vertex_colors = ramp((np.nan_to_num(own, nan=low) - low) / (high - low))
+                made.visual.vertex_colors = rgb_bytes((np.nan_to_num(own, nan=low) - low) / (high - low))
             scene.add_geometry(made, node_name=f"{k} {mesh.name}", geom_name=f"{k} {mesh.name}")
     for k, line in enumerate(stage.geometry.of("tendon")):
         quads = ribbon_facets(points[None, line.rows], 0.004 * stage.size)[0].reshape(-1, 3)

@@ -10,7 +10,7 @@ import numpy as np
 
 from lissom.viewing.backdrop import nice_length
 from lissom.viewing.camera import Camera
-from lissom.viewing.painting import ramp
+from lissom.viewing.quantities import ramp
 from lissom.viewing.style import INK
 
 _AXES = ("#c0392b", "#2e7d46", "#2456a6")

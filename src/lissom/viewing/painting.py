@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, final
+from typing import final
 
 import numpy as np
 
@@ -12,19 +12,11 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.viewing.building import robot_geometry
 from lissom.viewing.canvas import Painted, together
+from lissom.viewing.quantities import OF_SHAPE, of_shape, ramp
 from lissom.viewing.style import PALETTE, rgb
 from lissom.viewing.surfaces import Geometry, Mesh
 
 SOFT, RIGID, TIE, SPRING, WHITE = rgb("#f0b98a"), rgb("#aab2bd"), rgb("#8d949e"), rgb("#4a5058"), rgb("#ffffff")
-STRAINS = {  # what may be painted: number of the strain and its unit; curvature is the size of both bendings
-    "torsion": (0, "rad/m"),
-    "bending_y": (1, "rad/m"),
-    "bending_z": (2, "rad/m"),
-    "elongation": (3, "-"),
-    "shear_y": (4, "-"),
-    "shear_z": (5, "-"),
-    "curvature": (None, "rad/m"),
-}
 _SIDES = 10  # of a tube
 _TURNS = 9  # of a spring
 
@@ -34,13 +26,14 @@ class Paint:
     """How the parts of a model are painted.
 
     Args:
-        links: names of the links that are drawn. paint: the strain that rods show, see STRAINS; None is their colour.
+        links: names of the links that are drawn.
+        paint: the quantity that rods show, see OF_SHAPE; None is their colour.
         size: of what is seen [m], that the thickness of lines follows.
     """
 
     def __init__(self, model: Model, links: Sequence[str], paint: str | None, size: float) -> None:
-        if paint is not None and paint not in STRAINS:
-            raise ModelError(f"paint: must be one of {sorted(STRAINS)} (got {paint!r})")
+        if paint is not None and paint not in OF_SHAPE:
+            raise ModelError(f"paint: must be one of {sorted(OF_SHAPE)} (got {paint!r})")
         self.geometry: Geometry = robot_geometry(model)
         self.paint, self.radius = paint, 0.0032 * size
         self.meshes = [mesh for mesh in self.geometry.meshes if mesh.name in links]
@@ -57,12 +50,8 @@ class Paint:
         self._model = model
 
     def painted_values(self, q: np.ndarray) -> np.ndarray:
-        """The strain that is painted, at all points and configurations (..., nq); NaN where there is none."""
-        number, _ = STRAINS[self.paint or "curvature"]
-        strains = self.geometry.strains(q)
-        if number is not None:
-            return strains[..., number] - (1.0 if number == 3 else 0.0)
-        return np.hypot(strains[..., 1], strains[..., 2])
+        """The quantity that is painted, at all points and configurations (..., nq); NaN where there is none."""
+        return of_shape(self.geometry, self.paint or "curvature", q)
 
     def bodies(
         self, q: np.ndarray, points: np.ndarray, tint: np.ndarray | None = None, eye: np.ndarray | None = None
@@ -132,13 +121,6 @@ def _color(mesh: Mesh, tint: np.ndarray | None) -> np.ndarray:
     if tint is None:
         return own
     return tint if mesh.kind != "rigid" else 0.6 * own + 0.4 * tint
-
-
-def ramp(levels: Any) -> np.ndarray:
-    """Colours (..., 3) for numbers from 0 to 1, which stay apart in grey and for the colour-blind."""
-    from matplotlib import colormaps
-
-    return np.asarray(colormaps["viridis"](np.clip(0.08 + 0.87 * np.asarray(levels), 0.0, 1.0)))[..., :3]
 
 
 def tube(line: np.ndarray, radius: float, color: np.ndarray) -> Painted:

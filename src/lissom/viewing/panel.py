@@ -7,8 +7,9 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.viewing.painted import BANDS, QUANTITIES, ramp
+from lissom.viewing.bands import BANDS
 from lissom.viewing.plot_panels import PlotPanels
+from lissom.viewing.quantities import QUANTITIES, rgb_bytes
 from lissom.viewing.session import Session
 from lissom.viewing.sliders import Slider
 from lissom.viewing.stage import SHOWN, Stage
@@ -249,7 +250,7 @@ class Panel:
         self.legend.visible = scale is not None
         if scale is None:
             return
-        colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in ramp(np.linspace(0.0, 1.0, BANDS)).tolist())
+        colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in rgb_bytes(np.linspace(0.0, 1.0, BANDS)).tolist())
         low, high = scale.ends
         style = "height:0.9em;border-radius:3px;"
         text = (f'<div style="padding:0 1em;font-size:0.8em">{scale.quantity} [{scale.unit}]'

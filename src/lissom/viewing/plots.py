@@ -17,6 +17,7 @@ from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot.robot import Robot
 from lissom.viewing import scene
+from lissom.viewing.quantities import ramp
 from lissom.viewing.style import FAINT, GRID, INK, SERIES, finish
 
 if TYPE_CHECKING:
@@ -166,9 +167,8 @@ def _eye(view: tuple[float, float], turned: tuple[float, float] = (0.0, 0.0)) ->
 
 
 def _ramp(levels: np.ndarray) -> np.ndarray:
-    from matplotlib import colormaps
-
-    return colormaps["viridis"](0.97 - 0.85 * np.asarray(levels))[..., :3]
+    """Colours that darken from the first shape to the last."""
+    return ramp(1.0 - np.asarray(levels))
 
 
 def add_shapes(

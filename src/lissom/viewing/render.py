@@ -21,7 +21,8 @@ from lissom.viewing.building import contact_geometry
 from lissom.viewing.camera import Camera, framed, looking, plane_axes, plane_of, upwards
 from lissom.viewing.canvas import FINER, Canvas, Layer, Painted, canvas, together
 from lissom.viewing.labels import Labels
-from lissom.viewing.painting import STRAINS, Paint, ramp, tube
+from lissom.viewing.painting import Paint, tube
+from lissom.viewing.quantities import QUANTITIES, ramp
 from lissom.viewing.style import rgb
 
 _GHOST = (0.14, 0.42)  # how opaque the first and the last but one of several shapes are
@@ -60,8 +61,8 @@ def render(
         shapes: how many instants of a trajectory are drawn, equally apart.
         links: names of the links to draw; None is all of them.
         trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame, whose path it is.
-        paint: the strain that rods show by colour: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
-            "shear_z", or "curvature", the size of both bendings.
+        paint: what rods show by colour: "torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z",
+            "curvature", the size of both bendings, or "strain" of the fibres along the rod at its surface.
         values: one number for each configuration, shape (n,), which the colour of soft bodies tells.
         value_label: of the scale of these colours, with its unit.
         title: words above the picture.
@@ -78,7 +79,7 @@ def render(
     scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size)
     with canvas(scene.camera) as drawn:
         picture = scene.picture(drawn, rows, curves)
-    labels = scene.labels(value_label if paint is None else f"{paint} [{STRAINS[paint][1]}]", title)
+    labels = scene.labels(value_label if paint is None else f"{paint} [{QUANTITIES[paint]}]", title)
     found = labels.over(picture)
     if path is not None:
         save(found, path)

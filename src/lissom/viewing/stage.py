@@ -13,9 +13,10 @@ import numpy as np
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
 from lissom.viewing.arrows import HAND, Forces, outer_forces
+from lissom.viewing.bands import BANDS, Scale, banded
 from lissom.viewing.building import contact_geometry, robot_geometry
 from lissom.viewing.hand import Hand
-from lissom.viewing.painted import BANDS, Scale, banded, painted_values, ramp
+from lissom.viewing.quantities import of_state, rgb_bytes
 from lissom.viewing.sliders import nice, robot_size
 from lissom.viewing.style import SERIES
 from lissom.viewing.surfaces import Geometry, Mesh
@@ -55,7 +56,7 @@ class Stage:
                        for k, m in enumerate(self.around.meshes)]  # fmt: skip
         self.bands = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
                       color=tuple(color.tolist()), side="double", visible=False)
-                      for k, color in enumerate(ramp(np.linspace(0.0, 1.0, BANDS)))]  # fmt: skip
+                      for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, BANDS)))]  # fmt: skip
         self._add_lines()
         self._add_frames()
         self._add_surroundings(low)
@@ -159,7 +160,7 @@ class Stage:
         points, g = self.geometry.points(q), forward_kinematics(self.model, q)
         values = None
         if self.painted and self.scale is not None:
-            values = painted_values(self.geometry, self.painted, q, v, u, t)
+            values = of_state(self.geometry, self.painted, q, v, u, t)
             self.scale.take_in(values)
         for surface in self.bodies:
             surface.show(points, g)
