@@ -151,10 +151,12 @@ _PUBLIC = {
     "control.pd_compensation": ("pd_compensation",),
     "control.regulator": ("Regulator", "lqr"),
     "control.static_reference": ("StaticReference", "static_reference"),
+    "control.tracking_cost": ("TrackingCost",),
     "inverse.fit": ("Fit", "fit"),
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),
     "inverse.prescribed_actuation": ("prescribed_actuation",),
+    "bridges.crocoddyl_actions": ("crocoddyl_action", "crocoddyl_problem", "crocoddyl_state"),
     "bridges.jax_functions": ("jax_forward_dynamics", "jax_inverse_dynamics", "jax_solve_statics"),
     "bridges.jax_rollout": ("jax_rollout",),
     "lie.arrays": (

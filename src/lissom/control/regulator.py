@@ -190,10 +190,7 @@ def _reason(A: np.ndarray, B: np.ndarray) -> str:
 
 def _limits(limits: Any, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Low and high of each input."""
-    try:
-        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), u.shape).copy() for x in limits)
-    except (TypeError, ValueError):
-        raise ShapeError(f"limits: expected (low, high), numbers or shape {u.shape}, got {limits!r}") from None
+    low, high = checks.limits(limits, len(u))
     good = bool((low <= u).all() and (u <= high).all())
     checks.require(good, "limits", f"must be low <= u_e <= high with u_e = {u!r}", limits)
     return low, high

@@ -1,5 +1,5 @@
 """Ends of single steps by changes of their starts, all numbers of these at once: the recursion forwards by LAPACK,
-which takes many directions of one step together."""
+which takes many directions of one step together. The equations are those of recursion."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.errors import ModelError
+from lissom.errors import ModelError, ShapeError
 
 
 def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
@@ -178,6 +178,16 @@ def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric 
     if scale:
         require(float(np.linalg.eigvalsh(out).min()) >= -1e-12 * scale, where, rule, value)
     return out
+
+
+def limits(value: Any, n: int) -> tuple[np.ndarray, np.ndarray]:
+    """`value` as (low, high) of n inputs, infinite where there are none."""
+    try:
+        low, high = (np.broadcast_to(np.asarray(x, dtype=np.float64), (n,)).copy() for x in value)
+    except (TypeError, ValueError):
+        raise ShapeError(f"limits: expected (low, high), numbers or shape ({n},), got {value!r}") from None
+    require(bool((low <= high).all()), "limits", "must be low <= high", value)
+    return low, high
 
 
 def value_at(value: Any, s: float, where: str) -> Any:
