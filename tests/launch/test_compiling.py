@@ -126,6 +126,16 @@ def test_an_algorithm_loads_its_kernels_together(loaded, make, method):
     assert len(loaded) == 1, loaded
 
 
+@pytest.mark.parametrize("cores", [1, 2])
+@pytest.mark.parametrize("there", [True, False, None])
+def test_what_is_mostly_asked_next_is_compiled_along(loaded, monkeypatch, there, cores):
+    """Poses, while the kernels of equilibria are compiled, where a core has nothing else to do."""
+    monkeypatch.setattr(compiling, "is_compiled", lambda module, device: there)
+    monkeypatch.setattr(compiling, "cores_of_process", lambda: cores)
+    ls.solve_statics(arm())
+    assert ("lissom.dynamics.kinematics" in loaded[0]) == (there is False and cores == 2)
+
+
 def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
     """Away from a terminal by the logger of the library."""
     monkeypatch.setattr(compiling, "PATIENCE", 0.0)

@@ -22,6 +22,7 @@ import warp as wp
 
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
+from lissom.launch.warp_private import is_compiled
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.model.model import Model
 
@@ -29,12 +30,18 @@ PATIENCE = 1.0  # [s] without a word: kernels that are cached load sooner
 _loaded: set[tuple[str, Any]] = set()  # devices and modules
 
 
-def ahead(model: Model, algorithm: str, *kernels: Any) -> None:
-    """Load what an algorithm launches on a model, all of it together, the first time it runs."""
+def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = ()) -> None:
+    """Load what an algorithm launches on a model, all of it together, the first time it runs.
+
+    `then` names kernels of what is mostly asked next. They are compiled along where there is something to compile, and
+    another core to do it: the largest module keeps one core busy for longer than the others of an algorithm together.
+    """
     key = f"kernels of {algorithm}"
     if key not in model.cache:
         with making():
-            load([kernel_for(kernel, model).module for kernel in kernels], model.device)
+            now, later = ([kernel_for(kernel, model).module for kernel in some] for some in (kernels, then))
+            waits = cores_of_process() > 1 and any(is_compiled(module, model.device) is False for module in now)
+            load([*now, *(later if waits else ())], model.device)
         model.cache[key] = True
 
 
