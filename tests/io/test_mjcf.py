@@ -235,17 +235,17 @@ def test_what_is_left_out_is_listed(tmp_path):
     body = """<geom size="0.1"/><site name="e"/><camera name="eye"/></body>
       <geom name="floor" type="plane" size="1 1 1"/><site name="w"/>
       <body name="hand" mocap="true"><geom size="0.1"/></body>
-      <body name="light" gravcomp="1"><geom size="0.1"/>"""
+      <body name="light" gravcomp="1"><joint name="f" type="free" armature="0.2"/><geom size="0.1"/>"""
     head = '<option density="1.2" wind="1 0 0"/>'
     path = tmp_path / "robot.xml"
-    path.write_text(one('frictionloss="0.1" armature="0.2"', body, head, more), encoding="utf-8")
+    path.write_text(one('frictionloss="0.1"', body, head, more), encoding="utf-8")
     with pytest.warns(ls.LeftOutWarning) as told:
         ls.load_mjcf(path)
     text = str(told[0].message)
     assert text.startswith(f"{path}: left out: ") and len(told) == 1
     listed = [
         "dry friction (frictionloss) of joint 'j'",
-        "armature of joint 'j'",
+        "armature of a joint that moves freely of joint 'f'",
         "<sensor> of 'angle'",
         "<tendon> of 'cord'",
         "<key> of 'home'",
@@ -280,3 +280,20 @@ def test_mistakes_name_file_and_element(tmp_path, name):
     assert str(raised.value).startswith(f"{tmp_path / 'robot.xml'}: ")
     with pytest.raises(FileNotFoundError):
         ls.load_mjcf(tmp_path / "none.xml")
+
+
+def test_rotors(tmp_path):
+    """Purpose: armature of hinges, slides and balls, and of motors behind gears, is felt as in MuJoCo."""
+    text = TREE.replace('type="ball"', 'type="ball" armature="0.02"').replace(
+        'axis="1 0 0"', 'axis="1 0 0" armature="3"'
+    )
+    text = text.replace('name="shoulder"', 'name="shoulder" armature="0.4"')
+    plain = written(tmp_path, TREE)[0].build()
+    robot, compiled = written(tmp_path, text)
+    for q, v in states(robot, 4):
+        agrees(robot, compiled, q, v)
+    apart = ls.mass_matrix(robot.build(), q) - ls.mass_matrix(plain, q)
+    np.testing.assert_allclose(np.diag(apart), [3, 0, 0.4, 0.02, 0.02, 0.02, 0], atol=1e-12)
+    if hasattr(compiled, "actuator_armature"):
+        more = '<actuator><motor name="m" joint="j" gear="50" armature="1e-3"/></actuator>'
+        agrees(*written(tmp_path, one('armature="0.3"', more=more)), [0.4], [0.1])

@@ -29,6 +29,7 @@ from lissom.passes import deforming, traversal
 from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.systems.armature import armature_energy
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -83,7 +84,7 @@ def energy_kernel(act: Acting) -> Any:
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, v)
         place_bases(t, s, i, q)
-        kinetic = wp.float64(0.0)
+        kinetic = armature_energy(t, i, v)
         angular = vec3()
         linear = vec3()
         gravitational = wp.float64(0.0)

@@ -22,6 +22,7 @@ from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
+from lissom.systems.armature import add_armature_force
 from lissom.systems.newton_euler import recursive_newton_euler
 
 
@@ -47,6 +48,7 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
         recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
         project(t, s, i, tau)
         force(t, s, i, q, v, terms[0], tau)
+        add_armature_force(t, i, a, tau)
         traversal.inspect_result(s, i, tau)
 
     return newton_euler

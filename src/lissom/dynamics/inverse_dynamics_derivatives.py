@@ -45,6 +45,7 @@ from lissom.passes import columns, traversal
 from lissom.passes.column_tables import Matrix, column_width
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
+from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,
@@ -98,6 +99,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         choose_independent(b.x, i, loops)
         project(t, s, i, tau)
         derivative_inward(t, s, b, i, v, a, loops.force, dq, dv, da)
+        add_armature_rows(t, b.x.width, i, so3.ONE, da)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ZERO, so3.ONE, terms[0], dv)
 

@@ -48,6 +48,7 @@ from lissom.passes import deforming_derivatives, kinds, traversal
 from lissom.passes.column_tables import Matrix
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
+from lissom.systems.armature import add_armature_force
 from lissom.systems.newton_euler import recursive_newton_euler
 
 
@@ -141,6 +142,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
         for step in range(t.n_dynamic):
             inward_change(t, s, d, i, t.n_dynamic - 1 - step, tau)
         change(t, s, i, q, v, d.dq, d.dv, terms[0], tau)
+        add_armature_force(t, i, d.da, tau)
         traversal.inspect_result(s, i, tau)
 
     return tangent

@@ -180,8 +180,10 @@ class _Reader:
             options["damping"] = float(m.dof_damping[dof])
         if m.dof_frictionloss[dof]:
             self._note("dry friction (frictionloss)", "joint", j)
-        if m.dof_armature[dof]:
-            self._note("armature", "joint", j)
+        if m.dof_armature[dof] and kind == "free":
+            self._note("armature of a joint that moves freely", "joint", j)
+        elif armature := self._armature(j):
+            options["armature"] = armature
         if m.jnt_stiffness[j]:
             if kind == "free":
                 self._note("stiffness", "joint", j)
@@ -207,6 +209,23 @@ class _Reader:
         back = np.eye(4)
         back[:3, :3] = self._rotation([np.cos(ref / 2), *(-np.sin(ref / 2) * axis)])
         return JointRevolute(axis=tuple(axis.tolist()), **options), anchor, back
+
+    def _armature(self, j: int) -> float:
+        """Inertia of rotors at a joint: its own, and those of its motors, gear² times."""
+        m = self.m
+        out = float(m.dof_armature[m.jnt_dofadr[j]])
+        for k in range(m.nu if self.kinds[int(m.jnt_type[j])] in ("slide", "hinge") else 0):
+            if self._drives_joint(k) and m.actuator_trnid[k, 0] == j:
+                out += float(m.actuator_gear[k, 0]) ** 2 * self._rotor(k)
+        return out
+
+    def _rotor(self, k: int) -> float:
+        """Inertia of the rotor of an actuator, of which MuJoCo knows since its version 3.4."""
+        return float(getattr(self.m, "actuator_armature", np.zeros(self.m.nu))[k])
+
+    def _drives_joint(self, k: int) -> bool:
+        kinds = self.mujoco.mjtTrn
+        return self.m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
 
     def _body(self, b: int) -> RigidBody | None:
         m = self.m
@@ -306,13 +325,15 @@ class _Reader:
         """A motor on a joint of one coordinate, or a wrench at a site."""
         m, name, kinds = self.m, self._name("actuator", k), self.mujoco.mjtTrn
         gear, target = m.actuator_gear[k], int(m.actuator_trnid[k, 0])
-        of_joint = m.actuator_trntype[k] in (int(kinds.mjTRN_JOINT), int(kinds.mjTRN_JOINTINPARENT))
+        of_joint = self._drives_joint(k)
         of_site = m.actuator_trntype[k] == int(kinds.mjTRN_SITE) and m.actuator_trnid[k, 1] < 0
         turns = of_joint and self.kinds[int(m.jnt_type[target])] in ("ball", "free")
         link = self._link(m.site_bodyid[target]) if of_site else None
         if turns or not (of_joint or link):
             self._note("transmission of its kind", "actuator", k)
             return
+        if of_site and self._rotor(k):
+            self._note("armature", "actuator", k)
         law = self._law(k)
         if of_site:
             R = self._rotation(m.site_quat[target])

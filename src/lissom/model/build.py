@@ -128,7 +128,7 @@ class _Assembly:
             nodes=node_rows,
             runs=runs,
             bases=bases,
-            dofs=Dofs(tree.dof_q, tree.rest, tree.scale, tree.neutral),
+            dofs=Dofs(tree.dof_q, tree.rest, tree.armatures(), tree.scale, tree.neutral),
             elasticity=tree.elasticity(),
             pose_springs=tree.pose_springs(),
             maps=map_tables(nodes),

@@ -19,8 +19,8 @@ class GrowingTree:
     Fields:
         names: of the links in the order added. nodes: parents before children.
         q_start, v_start: where a link's coordinates start, its joint's before its body's.
-        neutral (nq,), dof_q, scale, rest (nv,): by coordinate. groups: springs of joints that turn freely: node, rest
-        pose, stiffness (6, 6).
+        neutral (nq,), dof_q, scale, rest, armature (nv,): by coordinate. groups: springs of joints that turn freely:
+        node, rest pose, stiffness (6, 6).
         mass: of each link [kg]. wet: nodes in the fluid and what it does there; tails: nodes with a wake, added mass.
     """
 
@@ -49,6 +49,7 @@ class GrowingTree:
         self.dof_q = np.full(self.nv, -1, dtype=np.int32)
         self.scale = np.ones(self.nv)
         self.rest = np.zeros(self.nv)
+        self.armature = np.zeros(self.nv)
         self._elastic: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = {}
 
     def add(self, node: Node) -> Frame:
@@ -61,6 +62,10 @@ class GrowingTree:
         k, joint = self.names.index(link), self.robot.links[link].joint
         v = self.v_start[k] + joint.nv
         return slice(v, v + self.sizes[link]), self.q_start[k] + joint.nq - v
+
+    def armatures(self) -> np.ndarray:
+        """Inertia of rotors by coordinate, empty where there are none."""
+        return self.armature if self.armature.any() else np.zeros(0)
 
     def put_inertia(self, node: Node, inertia: np.ndarray) -> None:
         """Give a node its mass, which gravity pulls."""

@@ -30,6 +30,7 @@ def _add_spring(tree: GrowingTree, link: Link, v: int, node: Node | None, where:
     K = checks.symmetric(joint.stiffness, n, f"{where}: stiffness")
     D = checks.symmetric(joint.damping, n, f"{where}: damping")
     tree.put_elasticity(v, K, D, is_linear=joint.nq == n)
+    tree.armature[v : v + n] = joint.armatures(where)
     rest = joint.rest_configuration(where)
     if joint.nq == n:
         tree.rest[v : v + n] = rest

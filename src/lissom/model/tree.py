@@ -110,5 +110,6 @@ class Dofs:
 
     q: Ints  # index in q, -1 for spherical and free joints
     rest: Floats  # where its spring is slack
+    armature: Floats  # inertia of rotors; empty where no joint has any
     scale: np.ndarray  # natural size: 1/length for a rod's curvatures and twist, 1 otherwise
     neutral: np.ndarray  # the neutral configuration, by index in q

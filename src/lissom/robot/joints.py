@@ -53,6 +53,8 @@ class Spring:
     Args:
         stiffness: scalar, (nv,) or (nv, nv) [N·m/rad, N/m]; the force is zero at `rest`.
         damping: scalar, (nv,) or (nv, nv) [N·m·s/rad, N·s/m].
+        armature: inertia of rotors that turn with the coordinates, n² times their own behind a gear of ratio n, a
+            number or one for each coordinate [kg·m², kg]; a number on a spherical joint, none on a free one.
         rest: coordinates where the spring is slack, shape (nq,); None is the neutral configuration.
         limits: (low, high), each a number or one for each coordinate [rad, m]; infinite where there is no stop.
         limit_stiffness, limit_damping: k [N·m/rad, N/m] and c [N·m·s/rad, N·s/m] of the stops, limit_width: w [rad, m];
@@ -65,6 +67,7 @@ class Spring:
 
     stiffness: Numbers = 0.0
     damping: Numbers = 0.0
+    armature: Numbers = 0.0
     rest: Numbers | None = None
     limits: Numbers | None = None
     limit_stiffness: Numbers = 0.0
@@ -83,6 +86,7 @@ class Joint(ABC):
 
     stiffness: Any
     damping: Any
+    armature: Any
     rest: Any
     limits: Numbers | None
     limit_stiffness: Numbers
@@ -124,11 +128,26 @@ class Joint(ABC):
             q[:4] /= length
         return q
 
+    def armatures(self, where: str) -> np.ndarray:
+        """Inertia of rotors by coordinate, shape (nv,)."""
+        shapes = [(), (self.nv,)] if self.nq == self.nv else [()]  # turns of a ball have no axes of their own
+        rule = "must be >= 0, a number" + " or one for each coordinate" * (len(shapes) - 1)
+        try:
+            given = np.asarray(self.armature, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise checks.fail(f"{where}: armature", rule, self.armature) from None
+        good = given.shape in shapes and bool((np.isfinite(given) & (given >= 0.0)).all())
+        checks.require(good, f"{where}: armature", rule, self.armature)
+        turns = any(motion.kind is MotionKind.FREE for motion in self.motions(where))
+        checks.require(not (turns and given.any()), f"{where}: armature", "must be left out on a free joint", given)
+        return np.full(self.nv, given)
+
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
         self.motions(where)
         checks.symmetric(self.stiffness, self.nv, f"{where}: stiffness")
         checks.symmetric(self.damping, self.nv, f"{where}: damping")
+        self.armatures(where)
         self.rest_configuration(where)
         coordinate_laws(self, where)
 

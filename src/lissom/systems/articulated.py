@@ -4,7 +4,7 @@ With α̇_p the acceleration of the node that a block hangs on, J_k the columns 
 inertia of that node with all that hangs on it:
 
     α̇_k = α̇_p + J_k a                                                                                     (1)
-    H a = f − Σ J_kᵀ p̂_k − G α̇_p,   H = Σ J_kᵀ Î_k J_k,   G = Σ J_kᵀ Î_k                                   (2)
+    H a = f − Σ J_kᵀ p̂_k − G α̇_p,   H = I_a + Σ J_kᵀ Î_k J_k,   G = Σ J_kᵀ Î_k                                   (2)
     Λ = Σ Î_k − Gᵀ H⁻¹ G,   p = Σ p̂_k + Gᵀ H⁻¹ (f − Σ J_kᵀ p̂_k)                                             (3)
     Î_k = M_k + Σ Λ,   p̂_k = Σ p   over the blocks that hang on k                                          (4)
 
@@ -32,6 +32,7 @@ from lissom.passes.block_tables import Blocks, block_width, squares
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import is_body, is_mapped
 from lissom.passes.scratch import Scratch
+from lissom.systems.armature import add_armature_block
 
 
 @wp.struct
@@ -320,6 +321,8 @@ def close_block(t: Tables, s: Scratch, x: Columns, y: Blocks, b: Articulated, i:
         gather_node(x, y, i, e, k, b.inertia[i, k], b.composite[i, k], b.J, b.H, b.G, b.diagonal)
         if is_body(t.node[k].kind):
             deforming.couple_block(t, s, i, k, y.square_start[e], y.width[e], y.row_start[e], b.H, b.G, b.diagonal)
+    at = y.square_start[e]
+    add_armature_block(t, i, y.v_start[e], y.size[e], at, y.width[e], y.row_start[e], b.H, b.diagonal)
     pivot = factor_block(y, i, e, b.H, b.G, b.answer, b.diagonal)
     parent = y.parent[e]
     if pivot == 0 and parent >= 0:

@@ -1,6 +1,6 @@
 """The mass matrix by composite inertias in the base frame, inside kernels.
 
-    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
+    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β + I_a,     Mᶜ_α = Σ of M over the subtree of α                              (1)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
 Columns need no transport in the base frame, so V is a running sum.
@@ -23,6 +23,7 @@ from lissom.passes import columns, deforming, kinds, traversal
 from lissom.passes.column_tables import Columns, Matrix, column_width
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch
+from lissom.systems.armature import add_armature_rows
 
 
 @wp.struct
@@ -80,3 +81,4 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
             deforming.couple_mass(t, s, x, i, k, b.V, b.half)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
     columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
+    add_armature_rows(t, x.width, i, so3.ONE, M)

@@ -33,6 +33,7 @@ from lissom.passes import columns, deforming_derivatives, kinds, traversal
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import EVERYTHING, Scratch
+from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness
@@ -109,6 +110,7 @@ def make_newton_matrix(
             deforming_derivatives.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
         inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
+    add_armature_rows(t, b.x.width, i, c0, b.matrix)
     if t.loops.node.shape[0] > 0:
         path_rows(t, s, b.x, i, b.J, b.loops)
         if q.shape[1] != t.nv:

@@ -17,6 +17,7 @@ from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.passes.traversal import project
+from lissom.systems.armature import add_armature_force
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
 from lissom.systems.newton_euler import recursive_newton_euler
@@ -65,6 +66,7 @@ def residual_force(
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
     force(t, s, i, q, v, EVERYTHING, tau)
+    add_armature_force(t, i, a, tau)
     subtract_inputs(t.nv, u.shape[1], i, t.inputs.joint_gain, u, extra, tau)
 
 
