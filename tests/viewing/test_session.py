@@ -7,7 +7,7 @@ import pytest
 
 import lissom as ls
 from lissom.viewing import session as sessions
-from lissom.viewing.arrows import outer_forces
+from lissom.viewing.arrows import outer_forces, outer_moments, second_heads
 from lissom.viewing.bands import BANDS, Scale, banded
 from lissom.viewing.building import robot_geometry
 from lissom.viewing.quantities import of_state
@@ -311,3 +311,20 @@ def test_forces_are_where_and_as_large_as_they_act():
     lines, colors = found.arrows(0.1)
     assert len(lines) == len(colors) and np.allclose(lines[0, 1] - lines[0, 0], 0.1 * found.forces[0])
     assert np.allclose(lines[1, 1], touching.point[0])
+
+
+def test_moments_are_arrows_of_two_heads():
+    """Moments of loads and inputs turn with the section where they follow it; both heads lie on one line."""
+    robot = soft_arm(gravity=(0, 0, 0))
+    robot.add_point_load("wrung", "arm", moment=(0, 0.4, 0), frame="body")
+    robot.add_wrench_input("turned", "arm", directions=(0, 0, 1.0, 2.0, 0, 0))
+    model = robot.build()
+    q, u = np.array([0.5, 0.0, 0.0, 0.0]), np.zeros(model.nu)
+    u[-1] = 3.0
+    found, g = outer_moments(model, q, u, 0.0), ls.frame_pose(model, q, "arm")
+    assert np.allclose(found.forces, [0.4 * g[:3, 1], 3.0 * g[:3, 2]])
+    assert np.allclose(outer_forces(model, q, np.zeros(model.nv), u, 0.0).forces[-1], 6.0 * g[:3, 0])
+    lines, _ = found.arrows(0.1)
+    second = second_heads(lines, 0.03)
+    assert np.allclose(np.linalg.norm(lines[:, 1] - second[:, 1], axis=1), [0.02, 0.03])
+    assert np.allclose(np.cross(lines[:, 1] - lines[:, 0], second[:, 1] - second[:, 0]), 0.0)

@@ -12,7 +12,7 @@ import numpy as np
 
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
-from lissom.viewing.arrows import HAND, Forces, outer_forces
+from lissom.viewing.arrows import HAND, Forces, outer_forces, outer_moments, second_heads
 from lissom.viewing.bands import BANDS, Scale, banded
 from lissom.viewing.building import contact_geometry, robot_geometry
 from lissom.viewing.hand import Hand
@@ -24,7 +24,7 @@ from lissom.viewing.surfaces import Geometry, Mesh
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
 _WATER, _TIE = (70, 140, 200), (150, 155, 166)
-_LONGEST = 0.35  # arrow, of the size of the robot
+_LONGEST, _HEAD = 0.35, 0.05  # arrow and its head, of the size of the robot
 _SOLID, _SEEN_THROUGH = 1.0, 0.45
 SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # what can be hidden
 
@@ -42,7 +42,7 @@ class Stage:
         self.geometry = robot_geometry(model)
         self.size = robot_size(model, q)
         self.painted, self.scale = "", None
-        self.newtons = 0.0  # of the largest force so far
+        self.newtons, self.newton_metres = 0.0, 0.0  # of the largest force and moment so far
         self.hidden: set[str] = set()
         points = self.geometry.points(q)
         low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
@@ -62,7 +62,7 @@ class Stage:
         self._add_surroundings(low)
         self.arrows = self.scene.add_arrows(
             "/forces", np.zeros((1, 2, 3)), np.zeros((1, 3), np.uint8), visible=False,
-            shaft_radius=0.008 * self.size, head_radius=0.02 * self.size, head_length=0.05 * self.size,
+            shaft_radius=0.008 * self.size, head_radius=0.02 * self.size, head_length=_HEAD * self.size,
         )  # fmt: skip
         self.camera(server)
 
@@ -201,6 +201,11 @@ class Stage:
         found = outer_forces(self.model, q, v, u, t)
         self.newtons = max(self.newtons, found.largest)
         lines, colors = found.arrows(_LONGEST * self.size / self.newtons if self.newtons else 0.0)
+        found = outer_moments(self.model, q, u, t)
+        self.newton_metres = max(self.newton_metres, found.largest)
+        turns, own = found.arrows(_LONGEST * self.size / self.newton_metres if self.newton_metres else 0.0)
+        lines = np.concatenate([lines, turns, second_heads(turns, _HEAD * self.size)])
+        colors = np.concatenate([colors, own, own])
         if hand is not None:
             held = Forces()
             held.add(hand.place(q), hand.target - hand.place(q), HAND)
