@@ -11,7 +11,7 @@ from cli.small_robot import EXAMPLES, SMALL, write
 
 import lissom as ls
 from lissom.cli.main import COMMANDS, main, parser
-from lissom.integration.progress import progress_bar
+from lissom.launch.progress import progress_bar
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
@@ -133,7 +133,7 @@ def test_elsewhere_than_on_terminals_the_log_says_how_far_a_motion_is(caplog, mo
     """A line after a pause, the next after twice as long; none before."""
     caplog.set_level("INFO", logger="lissom")
     now = [0.0]
-    monkeypatch.setattr("lissom.integration.progress.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lissom.launch.progress.time.monotonic", lambda: now[0])
     with progress_bar(True, 10.0) as advance:
         for now[0] in (0.5, 1.0, 2.5, 3.0, 6.9):
             advance(now[0])

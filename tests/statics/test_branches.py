@@ -7,6 +7,7 @@ from statics.soft_robots import SOFT, arm, pair
 
 import lissom as ls
 from lissom.launch.workspace import Workspace
+from lissom.statics import branch_runs, continuation, static_path
 from lissom.statics.branch_events import crossing
 
 STIFF = ls.Material(young=1e7, poisson=0.5, density=1000)
@@ -155,3 +156,41 @@ def test_where_a_sign_changes(function, low, high, exact):
             found = end.value
             break
     assert abs(found - exact) < (1e-11 if function(exact + 1e-11) != 0.0 else 1e-2) and count < 120
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_interrupt_keeps_the_branches_so_far(monkeypatch, count):
+    """Purpose: Ctrl-C leaves in `partial` the points that were found, which are those of the branch left alone."""
+    model = loaded(ls.BasisLegendre(bending_y=2), force=(0, 0, 1.0))
+    whole = ls.continuation(model, step=0.05)
+    ahead, calls = static_path.ahead_on_each, [0]
+
+    def interrupted(*args):
+        calls[0] += 1
+        if calls[0] == 4:
+            raise KeyboardInterrupt
+        return ahead(*args)
+
+    monkeypatch.setattr(branch_runs, "ahead_on_each", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        if count == 1:
+            ls.continuation(model, step=0.05)
+        else:
+            ls.branches(model, u=np.zeros((2, model.nu)), step=0.05)
+    found = stop.value.partial if count > 1 else (stop.value.partial,)
+    assert len(found) == count
+    for branch in found:
+        assert branch.ended == "interrupted" and len(branch.factor) == 4 < len(whole.factor)
+        np.testing.assert_array_equal(branch.q, whole.q[:4])
+
+
+def test_an_interrupt_before_the_first_point_has_nothing_to_keep(monkeypatch):
+    """Purpose: where nothing is found yet, nothing is carried."""
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(continuation, "_start", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        ls.continuation(loaded(ls.BasisLegendre(bending_y=2), force=(0, 0, 1.0)))
+    assert not hasattr(stop.value, "partial")

@@ -30,11 +30,13 @@ def _continuation(arguments: argparse.Namespace) -> int:
     _, model = loaded(arguments.robot)
     u, limits = input_values(arguments, model.inputs.names), tuple(arguments.range)
     arguments.out.mkdir(parents=True, exist_ok=True)
+    given = {"u": u, "factor_range": limits, "step": arguments.step, "max_points": arguments.points}
     try:
-        branch = ls.continuation(model, u=u, factor_range=limits, step=arguments.step, max_points=arguments.points)
-    except ls.ConvergenceError as error:
-        if error.partial is not None and len(error.partial.factor):
-            _write(model, error.partial, arguments.out)
+        branch = ls.continuation(model, **given, progress=True)
+    except (ls.ConvergenceError, KeyboardInterrupt) as stop:
+        if (partial := getattr(stop, "partial", None)) is not None and len(partial.factor):
+            print(f"{model.name}: stopped at factor {partial.factor[-1]:g}, {len(partial.factor)} equilibria so far")
+            _write(model, partial, arguments.out)
         raise
     print(f"{model.name}: {len(branch.factor)} equilibria, factor {branch.factor[0]:g} to {branch.factor[-1]:g}")
     for event in branch.events:

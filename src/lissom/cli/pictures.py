@@ -53,7 +53,7 @@ def _animate(arguments: argparse.Namespace) -> int:
         raise ls.ModelError(f"{arguments.trajectory}: {rule} (got {motion.q.shape[-1]})")
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     given = {name: getattr(arguments, name) for name in ("speed", "fps", "trail", "follow")}
-    print(f"wrote {motion.animate(arguments.out, model=model, **given)}")
+    print(f"wrote {motion.animate(arguments.out, model=model, progress=True, **given)}")
     return 0
 
 

@@ -24,7 +24,7 @@ def _statics(arguments: argparse.Namespace) -> int:
     model = loaded(arguments.robot)[1]
     u = input_values(arguments, model.inputs.names)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    found = ls.solve_statics(model, u=u)
+    found = ls.solve_statics(model, u=u, progress=True)
     print(f"{model.name}: {model.nv} degrees of freedom, {found.iterations} iterations, residual {found.residual:.2e}")
     if found.v.any():
         print("relative to the steady motion that its prescribed joints have at t = 0")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -20,6 +20,7 @@ from lissom.integration.schemes import Scheme
 from lissom.integration.simulate import chosen_method
 from lissom.integration.starts import accelerations
 from lissom.launch.over_models import lead_of_models
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -149,6 +150,7 @@ def rollout(
     scheme: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
+    progress: bool = False,
 ) -> Rollout:
     """Motion of a robot from t = 0 by steps of one size, whose derivatives are exact.
 
@@ -165,6 +167,7 @@ def rollout(
         every: keep the state at every so many steps alone. Derivatives then find the others again, which takes one
             more motion and memory for so many steps.
         tolerance: of what Newton's method leaves of a step, in relation to it.
+        progress: show how many steps are taken, where that takes longer than a second.
     Returns:
         Rollout, with `forward` and `backward`.
     Raises:
@@ -192,7 +195,11 @@ def rollout(
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
-    path = stepping.run(common, begin, given) if every == 1 else _sparse(common, stepping, begin, given, every)
+    with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
+        if every == 1:
+            path = stepping.run(common, begin, given, tell=tell)
+        else:
+            path = _sparse(common, stepping, begin, given, every, tell)
     path.a[:, 0] = path.ahead[:, 0] = a
     t = dt * np.arange(0, many + 1, every)
     q, v, a = (x.reshape((*lead, len(t), x.shape[-1])) for x in (path.q, path.v, path.a))
@@ -238,11 +245,18 @@ def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.n
     return q, v
 
 
-def _sparse(model: Model, stepping: Stepping, begin: dict[str, np.ndarray], u: np.ndarray, every: int) -> Path:
+def _sparse(
+    model: Model,
+    stepping: Stepping,
+    begin: dict[str, np.ndarray],
+    u: np.ndarray,
+    every: int,
+    tell: Callable[[float], None],
+) -> Path:
     """The path with the states at every so many steps alone."""
     kept = {name: [x] for name, x in begin.items()}
     for first in range(0, u.shape[1], every):
-        path = stepping.run(model, begin, u[:, first : first + every], first)
+        path = stepping.run(model, begin, u[:, first : first + every], first, tell)
         begin = {name: getattr(path, name)[:, -1] for name in begin}
         for name, x in begin.items():
             kept[name].append(x)

@@ -9,6 +9,7 @@ iteration has met, and has no derivative.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -72,8 +73,16 @@ class Stepping:
         ends = self.dt * np.arange(first + 1, first + steps + 1)
         return np.array(stage_times(self.scheme, self.dt * first, ends)).reshape(steps, len(self.scheme.stages))
 
-    def run(self, model: Model, begin: dict[str, np.ndarray], u: np.ndarray, first: int = 0) -> Path:
-        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...).
+    def run(
+        self,
+        model: Model,
+        begin: dict[str, np.ndarray],
+        u: np.ndarray,
+        first: int = 0,
+        tell: Callable[[float], None] = lambda done: None,
+    ) -> Path:
+        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...); `tell` is called with how
+        many there are.
 
         Raises:
             ConvergenceError: Newton's method found no step, with its time.
@@ -95,6 +104,7 @@ class Stepping:
         for start in range(0, steps, longest):
             many = min(longest, steps - start)
             rows = self._window(model, w, u[:, start : start + many], first + start)
+            tell(first + start + many)
             at = 0
             for name, k in sizes.items():
                 out[name][:, start + 1 : start + many + 1] = rows[..., at : at + k]

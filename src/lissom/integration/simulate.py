@@ -32,7 +32,6 @@ from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import what_parts
-from lissom.integration.progress import progress_bar
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
@@ -44,6 +43,7 @@ from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.compiling import ahead
 from lissom.launch.cores import on_all
 from lissom.launch.over_models import lead_of_models
+from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch

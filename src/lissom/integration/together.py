@@ -20,9 +20,9 @@ from lissom.integration.batches import Batch, ManyMotions, MotionFailed
 from lissom.integration.fused_runs import bytes_of_instance
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import ManyPacedMotions
-from lissom.integration.progress import progress_bar
 from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.launch.cores import at_once, cores
+from lissom.launch.progress import progress_bar
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_motions
 

@@ -82,6 +82,7 @@ class Trajectory:
         view: tuple[float, float] | None = None,
         obstacles: bool = True,
         size: tuple[int, int] = (960, 720),
+        progress: bool = False,
     ) -> Path:
         """Film the motion, drawn as `render` draws; needs the extra `render`, but no screen.
 
@@ -93,6 +94,7 @@ class Trajectory:
             follow: name of a link or frame that the camera moves along with.
             orbit: how fast the camera goes round the vertical [deg/s], seen in the film.
             links, paint, view, obstacles: as of `render`. size: width and height [pixels].
+            progress: show how many frames are drawn, where that takes longer than a second.
         Returns:
             The path.
         Raises:
@@ -105,7 +107,7 @@ class Trajectory:
         if moved is None:
             raise ModelError("film: the file of a trajectory does not hold its model; say animate(path, model=...)")
         return film(moved, self, path, fps=fps, speed=speed, trail=trail, follow=follow, orbit=orbit, links=links,
-                    paint=paint, view=view, obstacles=obstacles, size=size)  # fmt: skip
+                    paint=paint, view=view, obstacles=obstacles, size=size, progress=progress)  # fmt: skip
 
     def __repr__(self) -> str:
         lead, cost = self.q.shape[:-2], self.statistics

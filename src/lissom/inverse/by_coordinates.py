@@ -10,6 +10,7 @@ Source: Y. Nakamura, H. Hanafusa, J. Dyn. Syst. Meas. Control 108, 1986, for rob
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -76,16 +77,20 @@ class Search:
 
 
 def search_coordinates(
-    model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, tolerance: float, most: int
-) -> Search:
-    """Follow (1) from configurations (n, nq) until the frames are where they should be, or come no nearer."""
+    model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, tolerance: float, most: int,
+    tell: Callable[[float], None],
+) -> Search:  # fmt: skip
+    """Follow (1) from configurations (n, nq) until the frames are where they should be, or come no nearer; `tell` is
+    called with how many are."""
     weights, n = targets.weights(), len(q)
     q = _closed(model, bounds.kept(model, q), bounds)
     every = np.arange(n)
     here = Search(q, *_errors(model, targets, q, every), np.zeros(n, dtype=int))
     damping, stuck = np.full(n, 1e-6), np.zeros(n, dtype=bool)
     for _ in range(most):
-        rows = np.flatnonzero(~(stuck | here.found(targets, tolerance)))
+        there = here.found(targets, tolerance)
+        tell(int(there.sum()))
+        rows = np.flatnonzero(~(stuck | there))
         if not len(rows):
             break
         step = few_sizes(
@@ -99,9 +104,9 @@ def search_coordinates(
             model, bounds.kept(model, integrate(model, here.q[rows], step * model.dofs.scale)), bounds
         )
         errors, gaps = _errors(model, targets, moved, rows)
-        there = Search(moved[rows], errors, gaps, here.iterations[rows])
+        new = Search(moved[rows], errors, gaps, here.iterations[rows])
         was = Search(here.q[rows], here.errors[rows], here.gaps[rows], here.iterations[rows])
-        better = there.cost(weights) < was.cost(weights)
+        better = new.cost(weights) < was.cost(weights)
         damping[rows] = np.clip(damping[rows] * np.where(better, 0.1, 10.0), _LEAST, None)
         here.iterations[rows] += 1
         stuck[rows] = (damping[rows] > _MOST) | (size < _STUCK * _LONGEST)

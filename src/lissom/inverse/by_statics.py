@@ -13,6 +13,7 @@ programming, here without the curvature of e).
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import final
 
@@ -90,13 +91,16 @@ def equilibria(
 
 
 def search_inputs(
-    model: Model, targets: Targets, start: Reach, limits: Inputs, t: float, tolerance: float, most: int
-) -> Reach:
-    """Follow (3) from equilibria until the frames are where they should be with least inputs, or come no nearer."""
+    model: Model, targets: Targets, start: Reach, limits: Inputs, t: float, tolerance: float, most: int,
+    tell: Callable[[float], None],
+) -> Reach:  # fmt: skip
+    """Follow (3) from equilibria until the frames are where they should be with least inputs, or come no nearer; `tell`
+    is called with how many need no further step."""
     here, weights = start, targets.weights()
     radius, done = np.full(len(here.q), _LONGEST), ~here.stable
     for step in range(most):
         rows = np.flatnonzero(~done)
+        tell(len(done) - len(rows))
         if not len(rows):
             break
         S, G = _responses(model, targets, here, rows, t)

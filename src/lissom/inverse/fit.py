@@ -27,6 +27,7 @@ from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.gradients.designs import Designs
 from lissom.gradients.equilibria import equilibrium_derivatives
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -71,6 +72,7 @@ def fit(
     outlier: float | None = None,
     confidence: float = 0.95,
     q0: Any = None,
+    progress: bool = False,
 ) -> Fit:
     """Design values, such as moduli, offsets or lengths, from measured positions of a robot at rest, with intervals.
 
@@ -86,6 +88,7 @@ def fit(
             None: all count by their squares.
         confidence: of the intervals, between 0 and 1.
         q0: start of the equilibria, shape (nq,) or (n, nq).
+        progress: show how far it is, where it takes longer than a second.
     Returns:
         Fit.
     Raises:
@@ -111,15 +114,22 @@ def fit(
     task.at(start)  # an error here is the caller's
     checks.require(task.count > len(start), "measured", f"must be more numbers than the {len(start)} values",
                    task.count)  # fmt: skip
-    values, iterations = start, 0
-    for loss in ("linear",) if outlier is None else ("linear", "soft_l1"):  # far away the second has no curvature
-        options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "loss": loss, "f_scale": outlier or 1.0}
-        options["jac"] = lambda x: task.slopes(x * units) * units
-        ends = low / units, high / units
-        found = least_squares(lambda x: task.residual(x * units), values / units, bounds=ends, **options)
-        if not found.success:
-            raise ConvergenceError(f"fit of robot {model.name!r}: no least sum of squares ({found.message})")
-        values, iterations = found.x * units, iterations + int(found.njev)
+    values, iterations, count = start, 0, 0
+    with progress_bar(progress, None, "fitting", patience=PATIENCE) as advance:
+
+        def residual(x: np.ndarray) -> np.ndarray:
+            nonlocal count
+            r, count = task.residual(x * units), count + 1
+            advance(count, f"{count} shapes, residuals of {np.sqrt(np.mean(r**2)):.3g} m")
+            return r
+
+        for loss in ("linear",) if outlier is None else ("linear", "soft_l1"):  # far away the second has no curvature
+            options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "loss": loss}
+            options |= {"f_scale": outlier or 1.0, "jac": lambda x: task.slopes(x * units) * units}
+            found = least_squares(residual, values / units, bounds=(low / units, high / units), **options)
+            if not found.success:
+                raise ConvergenceError(f"fit of robot {model.name!r}: no least sum of squares ({found.message})")
+            values, iterations = found.x * units, iterations + int(found.njev)
     return _fit(task, values, units, outlier, confidence, iterations)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -13,6 +14,7 @@ from lissom.errors import ModelError
 from lissom.inverse.by_coordinates import Bounds, Search, search_coordinates
 from lissom.inverse.by_statics import Inputs, Reach, equilibria, response, search_inputs
 from lissom.inverse.targets import Targets, read_limits, read_targets
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -58,6 +60,7 @@ def inverse_kinematics(
     max_iterations: int = 100,
     seed: int = 0,
     t: float = 0.0,
+    progress: bool = False,
 ) -> InverseKinematics:
     """Where a robot must be, or what its inputs must be for it to rest there, so that frames are where they should be.
 
@@ -83,6 +86,7 @@ def inverse_kinematics(
         max_iterations: of each search.
         seed: of random starts.
         t: time of loads and prescribed motions, which are taken at rest [s].
+        progress: show how many targets are reached, where that takes longer than a second.
     Returns:
         InverseKinematics. It does not raise where targets are out of reach: look at `converged`.
     Raises:
@@ -108,14 +112,17 @@ def inverse_kinematics(
     random = np.random.default_rng(seed)
     if by == "coordinates":
         bounds = Bounds(*read_limits(limits, *_joint_limits(model)), _moving(model))
-        end = _by_coordinates(model, wanted, moved_to(model, q, t), bounds, starts, random, tolerance, most)
+        with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell:
+            q = moved_to(model, q, t)
+            end = _by_coordinates(model, wanted, q, bounds, starts, random, tolerance, most, tell)
         shapes = (end.q, end.found(wanted, tolerance), end.errors, end.iterations)
         return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in shapes))
     _require_equilibria(model)
     low, high = read_limits(limits, *_input_limits(model))
     first = _first_equilibria(model, start, np.clip(axes["u0"], low, high), lead, t)
     first.errors = wanted.errors(model, first.q) if n else np.zeros((0, len(wanted.weights())))
-    reach = _by_statics(model, wanted, first, low, high, starts, random, tolerance, most, t)
+    with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell:
+        reach = _by_statics(model, wanted, first, low, high, starts, random, tolerance, most, t, tell)
     converged = (wanted.away(reach.errors) <= tolerance) & reach.stable
     parts = (reach.q, converged, reach.errors, reach.iterations, reach.u, reach.force, reach.stable)
     return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
@@ -154,10 +161,10 @@ def _require_equilibria(model: Model) -> None:
 
 def _by_coordinates(
     model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, starts: int, random: np.random.Generator,
-    tolerance: float, most: int,
+    tolerance: float, most: int, tell: Callable[[float], None],
 ) -> Search:  # fmt: skip
     """The best ends of searches from q (n, nq), then from random configurations within the limits."""
-    best, weights = search_coordinates(model, targets, q, bounds, tolerance, most), targets.weights()
+    best, weights = search_coordinates(model, targets, q, bounds, tolerance, most, tell), targets.weights()
     for _ in range(starts - 1):
         rows = np.flatnonzero(~best.found(targets, tolerance))
         if not len(rows):
@@ -167,12 +174,18 @@ def _by_coordinates(
         begin = integrate(model, q[rows], step)
         plain = np.flatnonzero(closed & bounds.moves & (model.dofs.q >= 0))
         begin[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
-        end = search_coordinates(model, targets.of(rows), begin, bounds, tolerance, most)
+        more = _onto(tell, len(q) - len(rows))
+        end = search_coordinates(model, targets.of(rows), begin, bounds, tolerance, most, more)
         best.iterations[rows] += end.iterations
         better = end.cost(weights) < Search(best.q[rows], best.errors[rows], best.gaps[rows], rows).cost(weights)
         for name in ("q", "errors", "gaps"):
             getattr(best, name)[rows[better]] = getattr(end, name)[better]
     return best
+
+
+def _onto(tell: Callable[[float], None], before: int) -> Callable[[float], None]:
+    """What counts on from so many that were found before."""
+    return lambda done: tell(before + done)
 
 
 def _first_equilibria(model: Model, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float) -> Reach:
@@ -186,14 +199,14 @@ def _first_equilibria(model: Model, q: np.ndarray, u: np.ndarray, lead: tuple[in
 
 def _by_statics(
     model: Model, targets: Targets, first: Reach, low: np.ndarray, high: np.ndarray, starts: int,
-    random: np.random.Generator, tolerance: float, most: int, t: float,
+    random: np.random.Generator, tolerance: float, most: int, t: float, tell: Callable[[float], None],
 ) -> Reach:  # fmt: skip
     """The best ends of searches from the first equilibria, then from those under random inputs, nearest first."""
     if not len(first.q):
         return first
     limits = Inputs(low, high, _input_units(model, first, t))
     origin = first.rows(np.arange(1))
-    best, weights = search_inputs(model, targets, first, limits, t, tolerance, most), targets.weights()
+    best, weights = search_inputs(model, targets, first, limits, t, tolerance, most, tell), targets.weights()
     pool: Reach | None = None
     for attempt in range(starts - 1):
         rows = np.flatnonzero(~((targets.away(best.errors) <= tolerance) & best.stable))
@@ -203,7 +216,8 @@ def _by_statics(
         if attempt >= len(pool.q):
             break
         begin = _nearest(model, targets.of(rows), pool, attempt)
-        end = search_inputs(model, targets.of(rows), begin, limits, t, tolerance, most)
+        more = _onto(tell, len(first.q) - len(rows))
+        end = search_inputs(model, targets.of(rows), begin, limits, t, tolerance, most, more)
         best.iterations[rows] += end.iterations
         size, was = (np.abs(weights * x).max(1) + np.where(s, 0.0, np.inf)
                      for x, s in ((end.errors, end.stable), (best.errors[rows], best.stable[rows])))  # fmt: skip

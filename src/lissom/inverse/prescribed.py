@@ -28,6 +28,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning
 from lissom.inverse.targets import finite
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -105,6 +106,7 @@ def prescribed_equilibrium(
     slack: bool = False,
     t: float = 0.0,
     tolerance: float = 1e-11,
+    progress: bool = False,
 ) -> PrescribedEquilibrium:
     """Static equilibrium in which tendons have given lengths, motors given angles, chambers given volumes.
 
@@ -121,6 +123,7 @@ def prescribed_equilibrium(
         slack: whether tendons that would have to push are let go; else they push, with a warning.
         t: time of loads and prescribed motions, which are taken at rest [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
+        progress: show how many of a batch are found, where that takes longer than a second.
     Returns:
         PrescribedEquilibrium.
     Raises:
@@ -143,10 +146,12 @@ def prescribed_equilibrium(
     force = start.multipliers[..., model.n_motions - model.prescribed.n_held :]
     begin = (flat(x, lead) for x in (start.q, start.u, force))
     found, let_go = [], np.zeros(wanted.shape, dtype=bool)
-    for k, (q, row, push, target) in enumerate(zip(*begin, wanted)):
-        search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
-        state, let_go[k] = search.found(_State(q, row, push), target, slack)
-        found.append(state)
+    with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
+        for k, (q, row, push, target) in enumerate(zip(*begin, wanted)):
+            search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
+            state, let_go[k] = search.found(_State(q, row, push), target, slack)
+            found.append(state)
+            advance(len(found))
     return _result(model, held, found, let_go, start, lead, t)
 
 

@@ -22,11 +22,11 @@ import warp as wp
 
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
+from lissom.launch.progress import PATIENCE
 from lissom.launch.warp_private import is_compiled
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.model.model import Model
 
-PATIENCE = 1.0  # [s] without a word: kernels that are cached load sooner
 _loaded: set[tuple[str, Any]] = set()  # devices and modules
 
 

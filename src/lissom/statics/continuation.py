@@ -10,9 +10,9 @@ Source: H. B. Keller, Numerical solution of bifurcation and nonlinear eigenvalue
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar, final
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -22,12 +22,14 @@ from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.launch.over_models import over_models
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.statics.branch_events import KINDS, BranchEvent, Lost, crossing, events_between
+from lissom.statics.branch_runs import INTERRUPTED, Branch, Following, branch_so_far, driven
 from lissom.statics.nearly_singular import balance, solved
-from lissom.statics.static_path import WOUND_UP, Ahead, PathPoint, StaticPath, ahead_on_each
+from lissom.statics.static_path import WOUND_UP, PathPoint, StaticPath
 from lissom.statics.sticking import warn_of_dropped_friction
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
@@ -39,30 +41,6 @@ _AT_A_CROSSING = 1e-8  # singular values that vanish at a bifurcation, located t
 _REACHED = 1e-13
 _ALONG = "must be {} finite numbers"
 _TOO_SHARP = "it turns by more than 25° within the shortest step"
-
-
-_Found = TypeVar("_Found")
-Following = Generator[tuple[StaticPath, PathPoint, float], Ahead, _Found]  # asks for the points ahead on a path
-
-
-@final
-@dataclass(frozen=True)
-class Branch:
-    """Equilibria in order along a branch, and what happens between them.
-
-    Fields:
-        q: configurations (n, nq). factor: load factors (n,).
-        stable: whether no small motion grows (n,). unstable_count: number of motions that grow (n,).
-        events: BranchEvents in order along the branch.
-        ended: why there is no further point: "factor_range", "max_points", or what the error says that carries it.
-    """
-
-    q: np.ndarray
-    factor: np.ndarray
-    stable: np.ndarray
-    unstable_count: np.ndarray
-    events: tuple[BranchEvent, ...]
-    ended: str
 
 
 @over_models("q0", "u", "along", apart=True)
@@ -80,6 +58,7 @@ def continuation(
     max_points: int = 500,
     t: float = 0.0,
     events: bool | Iterable[str] = True,
+    progress: bool = False,
 ) -> Branch:
     """Follow a branch of static equilibria through limit points and bifurcations.
 
@@ -103,12 +82,14 @@ def continuation(
         max_points: on the branch, the start included.
         t: time of loads and prescribed motions [s], with a factor; joints with a motion are at rest whatever its speed.
         events: which are located: True all, False none, or their kinds; stability is told in any case.
+        progress: show how far it is, where it takes longer than a second.
     Returns:
         Branch.
     Raises:
         ConvergenceError: no equilibrium at the start, or none further on, and why; carries the Branch so far.
         ShapeError: the argument, the expected and the received shape. ModelError: a range, a step, a count, a parameter
         or kinds of events that are none, or coordinates without mass under loads that are not conservative.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Branch so far, if there is any of it.
     Accuracy: points to 1e-11 of the unit of each coordinate, events to 1e-10. A step that crosses two bifurcations
     which undo each other's change in stability sees neither. Where K is symmetric, stability is the sign of
     its eigenvalues; else that of M s² + D s + K, for motions up to 1e7 times as fast as the slowest.
@@ -117,9 +98,9 @@ def continuation(
     u, q = input_rows(model, u), model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     if u.ndim != 1 or q.ndim != 1 or not np.isfinite(u).all():
         raise ShapeError(f"q0, u: expected finite ({model.nq},) and ({model.nu},), got shapes {q.shape} and {u.shape}")
-    lines = None if along is None else checks.array(along, (model.nv + 1,), "along", _ALONG.format(model.nv + 1))[None]
+    line = None if along is None else checks.array(along, (model.nv + 1,), "along", _ALONG.format(model.nv + 1))[None]
     return _followed(
-        model, q[None], u[None], lines, parameter, factor, factor_range, direction, step, max_points, t, events
+        model, q[None], u[None], line, parameter, factor, factor_range, direction, step, max_points, t, events, progress
     )[0]
 
 
@@ -138,6 +119,7 @@ def branches(
     max_points: int = 500,
     t: float = 0.0,
     events: bool | Iterable[str] = True,
+    progress: bool = False,
 ) -> tuple[Branch, ...]:
     """Follow many branches of static equilibria at once: the next points of all of them come from the same launches.
 
@@ -147,12 +129,14 @@ def branches(
     Args:
         q0: starts, shape (n, nq), or one for all. u: inputs at factor 1, shape (n, nu), or the same for all.
         along: direction of the first step of each, shape (n, nv + 1), or one for all.
-        parameter, factor, factor_range, direction, step, max_points, t [s], events: as continuation, for all of them.
+        parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as continuation, for all
+            of them.
     Returns:
         a Branch for each.
     Raises:
         ConvergenceError: which branch has no equilibrium at its start, or none further on, and why; carries all
-            branches, as far as they were found. ShapeError, ModelError: as continuation.
+            branches, as far as they were found. ShapeError, ModelError: as continuation. KeyboardInterrupt: Ctrl-C;
+            carries all branches as well.
     Accuracy: as continuation. Cost: a third of as many calls of it, on one core, where there are many.
     Source: Keller 1977; Seydel 2010.
     """
@@ -165,8 +149,9 @@ def branches(
     if len(lead) != 1:
         raise ShapeError(f"q0, u, along: expected one leading axis, that of the branches, got {lead}")
     q, u, *rest = (flat(x, lead) for x in given.values())
+    line = rest[0] if rest else None
     return _followed(
-        model, q, u, rest[0] if rest else None, parameter, factor, factor_range, direction, step, max_points, t, events
+        model, q, u, line, parameter, factor, factor_range, direction, step, max_points, t, events, progress
     )
 
 
@@ -183,6 +168,7 @@ def _followed(
     max_points: int,
     t: float,
     events: bool | Iterable[str],
+    progress: bool,
 ) -> tuple[Branch, ...]:
     """The branches from q (n, nq) under u (n, nu), along directions (n, nv + 1) if these are given."""
     low, high = checks.array(factor_range, (2,), "factor_range", "must be two finite numbers").tolist()
@@ -200,7 +186,7 @@ def _followed(
     if len(q):
         warn_of_redundancy(model, q[0])
 
-    def run(k: int) -> Following[Branch]:
+    def run(k: int, points: list[PathPoint]) -> Following[Branch]:
         path = StaticPath.near(model, q[k], u[k], None if in_time else t, begin, high - low)
         if along is None:
             here = _start(path, q[k], begin, direction)
@@ -208,34 +194,21 @@ def _followed(
             line = direction * along[k]
             line[model.prescribed.dof] = 0.0
             here = _start_along(path, q[k], begin, line)
-        return (yield from _follow(path, here, (low, high), step, max_points, along is None, kinds))
+        points.append(here)
+        return (yield from _follow(path, points, (low, high), step, max_points, along is None, kinds))
 
-    found = _driven([run(k) for k in range(len(q))])
+    points: list[list[PathPoint]] = [[] for _ in q]
+    label = f"following {len(q)} branches" if len(q) > 1 else "following a branch"
+    with progress_bar(progress, None, label, patience=PATIENCE) as advance:
+
+        def tell() -> None:
+            last = next((f", {parameter} {own[-1].factor:.4g}" for own in points if own and len(q) == 1), "")
+            count = sum(map(len, points))
+            advance(count, f"{count} equilibria{last}")
+
+        found = driven([run(k, own) for k, own in enumerate(points)], tell)
     warn_of_dropped_friction(model, np.array([branch.q[-1] for branch in found]))
     return found
-
-
-def _driven(runs: list[Following[Branch]]) -> tuple[Branch, ...]:
-    """The branches, all next points that are asked for at a time found together."""
-    found: list[Any] = [None] * len(runs)
-    failed: dict[int, ConvergenceError] = {}
-    answers: dict[int, Any] = dict.fromkeys(range(len(runs)))
-    while answers:
-        asked = {}
-        for k, answer in answers.items():
-            try:
-                asked[k] = runs[k].send(answer)
-            except StopIteration as end:
-                found[k] = end.value
-            except ConvergenceError as error:
-                found[k], failed[k] = error.partial, error
-        paths, points, lengths = zip(*asked.values()) if asked else ((), (), ())
-        answers = dict(zip(asked, ahead_on_each(paths, points, lengths))) if asked else {}
-    for k in sorted(failed):
-        if len(runs) == 1:
-            raise failed[k]
-        raise ConvergenceError(f"{failed[k]} (instance {k} of {len(runs)})", tuple(found)) from failed[k]
-    return tuple(found)
 
 
 def _kinds(events: Any) -> frozenset[str]:
@@ -256,7 +229,7 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
     if isinstance(there, str):
         raise ConvergenceError(
             f"continuation: found no equilibrium next to q0 at the {path.parameter} {factor:.6g}: {there}; give a q0 "
-            "nearer to one, start from the factor 0, or hold what floats freely", _branch([], [], there)
+            "nearer to one, start from the factor 0, or hold what floats freely", branch_so_far([], [], there)
         )  # fmt: skip
     return there
 
@@ -284,20 +257,38 @@ def _start_along(path: StaticPath, q: np.ndarray, factor: float, along: np.ndarr
         elif miss is not None and np.abs(path.border(miss)).max() < _AT_REST:
             return replace(there, tangent=x)
     message = f"continuation: q0 is no equilibrium at the {path.parameter} {factor:.6g}: {why}"
-    raise ConvergenceError(message, _branch([], [], why))
+    raise ConvergenceError(message, branch_so_far([], [], why))
 
 
 def _follow(
     path: StaticPath,
-    here: PathPoint,
+    points: list[PathPoint],
     bounds: tuple[float, float],
     step: float,
     limit: int,
     regular: bool,
     kinds: frozenset[str],
 ) -> Following[Branch]:
-    """Points from `here` on; the first step away from a given direction is no place to look for events."""
-    points, events, length = [here], [], step
+    """Points from a first one on; the first step away from a given direction is no place to look for events."""
+    events: list[BranchEvent] = []
+    try:
+        return (yield from _points_on(path, points, events, bounds, step, limit, regular, kinds))
+    except KeyboardInterrupt:
+        return branch_so_far(points, events, INTERRUPTED)
+
+
+def _points_on(
+    path: StaticPath,
+    points: list[PathPoint],
+    events: list[BranchEvent],
+    bounds: tuple[float, float],
+    step: float,
+    limit: int,
+    regular: bool,
+    kinds: frozenset[str],
+) -> Following[Branch]:
+    """The same, until it ends by itself."""
+    here, length = points[0], step
     while len(points) < limit:
         found = yield from _next(path, here, bounds, length, len(points) - 1, regular, kinds)
         if isinstance(found, str):
@@ -305,20 +296,20 @@ def _follow(
             if length < _SMALLEST * step:
                 raise ConvergenceError(
                     f"continuation: no next point at the {path.parameter} {here.factor:.6g}: {found}; the branch may "
-                    "end or cross another there: start from another q0", _branch(points, events, found)
+                    "end or cross another there: start from another q0", branch_so_far(points, events, found)
                 )  # fmt: skip
             continue
         there, between, easy, ends = found
         events += between
         if there is not here:
             if not regular:  # at a critical start the sign of what vanishes is rounding: it counts as a step further on
-                points = [replace(here, growing=there.growing)]
+                points[:] = [replace(here, growing=there.growing)]
             points.append(there)
         if ends:
-            return _branch(points, events, "factor_range")
+            return branch_so_far(points, events, "factor_range")
         here, regular = there, True
         length = min(step, 2.0 * length) if easy else length
-    return _branch(points, events, "max_points")
+    return branch_so_far(points, events, "max_points")
 
 
 def _next(
@@ -371,9 +362,3 @@ def _at_bound(
             except StopIteration as end:
                 s = end.value
     return s, replace(seen[s], factor=bound)
-
-
-def _branch(points: list[PathPoint], events: list[BranchEvent], ended: str) -> Branch:
-    count = np.array([len(p.growing) for p in points], dtype=int)
-    q, factor = np.array([p.q for p in points]), np.array([p.factor for p in points])
-    return Branch(q, factor, count == 0, count, tuple(events), ended)

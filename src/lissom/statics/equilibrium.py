@@ -11,7 +11,7 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -21,18 +21,20 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, groups, unit_quaternions
-from lissom.dynamics.constraints import loop_residual, minimum_norm, run_constraints, warn_of_redundancy
+from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
-from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
-from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError
+from lissom.dynamics.steady_motion import steady_velocity
+from lissom.errors import ConvergenceError, ShapeError
 from lissom.launch.over_models import over_models
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks, telling
 from lissom.statics.descent import Descent
+from lissom.statics.moving import moving_model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import Sought, load_ahead
 from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
@@ -42,7 +44,6 @@ from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
 from lissom.statics.verdict import growing, least_stiffness, warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
-_UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
 
 _REMEDIES = {
     CONVERGED: "",
@@ -120,6 +121,7 @@ def solve_statics(
     t: float = 0.0,
     tolerance: float = 1e-11,
     max_iterations: int = 100,
+    progress: bool = False,
 ) -> Equilibrium:
     """Static equilibrium under gravity, loads and inputs, loops closed; at rest, or relative to a steady motion.
 
@@ -140,7 +142,7 @@ def solve_statics(
             stable or not, without a warning.
         t: time at which the loads and prescribed motions are taken [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
-        max_iterations: of each Newton solve.
+        max_iterations: of each Newton solve. progress: show how many are found, after a second.
     Returns:
         Equilibrium, which says whether it is stable.
     Raises:
@@ -165,23 +167,14 @@ def solve_statics(
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
     if model.surroundings.sticks and lead and len(rows[0]):  # each on a path of its own
-        same = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations, "stable": stable}
+        same: Any = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations}
+        same |= {"stable": stable, "progress": progress}
         return stacked([solve_statics(model, row, begin, **same) for begin, row in zip(*rows)], lead)
-    model = _moving(model, rows[0], v, t)
+    model = moving_model(model, rows[0], v, t)
     if model.surroundings.sticks and len(rows[0]):
         model = model.anchored(contact_anchors(model, rows[0][0]))
-    force, found = _forces_at_rest(model, rows[0], rows[1], t), []
-    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, max_iterations)
-    for k, (begin, row, end) in enumerate(zip(*rows, ends)):
-        try:
-            if model.surroundings.sticks:
-                start = _Iterate(begin, force[k], end.iterations, "")
-                end = let_go(_newton, model, start, end, row, t, tolerance, max_iterations)
-            found.append(_reached(model, begin, row, t, tolerance, max_iterations, end, stable))
-        except ConvergenceError as error:
-            if lead:
-                raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
-            raise
+    with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance:
+        found = _ends(model, rows, t, tolerance, max_iterations, stable, lead, advance)
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     _refuse_inside_out(model, q, found, rows[1], t, lead)
     warn_of_shapes(model, q)
@@ -213,24 +206,31 @@ def solve_statics(
     )
 
 
-def _moving(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
-    """The model in the motion of v, or of its prescribed motions; at rest where those would move loops."""
-    moving = in_motion(model, moving_velocity(model, v, t))
-    if moving.prescribed.steady is None or not model.n_rows or not len(q):
-        return moving
-    w, _ = run_constraints(model, q, np.broadcast_to(moving.prescribed.steady, (len(q), model.nv)))
-    rate = np.abs(w.host["rate"]).max(axis=0)
-    if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.prescribed.steady).max():
-        return moving
-    name = model.loops.names[int(np.searchsorted(model.loops.row_start, rate.argmax(), side="right")) - 1]
-    if v is not None:
-        raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
-    warnings.warn(
-        f"robot {model.name!r}: statics takes it at rest where its prescribed motions have it at t = {t:g}: they would "
-        f"move loop {name!r}, so that it keeps no shape; v=np.zeros(model.nv) says that rest is meant",
-        AccuracyWarning, stacklevel=3,
-    )  # fmt: skip
-    return model
+def _ends(
+    model: Model,
+    rows: list[np.ndarray],
+    t: float,
+    tolerance: float,
+    limit: int,
+    stable: bool,
+    lead: tuple[int, ...],
+    advance: Callable[[float], None],
+) -> list[_Iterate]:
+    """Where the searches from configurations under inputs, both by rows, end; `advance` is told how many have."""
+    force, found = _forces_at_rest(model, rows[0], rows[1], t), []
+    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
+    for k, (begin, row, end) in enumerate(zip(*rows, ends)):
+        try:
+            if model.surroundings.sticks:
+                start = _Iterate(begin, force[k], end.iterations, "")
+                end = let_go(_newton, model, start, end, row, t, tolerance, limit)
+            found.append(_reached(model, begin, row, t, tolerance, limit, end, stable))
+        except ConvergenceError as error:
+            if lead:
+                raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
+            raise
+        advance(len(found))
+    return found
 
 
 @final

@@ -23,6 +23,7 @@ from lissom.errors import ModelError
 from lissom.io.document import document
 from lissom.io.robot_file import load_robot
 from lissom.io.yaml_text import dump
+from lissom.launch.progress import progress_bar
 from lissom.robot import checks
 from lissom.robot.paths import described_values
 from lissom.robot.robot import Robot
@@ -211,29 +212,14 @@ class _Run:
 @contextmanager
 def _progress_bar(show: bool, count: int, finished: int) -> Iterator[Callable[[list[Row]], None]]:
     """A function to call with rows that were finished."""
-    if not show:
-        yield lambda rows: None
-        return
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = [
-        "{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("samples, {task.fields[failed]} failed"),
-    ]
-    with Progress(*columns, TimeElapsedColumn(), TimeRemainingColumn()) as bar:
-        task, failed = bar.add_task("sweeping", total=count, completed=finished, failed=0), [0]
+    failed = 0
+    with progress_bar(show, count, "sweeping", "samples") as tell:
 
         def advance(rows: list[Row]) -> None:
-            failed[0] += sum(row.results is None for row in rows)
-            bar.update(task, advance=len(rows), failed=failed[0])
+            nonlocal finished, failed
+            finished += len(rows)
+            failed += sum(row.results is None for row in rows)
+            tell(finished, f"{finished} of {count} samples, {failed} failed")
 
+        advance([])
         yield advance

@@ -12,6 +12,7 @@ from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
+from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.viewing.camera import Camera
@@ -38,6 +39,7 @@ def film(
     view: tuple[float, float] | None,
     obstacles: bool,
     size: tuple[int, int],
+    progress: bool,
 ) -> Path:
     """Film of a motion; see `Trajectory.animate`."""
     if trajectory.q.ndim != 2:
@@ -64,13 +66,17 @@ def film(
     label = "" if paint is None else f"{paint} [{QUANTITIES[paint]}]"
 
     def frames() -> Iterator[np.ndarray]:
-        with canvas(scene.camera) as drawn:
+        with (
+            canvas(scene.camera) as drawn,
+            progress_bar(progress, len(rows), "filming", "frames", PATIENCE) as advance,
+        ):
             for k, (t, q, camera) in enumerate(zip(times, rows, cameras)):
                 seen = scene if camera is scene.camera else scene.seen_by(camera)
                 grown = [] if path_of is None or k == 0 else [path_of[: k + 1]]
                 labels = seen.labels(label)
                 labels.clock(float(t))
                 yield labels.over(seen.picture(drawn, q[None], grown))
+                advance(k + 1)
 
     _WRITERS[path.suffix](path, frames(), fps, size)
     return path

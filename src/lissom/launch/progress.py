@@ -1,0 +1,71 @@
+"""Bars that show how far something has come, on a terminal; elsewhere the logger "lissom" says it, seldom."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Timer
+from typing import Any
+
+PATIENCE = 1.0  # [s] without a word
+_PAUSE = 1.0  # [s] before the first line of the log; each further one takes twice as long
+
+
+@contextmanager
+def progress_bar(
+    show: bool, total: float | None, label: str = "simulating", unit: str = "s", patience: float = 0.0
+) -> Iterator[Callable[..., None]]:
+    """A function to call with how far it has come, and perhaps with words that say it.
+
+    Args:
+        show: whether there is to be a bar at all. total: what is far enough, None where nobody knows.
+        patience: how long it waits before the bar shows [s].
+    """
+    if not show:
+        yield lambda done, said="": None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = [TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[said]}"), TimeElapsedColumn()]
+    bar = Progress(*columns, *[TimeRemainingColumn()] * (total is not None))
+    task, shown = bar.add_task(label, total=total, said=""), []
+    pause, due = _PAUSE, time.monotonic() + _PAUSE
+
+    def start() -> None:
+        shown.append(True)
+        bar.start()
+
+    def advance(done: float, said: str = "") -> None:
+        nonlocal due, pause
+        amount = f"{done:.2f}" if unit == "s" else f"{done:.4g}"
+        bar.update(task, completed=done, said=said or f"{amount} of {total:g} {unit}")
+        if not bar.console.is_terminal and time.monotonic() >= due:
+            logging.getLogger("lissom").info("%s: %s", label, said or f"{done:.4g} of {total:g} {unit}")
+            pause *= 2.0
+            due = time.monotonic() + pause
+
+    try:
+        with _later(start, patience):
+            yield advance
+    finally:
+        if shown:
+            bar.stop()
+
+
+@contextmanager
+def _later(start: Callable[[], Any], patience: float) -> Iterator[None]:
+    """Call a function after a while, unless all is over by then."""
+    if patience <= 0.0:
+        start()
+        yield
+        return
+    waiting = Timer(patience, start)
+    waiting.daemon = True
+    waiting.start()
+    try:
+        yield
+    finally:
+        waiting.cancel()
+        waiting.join()
