@@ -1,13 +1,14 @@
 """What accuracy costs: ten seconds of six robots by every method, from loose tolerances to tight ones, in one run.
 
-    python benchmarks/work_precision.py [OUT.png] [part of the name of a robot]
+    python benchmarks/work_precision.py [OUT.png] [TABLE.csv] [part of the name of a robot]
 
 The robots are those of Mathew 2025. The error is the largest distance of any link's frame from where a reference has
 it, at 51 times, over the size of the robot; the reference is bdf at 1e-10, for the finger radau at 1e-8, as bdf does
 not get through it. Times are the least of two runs on one core and hand out every step, as the default does; they stand
 in units of the calibration kernel, inverse dynamics of the chain of four rods. The ladder of a method ends where a run
 takes longer than LONGEST or stops. Below each table stands by how much the default is slower, at worst, than the
-fastest method at an equal error, and its cost at an error not above that of bdf at rtol = 1e-3.
+fastest method at an equal error, and its cost at an error not above that of bdf at rtol = 1e-3. A table that is there
+already is drawn instead of measured anew: docs/how_to/accuracy.csv is that of the manual.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import csv
 import sys
 import time
 import warnings
@@ -162,9 +164,12 @@ def draw(table: dict[str, dict[str, list[Run]]], path: str) -> None:
     columns = min(3, len(table))
     rows = -(-len(table) // columns)
     figure = Figure(figsize=(4.2 * columns, 3.6 * rows + 0.6), layout="constrained")
+    drawn = {name for found in table.values() for name in found}
     axes = figure.subplots(rows, columns, squeeze=False, sharey=True).ravel()
     for panel, (robot, found) in zip(axes, table.items()):
         for k, name in enumerate(METHODS):
+            if name not in drawn:
+                continue
             runs = found.get(name, [])
             is_own = name == DEFAULT
             panel.loglog([one.cost for one in runs], [one.error for one in runs], "o-", color=SERIES[k], label=name,
@@ -178,16 +183,40 @@ def draw(table: dict[str, dict[str, list[Run]]], path: str) -> None:
     figure.supxlabel("time of 10 s [calibrations]", color=INK)
     figure.supylabel("largest error over the size of the robot [-]", color=INK)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
-    figure.savefig(path, dpi=160)
+    figure.savefig(path, dpi=110)
+
+
+def read(path: Path) -> dict[str, dict[str, list[Run]]]:
+    """A table from a file."""
+    table: dict[str, dict[str, list[Run]]] = {}
+    with path.open(encoding="utf-8", newline="") as file:
+        for robot, method, *numbers in list(csv.reader(file))[1:]:
+            one = Run(*(kind(x) for kind, x in zip((float, int, float, float), numbers)))
+            table.setdefault(robot, {}).setdefault(method, []).append(one)
+    return table
+
+
+def write(table: dict[str, dict[str, list[Run]]], path: Path) -> None:
+    """Write a table into a file, a row for each run."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(("robot", "method", *Run._fields))
+        for robot, found in table.items():
+            for method, runs in found.items():
+                rows.writerows((robot, method, *one) for one in runs)
 
 
 def main() -> None:
     """Print a table for each robot, and draw them where a path is given."""
     warnings.simplefilter("ignore")
+    path = next((x for x in sys.argv[1:] if x.endswith((".png", ".pdf", ".svg"))), None)
+    kept = next((Path(x) for x in sys.argv[1:] if x.endswith(".csv")), None)
+    if kept is not None and kept.exists():
+        draw(read(kept), path or "work_precision.png")
+        return
     workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
-    path = next((x for x in sys.argv[1:] if x.endswith((".png", ".pdf", ".svg"))), None)
-    wanted = [x for x in sys.argv[1:] if x != path]
+    wanted = [x for x in sys.argv[1:] if x not in (path, str(kept))]
     print(f"calibration: inverse dynamics of the chain of 4 rods {calibration:.1f} µs")
     table: dict[str, dict[str, list[Run]]] = {}
     for robot, case in cases().items():
@@ -206,6 +235,8 @@ def main() -> None:
         )  # the finger's rates, up to 1e10 1/s, are for methods that damp them
         table[robot] = {name: ladder(name, case, exact, calibration) for name in METHODS if name not in skipped}
         judge(table[robot])
+    if kept is not None:
+        write(table, kept)
     if path is not None:
         draw(table, path)
 
