@@ -8,7 +8,7 @@ from house.sources import imports, package_files
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "passes", "forces", "systems", "launch",
           "dynamics", "statics", "integration", "gradients", "control", "inverse", "bridges", "io", "studies",
-          "kernels", "viewing", "cli")  # fmt: skip
+          "kernels", "viewing", "gym", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
     "errors": (),

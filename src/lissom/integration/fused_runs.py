@@ -23,6 +23,7 @@ from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_meetings import meeting_rows
 from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
+from lissom.launch.cores import making
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, workspace
 from lissom.lie.types import vec3, vec6
@@ -58,6 +59,12 @@ def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, partial(_make, room=1, before=before))
 
 
+def private_workspace(model: Model, batch: int, steps: int) -> Workspace:
+    """The same, of nobody else, with room for so many steps in a launch."""
+    with making():
+        return _make(model, batch, room=1, steps=steps)
+
+
 def bytes_of_instance(model: Model) -> int:
     """Memory of a motion in a batch, without what its steps leave."""
     w = steps_workspace(model.one(0, 1), 1)
@@ -72,8 +79,8 @@ def _run_length(model: Model, batch: int) -> int:
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
-def _make(model: Model, batch: int, room: int, before: int = 0) -> Workspace:
-    n, row = _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
+def _make(model: Model, batch: int, room: int, before: int = 0, steps: int = 0) -> Workspace:
+    n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
     x = step_rows(w, model, n * 3 * before * model.nv)

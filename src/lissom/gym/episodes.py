@@ -1,0 +1,106 @@
+"""Episodes of copies of a robot at one task: what single and vector environments have in common.
+
+Each copy has a generator of random numbers of its own, made of a seed of its own, so that its episodes do not depend on
+the others.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.errors import ShapeError
+from lissom.gym.task import Task, TaskState
+from lissom.integration.copies import Copies
+from lissom.launch.workspace import stack
+
+
+class Outcome(NamedTuple):
+    """What an action led to, by copy: what is seen, what it is worth, whether the episode is over or cut, and what else
+    is told."""
+
+    seen: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    told: dict[str, np.ndarray]
+
+
+@final
+class Episodes:
+    """Episodes of so many copies.
+
+    Fields:
+        task. n: number of copies. random: their generators. least, most: limits of what is seen, each (n_seen,).
+    """
+
+    def __init__(self, task: Task, copies: int, random: list[np.random.Generator]) -> None:
+        task.check()
+        self.task, self.random = task, random
+        model = task.model
+        self.copies = Copies(model, copies, dt=task.period / task.steps, steps=task.steps)
+        self.n, n = copies, copies
+        self._count = np.zeros(n, dtype=int)
+        self._u, self._action, self._goal = np.zeros((n, model.nu)), np.zeros((n, task.n_actions)), np.zeros((n, 0))
+        self._goal = self._begin(np.arange(n), np.random.default_rng(0))
+        limits = task.observation_limits()
+        size = self._see(self.state()).shape[1]
+        self.least, self.most = (np.broadcast_to(np.asarray(x, dtype=np.float64), size).copy() for x in limits)
+
+    def state(self) -> TaskState:
+        """Where the copies are."""
+        task = self.task
+        own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
+        return TaskState(self._count * task.period, *(x.copy() for x in own))
+
+    def see(self) -> np.ndarray:
+        """What is seen now (n, n_seen)."""
+        return np.clip(self._see(self.state()), self.least, self.most)
+
+    def begin(self, which: np.ndarray) -> None:
+        """Begin new episodes of copies (k,)."""
+        self._goal[which] = self._begin(which)
+
+    def act(self, action: Any, rests: np.ndarray | None = None) -> Outcome:
+        """Let actions (n, n_actions), cut to −1 and 1, act for a period, but for copies that rest (n,).
+
+        Raises:
+            ShapeError: the expected and the received shape, or NaN.
+        """
+        task = self.task
+        rows = stack("action", action, task.n_actions)
+        if rows.shape != (self.n, task.n_actions) or np.isnan(rows).any():
+            raise ShapeError(f"action: expected numbers of shape {(self.n, task.n_actions)}, got {action!r}")
+        moves = slice(None) if rests is None else ~rests
+        self._action[moves] = np.clip(rows, -1.0, 1.0)[moves]
+        self._u[moves] = task.inputs(self._action)[moves]
+        lost = self.copies.advance(self._u, rests)
+        self._count[moves] += 1
+        state = self.state()
+        told = {name: np.asarray(value) for name, value in task.told(state).items()}
+        truncated = self._count >= task.limit
+        if len(lost):
+            truncated[lost] = True
+            told["is_unsolved"] = np.isin(np.arange(self.n), lost)
+        seen = np.clip(self._see(state), self.least, self.most)
+        return Outcome(seen, task.reward(state), task.terminated(state), truncated, told)
+
+    def _see(self, state: TaskState) -> np.ndarray:
+        seen = np.asarray(self.task.observe(state), dtype=np.float64)
+        if seen.ndim != 2 or len(seen) != self.n:
+            name = type(self.task).__name__
+            raise ShapeError(f"{name}.observe: expected shape ({self.n}, ...), got {seen.shape}")
+        return seen
+
+    def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
+        """Put copies (k,) to starts of episodes; their goals (k, ...)."""
+        model, task = self.task.model, self.task
+        starts = [task.start(self.random[k] if random is None else random) for k in which.tolist()]
+        rest, none = np.zeros(model.nv), np.zeros(model.nu)
+        q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
+        v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)
+        u = np.array([none if x.u is None else x.u for x in starts]).reshape(len(which), model.nu)
+        self.copies.place(which, q, v, u)
+        self._count[which], self._action[which], self._u[which] = 0, 0.0, u
+        return np.array([np.zeros(0) if x.goal is None else np.asarray(x.goal, dtype=np.float64) for x in starts])

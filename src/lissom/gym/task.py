@@ -1,0 +1,159 @@
+"""What a robot is to do, written down once for one copy of it and for many: the base of all tasks.
+
+A task speaks of copies as rows: of states (n, ...) it says what is seen, what they are worth and which of them end an
+episode, each row by itself. So a task is one class without any loop, and a copy among many does what it does alone.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.robot.fields import Numbers
+
+
+@final
+@dataclass(frozen=True)
+class TaskStart:
+    """Where an episode of one copy begins.
+
+    Fields:
+        q, v: shape (nq,) and (nv,); None is the neutral configuration, and rest. u: inputs that act there, shape (nu,);
+        None is zero. goal: what the episode is about, numbers of a task's own.
+    """
+
+    q: np.ndarray | None = None
+    v: np.ndarray | None = None
+    u: np.ndarray | None = None
+    goal: np.ndarray | None = None
+
+
+@final
+@dataclass(frozen=True)
+class TaskState:
+    """Where n copies are, at the end of an action or at the start of an episode.
+
+    Fields:
+        t: time since their episodes began (n,) [s]. q, v: (n, nq) and (n, nv). u: inputs that act (n, nu).
+        action: the one that led there (n, ...), zero at the start. goal: of their episodes (n, ...).
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    action: np.ndarray
+    goal: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Task(ABC):
+    """What a robot is to do, for `environment` and `vector_environment`.
+
+    A class of your own says where episodes begin (`start`), what is seen (`observe`) and what it is worth (`reward`);
+    it may say more. All of these but `start` speak of n copies at once, and of each row by itself. Random numbers come
+    from the generator that `start` is given, and from nowhere else.
+
+    Args:
+        model: the robot. Nothing of it may need Python, the time, or a memory, as loads and motions that vary, or
+            contacts that stick, do.
+        most: inputs that an action of 1 stands for, one number or (nu,). least: those of −1; None is zero for tendons,
+            which cannot push, and −most for everything else.
+        period: how long an action acts [s]. steps: in which number of steps. limit: actions of an episode, after which
+            it is cut.
+    """
+
+    model: Model
+    most: Numbers = 1.0
+    least: Numbers | None = None
+    period: float = 0.05
+    steps: int = 5
+    limit: int = 200
+
+    @abstractmethod
+    def start(self, random: np.random.Generator) -> TaskStart:
+        """Where the next episode of one copy begins."""
+
+    @abstractmethod
+    def observe(self, state: TaskState) -> np.ndarray:
+        """What is seen of states, shape (n, ...) with one axis of numbers."""
+
+    @abstractmethod
+    def reward(self, state: TaskState) -> np.ndarray:
+        """What states are worth, shape (n,)."""
+
+    def terminated(self, state: TaskState) -> np.ndarray:
+        """Which states end an episode, shape (n,): here none."""
+        return np.zeros(len(state.t), dtype=bool)
+
+    def told(self, state: TaskState) -> dict[str, np.ndarray]:
+        """What else is told of states, by name, each (n, ...): here nothing. `is_success` is what tools count."""
+        return {}
+
+    def inputs(self, action: np.ndarray) -> np.ndarray:
+        """Inputs (n, nu) of actions (n, nu) from −1 to 1: from least to most."""
+        low, high = self.input_limits
+        return low + (high - low) * (0.5 * action + 0.5)
+
+    @property
+    def n_actions(self) -> int:
+        """Numbers of an action."""
+        return self.model.nu
+
+    def observation_limits(self) -> tuple[Any, Any]:
+        """Least and most of what is seen; what goes beyond is seen as these. Here there are none."""
+        return -np.inf, np.inf
+
+    def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
+        """What `render` is told besides where a copy is."""
+        return {}
+
+    @property
+    def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs of actions of −1 and 1, each (nu,)."""
+        where, nu = type(self).__name__, self.model.nu
+        rule = "must be a number, or one for each input"
+        high = _each(self.most, nu, f"{where}: most", rule)
+        if self.least is not None:
+            low = _each(self.least, nu, f"{where}: least", rule)
+        else:
+            low = np.where(pulls_alone(self.model), 0.0, -high)
+        checks.require(bool((low < high).all()), f"{where}: least", "must be < most", low)
+        return low, high
+
+    @property
+    def configuration_limits(self) -> tuple[np.ndarray, np.ndarray]:
+        """Where the stops of joints are, low and high (nq,); infinite where there is none, as in rods."""
+        model = self.model
+        low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
+        for joint, start in zip(model.links.joint, model.links.q_start.tolist()):
+            if joint.limits is not None:
+                low[start : start + joint.nq], high[start : start + joint.nq] = joint.limits
+        return low, high
+
+    def check(self) -> None:
+        """Raise ModelError where a number of the task is out of its range."""
+        where = type(self).__name__
+        checks.number(self.period, f"{where}: period", above=0.0)
+        checks.integer(self.steps, f"{where}: steps", least=1)
+        checks.integer(self.limit, f"{where}: limit", least=1)
+        checks.require(
+            bool(np.isfinite(self.input_limits).all()), where, "must have finite limits of inputs", self.most
+        )
+
+
+def _each(value: Numbers, nu: int, where: str, rule: str) -> np.ndarray:
+    many = np.ndim(value) > 0
+    return np.broadcast_to(checks.array(value, (nu,) if many else (), where, rule), (nu,)).copy()
+
+
+def pulls_alone(model: Model) -> np.ndarray:
+    """Which inputs tighten tendons and do nothing else, shape (nu,)."""
+    gain, tendon = model.channels.gain != 0.0, model.channels.is_tendon
+    others = gain[~tendon].any(axis=0) | (model.inputs.joint_gain != 0.0).any(axis=0)
+    return gain[tendon].any(axis=0) & (model.channels.gain[tendon] >= 0.0).all(axis=0) & ~others

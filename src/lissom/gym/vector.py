@@ -1,0 +1,128 @@
+"""Many copies of a robot at a task, as a vector environment of Gymnasium.
+
+What it returns is what SyncVectorEnv returns of as many single environments, to the last bit.
+"""
+
+from __future__ import annotations
+
+from typing import Any, final
+
+import numpy as np
+from gymnasium.spaces import Box
+from gymnasium.utils import seeding
+from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.vector.utils import batch_space
+
+from lissom.errors import ModelError, ShapeError
+from lissom.gym.episodes import Episodes, Outcome
+from lissom.gym.pictures import MODES, picture
+from lissom.gym.task import Task
+
+Told = dict[str, Any]
+
+
+@final
+class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
+    """Copies that move in one launch for each action of all."""
+
+    def __init__(self, task: Task, copies: int, autoreset: str, render_mode: str | None, size: int) -> None:
+        self.task, self.num_envs, self.render_mode, self.size = task, copies, render_mode, size
+        self.mode = AutoresetMode[autoreset.upper()]
+        self.metadata = {
+            "render_modes": list(MODES),
+            "render_fps": round(1.0 / task.period),
+            "autoreset_mode": self.mode,
+        }
+        self.episodes = Episodes(task, copies, [np.random.default_rng(k) for k in range(copies)])
+        self.single_action_space = Box(-1.0, 1.0, (task.n_actions,), np.float64)
+        self.single_observation_space = Box(self.episodes.least, self.episodes.most, dtype=np.float64)
+        self.action_space = batch_space(self.single_action_space, copies)
+        self.observation_space = batch_space(self.single_observation_space, copies)
+        self._over = np.zeros(copies, dtype=bool)
+        self._has_begun = False
+
+    def reset(
+        self, *, seed: int | list[int | None] | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, Told]:
+        """Begin episodes, of those that options["reset_mask"] names or of all. A seed k is k, k + 1, … for the copies.
+
+        Raises:
+            ModelError, ShapeError: as many seeds as copies, or a mask of their number, are wanted.
+        """
+        seeds = (
+            [None if seed is None else seed + k for k in range(self.num_envs)] if not isinstance(seed, list) else seed
+        )
+        if len(seeds) != self.num_envs:
+            raise ModelError(f"seed: must be one number, or one for each of {self.num_envs} copies (got {len(seeds)})")
+        which = np.asarray((options or {}).get("reset_mask", np.ones(self.num_envs, dtype=bool)))
+        if which.shape != (self.num_envs,) or which.dtype != bool:
+            raise ShapeError(f"reset_mask: expected booleans of shape ({self.num_envs},), got {which!r}")
+        for k in np.flatnonzero(which).tolist():
+            if seeds[k] is not None or not self._has_begun:
+                self.episodes.random[k] = seeding.np_random(seeds[k])[0]
+        self._has_begun = True
+        self._over[which] = False
+        self.episodes.begin(np.flatnonzero(which))
+        return self.episodes.see(), {}
+
+    def step(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
+        """Let the actions of all copies act for a period.
+
+        Raises:
+            ShapeError: the expected and the received shape.
+        """
+        if self.mode is AutoresetMode.NEXT_STEP and self._over.any():
+            return self._step_and_begin(actions)
+        if self._over.any():
+            raise ModelError(f"copies whose episode is over must be reset (got {np.flatnonzero(self._over).tolist()})")
+        found = self.episodes.act(actions)
+        over = found.terminated | found.truncated
+        told = _masked(found.told, ~np.zeros(self.num_envs, dtype=bool))
+        if self.mode is not AutoresetMode.SAME_STEP:
+            self._over = over
+            return found.seen, found.reward, found.terminated, found.truncated, told
+        return self._begin_here(found, over)
+
+    def _step_and_begin(self, actions: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
+        """A step at which copies whose episodes are over begin new ones."""
+        begins = self._over
+        self.episodes.begin(np.flatnonzero(begins))
+        found = self.episodes.act(actions, begins)
+        reward = np.where(begins, 0.0, found.reward)
+        terminated, truncated = found.terminated & ~begins, found.truncated & ~begins
+        self._over = terminated | truncated
+        return found.seen, reward, terminated, truncated, _masked(found.told, ~begins)
+
+    def _begin_here(
+        self, found: Outcome, over: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, Told]:
+        """New episodes at once, where some are over; what was seen and told at their ends is told besides."""
+        told = _masked(found.told, ~over)
+        if not over.any():
+            return found.seen, found.reward, found.terminated, found.truncated, told
+        last = np.full(self.num_envs, None, dtype=object)
+        for k in np.flatnonzero(over).tolist():
+            last[k] = found.seen[k]
+        told |= {"final_obs": last, "_final_obs": over, "final_info": _masked(found.told, over), "_final_info": over}
+        self.episodes.begin(np.flatnonzero(over))
+        return self.episodes.see(), found.reward, found.terminated, found.truncated, told
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        """Pictures of all copies where they are."""
+        if self.render_mode is None:
+            return None
+        state = self.episodes.state()
+        return tuple(picture(self.task, state, k, self.size) for k in range(self.num_envs))
+
+
+def _masked(told: Told, which: np.ndarray) -> Told:
+    """What is told of some copies as Gymnasium wants it: zeros for the others, and which they are."""
+    if not which.any():
+        return {}
+    out: Told = {}
+    for name, value in told.items():
+        shown = which & value if name == "is_unsolved" else which
+        if shown.any():
+            wide = shown.reshape(-1, *[1] * (value.ndim - 1))
+            out |= {name: np.where(wide, value, np.zeros_like(value)), f"_{name}": shown}
+    return out

@@ -1,0 +1,203 @@
+"""Environments keep to Gymnasium's rules, and a copy among many does what it does alone."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium.utils.env_checker import check_env
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
+
+import lissom as ls
+
+MODES = {mode.name.lower(): mode for mode in AutoresetMode}
+
+
+@dataclass(frozen=True, eq=False)
+class Straighten(ls.Task):
+    """Hold a soft arm straight: a task as a user writes it."""
+
+    def start(self, random):
+        """Bent at random."""
+        return ls.TaskStart(q=0.5 * random.normal(size=self.model.nq), goal=random.normal(size=2))
+
+    def observe(self, state):
+        """All there is, and the goal that nothing asks for."""
+        return np.concatenate([state.q, state.v, state.goal], axis=1)
+
+    def reward(self, state):
+        """Less for each bend."""
+        return -(state.q**2).sum(axis=1)
+
+    def terminated(self, state):
+        """Where the arm is far from straight."""
+        return np.abs(state.q).max(axis=1) > 1.5
+
+    def observation_limits(self):
+        """More than is ever seen."""
+        return -1e4, 1e4
+
+    def told(self, state):
+        """How far the arm is bent."""
+        return {"bend": np.abs(state.q).max(axis=1)}
+
+
+def arm(joint=None):
+    """A soft arm with a tendon, and a motor where there is a joint."""
+    robot = ls.Robot("arm")
+    basis = ls.BasisLegendre(bending_y=1, bending_z=1)
+    rod = ls.Rod(0.3, ls.SectionCircle((0.02, 0.01)), basis, ls.Material(young=1e6, density=1000, viscosity=2e3))
+    robot.add_link("arm", rod, joint)
+    robot.add_tendon("up", "arm", (0.0, 0.008))
+    if joint is not None:
+        robot.add_joint_actuator("motor", "arm")
+    return robot.build()
+
+
+@pytest.fixture(scope="module")
+def task():
+    """Episodes of four actions at most."""
+    return Straighten(arm(), most=3.0, steps=2, limit=4)
+
+
+@pytest.fixture(scope="module")
+def reach():
+    """The task that comes along, with a small arm."""
+    return ls.TaskReach(arm(), most=3.0, limit=5)
+
+
+@pytest.mark.parametrize("name", ["task", "reach"])
+def test_environments_pass_the_check_of_gymnasium(name, request):
+    """Spaces, seeds, infos, pictures and the specification, none with a warning."""
+    env = ls.environment(request.getfixturevalue(name), size=64)
+    if name == "reach":
+        env = ls.environment(ls.TaskReach(arm(), most=3.0, limit=5), size=64)
+    check_env(env, skip_render_check=name == "task")
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_copies_are_single_environments_to_the_last_bit(task, mode):
+    """What the vector environment returns is what Gymnasium's own returns of single ones, through many episodes."""
+    count = 6
+    many = ls.vector_environment(task, count, autoreset=mode)
+    single = SyncVectorEnv([lambda: ls.environment(task)] * count, autoreset_mode=MODES[mode])
+    assert many.metadata["autoreset_mode"] is MODES[mode]
+    for space in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
+        assert getattr(many, space) == getattr(single, space)
+    assert np.array_equal(many.reset(seed=5)[0], single.reset(seed=5)[0])
+    many.action_space.seed(0)
+    over = 0
+    for _ in range(14):
+        action = many.action_space.sample()
+        (*found, told), (*wanted, known) = many.step(action), single.step(action)
+        assert all(np.array_equal(x, y) for x, y in zip(found, wanted))
+        over += int((found[2] | found[3]).sum())
+        assert set(told) == set(known)
+        for key in ("bend", "_bend", "_final_obs"):
+            assert np.array_equal(told.get(key), known.get(key))
+        for x, y in zip(told.get("final_obs", []), known.get("final_obs", [])):
+            assert np.array_equal(x, y)
+        assert np.array_equal(told.get("final_info", {}).get("bend"), known.get("final_info", {}).get("bend"))
+    assert over > 2 * count
+
+
+def test_episodes_that_are_not_begun_anew_must_be(task):
+    """With autoreset disabled, a mask says which copies begin anew; the others stay, and none goes on by itself."""
+    many = ls.vector_environment(task, 3, autoreset="disabled")
+    start = many.reset(seed=[4, 4, 5])[0]
+    assert np.array_equal(start[0], start[1]) and not np.array_equal(start[0], start[2])
+    for _ in range(task.limit):
+        seen, _, terminated, truncated, _ = many.step(np.zeros((3, 1)))
+        if (terminated | truncated).any():
+            break
+    over = terminated | truncated
+    with pytest.raises(ls.ModelError, match="must be reset"):
+        many.step(np.zeros((3, 1)))
+    again = many.reset(options={"reset_mask": over})[0]
+    assert np.array_equal(again[~over], seen[~over]) and not (again[over] == seen[over]).all(axis=1).any()
+    many.step(np.zeros((3, 1)))
+
+
+def test_seeds_make_episodes(task):
+    """The same seed gives the same episodes, another one others, none goes on with what there is."""
+    env = ls.environment(task)
+    first, second, other = env.reset(seed=1)[0], env.reset()[0], env.reset(seed=2)[0]
+    assert not np.array_equal(first, second) and not np.array_equal(first, other)
+    assert np.array_equal(env.reset(seed=1)[0], first) and np.array_equal(env.reset()[0], second)
+
+
+def test_time_limits_cut_and_tasks_end(task):
+    """The last action of an episode is cut, not ended; where the arm is bent far the task ends it."""
+    env = ls.environment(Straighten(arm(), most=1e-3, limit=3))
+    env.reset(seed=1)
+    found = [env.step(-np.ones(1))[2:] for _ in range(3)]
+    assert [x[1] for x in found] == [False, False, True]
+    assert all(x[0] == (x[2]["bend"] > 1.5) for x in found)
+
+
+def test_inputs_are_scaled_to_what_actuators_can_do():
+    """Tendons pull from zero to the most, motors turn both ways, and given limits hold."""
+    model = arm(ls.JointRevolute((0, 0, 1), limits=(-1.0, 2.0), limit_stiffness=10.0))
+    task = Straighten(model, most=(3.0, 0.5))
+    assert np.array_equal(
+        task.inputs(np.array([[-1.0, -1.0], [0.0, 0.0], [1.0, 1.0]])), [[0, -0.5], [1.5, 0], [3, 0.5]]
+    )
+    assert np.array_equal(Straighten(model, most=1.0, least=(0.5, 0)).input_limits, [[0.5, 0.0], [1.0, 1.0]])
+    low, high = task.configuration_limits
+    assert (low[0], high[0]) == (-1.0, 2.0) and np.isinf(low[1:]).all() and np.isinf(high[1:]).all()
+
+
+def test_points_of_reach_can_be_reached(reach):
+    """With the inputs that a point is made of the tip comes to rest there, within the tolerance, and is told to."""
+    env = ls.environment(ls.TaskReach(arm(), most=3.0, limit=60, tolerance=1e-3))
+    env.reset(seed=3)
+    goal = env.unwrapped.episodes.state().goal[0]
+    pulls = np.linspace(0.0, 3.0, 301)[:, None]
+    tips = ls.frame_pose(reach.model, ls.solve_statics(reach.model, pulls).q, "arm")[:, :3, 3]
+    best = np.linalg.norm(tips - goal, axis=1).argmin()
+    for _ in range(60):
+        *_, told = env.step(2.0 * pulls[best] / 3.0 - 1.0)
+    assert told["is_success"] and told["distance"] < 1e-3
+
+
+def test_pictures_are_those_of_the_renderer(reach):
+    """Each copy has a picture of the asked width, of where it is; without a mode there is none."""
+    many = ls.vector_environment(reach, 2, render_mode="rgb_array", size=64)
+    many.reset(seed=0)
+    first, second = many.render()
+    assert first.shape[1:] == (64, 3) and first.dtype == np.uint8 and not np.array_equal(first, second)
+    assert ls.environment(reach).render() is None and ls.vector_environment(reach, 1).render() is None
+
+
+def test_what_is_wrong_is_told(task, monkeypatch):
+    """Wrong arguments and actions, a motion that is lost, and a missing package."""
+    with pytest.raises(ls.ModelError, match=r"Straighten: steps: must be an integer >= 1 \(got 0\)"):
+        ls.environment(Straighten(task.model, steps=0))
+    with pytest.raises(ls.ModelError, match="autoreset: must be among"):
+        ls.vector_environment(task, 2, autoreset="sometimes")
+    with pytest.raises(ls.ModelError, match="render_mode: must be 'rgb_array' or None"):
+        ls.environment(task, render_mode="human")
+    with pytest.raises(ls.ModelError, match="task: must be a Task"):
+        ls.environment(task.model)
+    env = ls.environment(Straighten(task.model, most=1e9, steps=1))
+    env.reset(seed=0)
+    with pytest.raises(ls.ShapeError, match="action: expected"):
+        env.step(np.zeros(3))
+    *_, truncated, told = env.step(np.ones(1))
+    assert truncated and told["is_unsolved"]
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[gym\]'"):
+        ls.environment(task)
+    monkeypatch.undo()
+    monkeypatch.setitem(sys.modules, "stable_baselines3", None)
+    with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[learning\]'"):
+        ls.stable_baselines_environment(task, 2)
+
+
+def test_a_specification_makes_the_environment_again(task):
+    """Gymnasium's make, given the specification of an environment, makes one of the same task."""
+    made = gymnasium.make(ls.environment(task).spec)
+    assert np.array_equal(made.reset(seed=0)[0], ls.environment(task).reset(seed=0)[0])
