@@ -10,6 +10,7 @@ parts of r, and contacts seldom begin or end within h. Where a rule of the descr
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, final
@@ -23,12 +24,14 @@ from lissom.gradients.steps import Path, StageStates
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.paths import value_at
 
 SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
-_ROWS = 64
+_ROWS = 256  # states of all models in one launch
+_TOGETHER = 64  # models
 
 
 @final
@@ -82,57 +85,77 @@ class Designs:
 
     def slopes(self, states: StageStates) -> np.ndarray:
         """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
-        out = np.zeros((len(states.t), self.count, self.model.nv + self.model.n_rows))
-        for own, some in self._each(len(states.t)):
-            for p, entry in enumerate(own):
-                for one, weight in zip(entry.models, entry.weights):
-                    out[some, p] += weight * _residuals(one, states, some)
-        out[..., self.model.prescribed.dof] = 0.0
-        return out
+        force = states.force if states.force is not None else np.zeros((len(states.t), self.model.n_rows))
+        rows = (states.q, states.v, states.a, states.u, states.t, force)
+        return self._differences(_residuals, rows, self.model.nv + self.model.n_rows)
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
         nv, m = self.model.nv, self.model.n_rows
-        out = np.zeros((len(path.q), self.count, nv + 3 * m))
-        for own, some in self._each(len(path.q)):
-            for p, entry in enumerate(own):
-                for one, weight in zip(entry.models, entry.weights):
-                    out[some, p] += weight * _start_residuals(one, path, some)
-        out[..., self.model.prescribed.dof] = 0.0
+        rows = (*(x[:, 0] for x in (path.q, path.v, path.a, path.u)), np.zeros(len(path.q)), path.force[:, 0])
+        out = self._differences(_start_residuals, rows, nv + 3 * m)
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
-    def _each(self, rows: int) -> list[tuple[list[Entry], slice]]:
-        """Entries of each model, and the rows that are its own."""
-        own = rows // len(self.entries)
-        return [(entries, slice(k * own, (k + 1) * own)) for k, entries in enumerate(self.entries)]
+    def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
+        """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
+        each = len(rows[0]) // len(self.entries)
+        out = np.zeros((len(self.entries), each, self.count, size))
+        for k, model in enumerate(self.model.models or (self.model,)):
+            mine = [x[k * each : (k + 1) * each] for x in rows]
+            for common, weights in _beside(model, self.paths):
+                many, found = weights.shape[1], np.zeros((each, self.count, size))
+                with common.lent():
+                    for part in parts(each, max(1, _ROWS // many)):
+                        values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
+                        found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
+                out[k] += found
+        out[..., self.model.prescribed.dof] = 0.0
+        return out.reshape(-1, self.count, size)
 
 
-def _residuals(model: Model, states: StageStates, some: slice) -> np.ndarray:
+def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray]]:
+    """The models beside one along all numbers, many together: what they have in common, and their weights in the
+    derivative by each number, (count, models)."""
+
+    def make() -> list[tuple[Model, np.ndarray]]:
+        entries = _entries(model, paths)
+        every = [(k, one, w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)]
+        most = 1 if model.calls_python or model.asks_before_launch else _TOGETHER
+        out = []
+        for crew in (every[first : first + most] for first in range(0, len(every), most)):
+            weights = np.zeros((len(entries), len(crew)))
+            weights[[k for k, _, _ in crew], range(len(crew))] = [w for _, _, w in crew]
+            models = [one for _, one, _ in crew]
+            try:
+                out.append((ModelBatch(models).common if len(crew) > 1 else models[0], weights))
+            except ModelError:  # not of one structure, as where a number is zero
+                out += [(one, weights[:, m : m + 1]) for m, one in enumerate(models)]
+        return out
+
+    return model.cached(("design values together", paths), make)
+
+
+def _residuals(
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
+) -> np.ndarray:
     """(r; e) of some states, shape (rows, nv + n_rows)."""
-    q, v, a, u, t = (x[some] for x in (states.q, states.v, states.a, states.u, states.t))
-    force = states.force[some] if states.force is not None else np.zeros((len(q), model.n_rows))
-    out = np.zeros((len(q), model.nv + model.n_rows))
-    with model.lent():
-        for part in parts(len(q), _ROWS):
-            w = run_residual(model, q[part], v[part], a[part], u[part], t[part], 1.0, force[part])
-            w.raise_for_status()
-            out[part, : model.nv], out[part, model.nv :] = w.host["tau"], w.host["gap"]
-    return out
+    w = run_residual(model, q, v, a, u, t, 1.0, force)
+    w.raise_for_status()
+    return np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
 
 
-def _start_residuals(model: Model, path: Path, some: slice) -> np.ndarray:
+def _start_residuals(
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
+) -> np.ndarray:
     """(r; A a + Ȧ v; e; A v) of the starts, shape (rows, nv + 3 n_rows)."""
-    q, v, a, u, force = (x[some, 0] for x in (path.q, path.v, path.a, path.u, path.force))
-    with model.lent():
-        w = run_residual(model, q, v, a, u, np.zeros(len(q)), 1.0, force)
-        w.raise_for_status()
-        left = w.host["tau"].copy()
-        if not model.n_rows:
-            return left
-        w, _ = derivative_workspace(model, q=q, v=v, a=a, u=u)
-        run_residual_derivatives(model, w, np.zeros(len(q)), inputs=True, force=force)
-        asked = [w.host[name].copy() for name in ("acceleration", "gap", "rate")]
-        return np.concatenate([left, *asked], axis=1)
+    w = run_residual(model, q, v, a, u, t, 1.0, force)
+    w.raise_for_status()
+    left = w.host["tau"].copy()
+    if not model.n_rows:
+        return left
+    w, _ = derivative_workspace(model, q=q, v=v, a=a, u=u)
+    run_residual_derivatives(model, w, t, inputs=True, force=force)
+    return np.concatenate([left, *(w.host[name] for name in ("acceleration", "gap", "rate"))], axis=1)
 
 
 def _value(model: Model, path: str) -> tuple[Any, np.ndarray]:
