@@ -26,6 +26,7 @@ from lissom.dynamics.path_rates import path_rates_kernel
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
 from lissom.integration.encounters import encounters_kernel
+from lissom.integration.fused_runs import steps_kernel
 from lissom.integration.fused_steps import implicit_steps_kernel
 from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
@@ -120,9 +121,14 @@ def _check_device(device: str) -> None:
         raise ModelError(f"device: must be one of Warp's on this machine (got {device!r})") from None
 
 
+def _of(kernel: Any, model: Model) -> Any:
+    """A kernel, or what stands in its place for a model whose laws of time are expressions."""
+    return steps_kernel(model) if kernel is implicit_steps_kernel else kernel
+
+
 def _modules(models: tuple[Model, ...]) -> list[Any]:
     """The modules of all robots' kernels; those that serve several come once."""
     plain = Robot("plain")
     plain.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
-    made = [kernel_for(kernel, model).module for kernel in KERNELS for model in models or (plain.build(),)]
+    made = [kernel_for(_of(kernel, model), model).module for kernel in KERNELS for model in models or (plain.build(),)]
     return list(dict.fromkeys([*made, wp.get_module(arrays.__name__)]))

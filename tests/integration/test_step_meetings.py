@@ -139,6 +139,13 @@ def test_each_motion_of_a_batch_is_as_it_is_alone(make, monkeypatch):
             np.testing.assert_array_equal(getattr(again, name)[k], getattr(alone, name), (k, name))
 
 
+def formulas():
+    """The swing of `swept` as expressions."""
+    x = "(40*maximum(t - 1, 0))"
+    texts = (f"0.5*sin{x}**3", f"60*sin{x}**2*cos{x}", f"2400*(2*sin{x}*cos{x}**2 - sin{x}**3)")
+    return {name: ls.Expression(text, "t") for name, text in zip(("position", "velocity", "acceleration"), texts)}
+
+
 def swept(wrap):
     """A ball at rest, and a paddle that swings after a second, and so fast that long steps do not show it."""
     t = np.linspace(0.0, 3.0, 3001)
@@ -146,7 +153,8 @@ def swept(wrap):
     robot = ls.Robot("swept", gravity=(0, 0, 0))
     robot.add_link("paddle", ls.RigidBody(1.0, inertia=(0.1,) * 3), ls.JointRevolute((0, 0, 1)))
     motion = {"position": swing, "velocity": swing.derivative(), "acceleration": swing.derivative(2)}
-    robot.add_joint_motion("swing", "paddle", **{name: wrap(law) for name, law in motion.items()})
+    robot.add_joint_motion("swing", "paddle", **{name: wrap(law) for name, law in motion.items()}
+                           if wrap is not None else formulas())  # fmt: skip
     robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), ls.JointFree())
     place = np.eye(4)
     place[0, 3] = 1.0
@@ -158,7 +166,9 @@ def swept(wrap):
     return model, q0
 
 
-@pytest.mark.parametrize("wrap", [lambda law: law, lambda law: lambda t: law(t)], ids=["in the kernel", "in Python"])
+@pytest.mark.parametrize(
+    "wrap", [lambda law: law, lambda law: lambda t: law(t), None], ids=["in the kernel", "in Python", "expressions"]
+)
 def test_what_is_driven_hits(wrap):
     """An obstacle on a prescribed joint meets a ball at rest between the ends of a step, once: at twice its speed the
     ball flies on."""

@@ -37,7 +37,8 @@ from lissom.errors import ModelError
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.robot.motions import JointMotion, Values
+from lissom.robot.motions import JointMotion
+from lissom.robot.rows_of_time import RowsOfTime
 
 _LEAST = 1e-10  # eigenvalue of the decoupling matrix, scaled to ones on its diagonal
 
@@ -106,7 +107,7 @@ class _Linearization:
 
     model: Model
     coordinates: Callable[[np.ndarray], np.ndarray]
-    reference: tuple[Values, Values, Values]
+    reference: tuple[RowsOfTime, RowsOfTime, RowsOfTime]
     proportional: np.ndarray
     derivative: np.ndarray
     rows: np.ndarray | None

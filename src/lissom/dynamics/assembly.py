@@ -75,12 +75,14 @@ def moved_to(model: Model, q: np.ndarray, t: float) -> np.ndarray:
     return q
 
 
-def on_motion(model: Model, t: float, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t."""
+def on_motion(model: Model, t: float | np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A state (..., nq), (..., nv) with the prescribed coordinates where and as fast as they are at time t, or states
+    (..., n, nq), (..., n, nv) at times (n,)."""
     if not model.n_motions:
         return q, v
     q, v = q.copy(), v.copy()
-    q[..., model.dofs.q[model.prescribed.dof]], v[..., model.prescribed.dof], _ = model.motions(t)
+    known = np.split(model.motions_over(t), 3, axis=1) if isinstance(t, np.ndarray) else model.motions(t)
+    q[..., model.dofs.q[model.prescribed.dof]], v[..., model.prescribed.dof], _ = known
     return q, v
 
 

@@ -190,10 +190,10 @@ def run_forward_dynamics(
     return w
 
 
-def _given(model: Model, t: Times, count: int) -> list[np.ndarray]:
+def _given(model: Model, t: Times, count: int) -> Any:
     """Accelerations of prescribed coordinates in all instances."""
     if not model.models:
-        return [model.motions(x)[2] for x in np.atleast_1d(t).tolist()]
+        return model.motions_over(t)[:, 2 * model.n_motions :] if isinstance(t, np.ndarray) else model.motions(t)[2]
     return [one.motions(x)[2] for one, x in zip(model.of_rows(count), np.broadcast_to(t, count).tolist())]
 
 

@@ -24,7 +24,7 @@ def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndar
     """The same for many times, shape (n_times, n_load_rows, 6)."""
     rows = np.zeros((len(times), model.n_load_rows, 6))
     for k, wrench in enumerate(model.loads.wrench):
-        rows[:, k] = [wrench(t) for t in times]
+        rows[:, k] = wrench.over(np.array(times)) if len(times) > 1 else [wrench(t) for t in times]
     rows *= factor
     if model.meets_anything:
         rows[:, -2:] = [model.surroundings.rows(t) for t in times]

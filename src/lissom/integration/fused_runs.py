@@ -5,20 +5,20 @@ it, and the next one begins with a matrix of its own.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
 from functools import partial
-from typing import final
+from typing import Any, final
 
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.laws_of_time import constant_laws, laws_of_time
+from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
 from lissom.dynamics.loads import rows_of_times
-from lissom.integration.fused_steps import implicit_steps_kernel
-from lissom.integration.paced_steps import PACE
+from lissom.integration.fused_steps import driven_steps_kernel, implicit_steps_kernel
+from lissom.integration.paced_steps import PACE, LawsStruct
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_meetings import meeting_rows
@@ -29,26 +29,41 @@ from lissom.launch.workspace import LONG, Workspace, workspace
 from lissom.lie.types import vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import with_anchors
+from lissom.robot.expression_programs import Steps, linked
 from lissom.systems.newton_matrix import newton_buffers
 
 STEPS_FAMILY = "implicit_steps"
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
-_LEAST_KNOTS = 64
+_LEAST_ROOM = 64
 _MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
 
 
-def steps_workspace(model: Model, batch: int, knots: int = 1) -> Workspace:
+def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
-    much further on in `load` and `held` stands what acts in them; with room for so many knots of inputs."""
-    return roomy_workspace(
-        model, batch, 1 if knots == 1 else max(_LEAST_KNOTS, 4 ** ((knots - 1).bit_length() // 2 + 1))
-    )
+    much further on in `load` and `held` stands what acts in them; with room for so many knots of inputs, and so many
+    steps of the program that puts formulas into them."""
+    return roomy_workspace(model, batch, 1 if knots == 1 else _room(knots), _length(model, drives))
 
 
-def roomy_workspace(model: Model, batch: int, room: int) -> Workspace:
-    """The same, with room for so many knots."""
-    return workspace(model, f"{STEPS_FAMILY} {room}", batch, partial(_make, room=room))
+def roomy_workspace(model: Model, batch: int, room: int, length: int) -> Workspace:
+    """The same, with room for so many knots, and for a program of such a length."""
+    make = partial(_make, room=room, length=length)
+    return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
+
+
+def _room(least: int) -> int:
+    return max(_LEAST_ROOM, 4 ** ((least - 1).bit_length() // 2 + 1))
+
+
+def _length(model: Model, drives: int) -> int:
+    steps = len(steps_of_laws(model)) + drives
+    return _room(steps + 1) if steps else 0
+
+
+def steps_kernel(model: Model, drives: int = 0) -> Any:
+    """The kernel of that workspace."""
+    return driven_steps_kernel if _length(model, drives) else implicit_steps_kernel
 
 
 def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
@@ -56,13 +71,14 @@ def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     before = len(scheme.stages) - 1
     if not before:
         return steps_workspace(model, batch)
-    return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, partial(_make, room=1, before=before))
+    make = partial(_make, room=1, length=_length(model, 0), before=before)
+    return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
 
 
 def private_workspace(model: Model, batch: int, steps: int) -> Workspace:
     """The same, of nobody else, with room for so many steps in a launch."""
     with making():
-        return _make(model, batch, room=1, steps=steps)
+        return _make(model, batch, room=1, length=_length(model, 0), steps=steps)
 
 
 def bytes_of_instance(model: Model) -> int:
@@ -79,7 +95,7 @@ def _run_length(model: Model, batch: int) -> int:
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
-def _make(model: Model, batch: int, room: int, before: int = 0, steps: int = 0) -> Workspace:
+def _make(model: Model, batch: int, room: int, length: int, before: int = 0, steps: int = 0) -> Workspace:
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
@@ -104,19 +120,41 @@ def _make(model: Model, batch: int, room: int, before: int = 0, steps: int = 0) 
         anchor = w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3)
         tables = with_anchors(tables, w.own(anchor, [anchor] * len(model.models)))
     w.weight = LONG
-    laws = laws_of_time(model) or constant_laws(model)
+    laws = _put_laws(model, w, length)
     paced = [
         w.buffer("pause", (batch, 3), wp.int32),
         w.buffer("pace", (batch, PACE)),
         w.buffer("knots", (room,), common=True),
         w.buffer("pieces", (batch, room, 4 * model.nu)),
         w.buffer("times", (batch, n)),
-        *(w.buffer(name, law.shape, common=True) for name, law in zip(("law_knots", "laws"), laws)),
-        meeting_rows(w, model),
+        laws,
+        meeting_rows(w, model, laws),
     ]
-    w.host["law_knots"][:], w.host["laws"][:] = laws
-    w.record(implicit_steps_kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
+    kernel = driven_steps_kernel if length else implicit_steps_kernel
+    w.record(kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
     return w
+
+
+def _put_laws(model: Model, w: Workspace, length: int) -> LawsStruct:
+    """What drives the robot, with room for a program of a length, which `put_program` fills."""
+    laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
+    laws.knots = w.buffer("law_knots", knots.shape, common=True)
+    laws.pieces = w.buffer("laws", pieces.shape, common=True)
+    laws.code = w.buffer("code", (max(length, 1), 2), wp.int32, common=True)
+    laws.numbers = w.buffer("operands", (max(length, 1),), common=True)
+    w.host["law_knots"][:], w.host["laws"][:] = knots, pieces
+    return laws
+
+
+def program_of(model: Model, inputs: Steps) -> tuple[np.ndarray, np.ndarray]:
+    """The program of a robot's laws and of its inputs, as `put_program` takes it."""
+    return linked([*steps_of_laws(model), *inputs])
+
+
+def put_program(w: Workspace, program: tuple[np.ndarray, np.ndarray]) -> None:
+    """Fill in what evaluates expressions."""
+    code, numbers = program
+    w.host["code"][: len(code)], w.host["operands"][: len(numbers)] = code, numbers
 
 
 def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
@@ -125,8 +163,8 @@ def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray |
     if model.n_load_rows:
         host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
     if model.n_motions:
-        held = {t: model.motion_numbers(t) for t in dict.fromkeys(times)}  # motions that are cut meet the same times
-        host["held"][to] = [held[t] for t in times]
+        some = {t: k for k, t in enumerate(dict.fromkeys(times))}  # motions that are cut meet the same times
+        host["held"][to] = model.motions_over(np.array(list(some)))[[some[t] for t in times]]
 
 
 def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:

@@ -3,8 +3,9 @@
 The steps and the Newton iteration are those of equations (1)-(3) of implicit_steps, with the matrix made in one
 pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run. Inputs, loads and motions
 stand in rows, one for each stage of each step; where the kernel chooses the steps itself (paced_steps) they are
-polynomials of time, and it looks for what balls met on the way (step_meetings). Where something needs Python, the
-kernel pauses behind each part of a stage: `pause` says whether it does, which part comes next, and of which stage.
+polynomials of time or expressions, and it looks for what balls met on the way (step_meetings). Where something needs
+Python, the kernel pauses behind each part of a stage: `pause` says whether it does, which part comes next, and of which
+stage.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -23,6 +24,7 @@ from lissom.integration.paced_steps import (
     NEXT,
     NOW,
     STOP,
+    LawsStruct,
     asks_again,
     next_size,
     put_inputs,
@@ -50,7 +52,7 @@ from lissom.integration.step_rows import (
 )
 from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, Counts, conclude, go_on
 from lissom.lie import so3
-from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.lie.types import EXPRESSIONS, kernel_options, vec3, vec6
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
@@ -113,6 +115,11 @@ def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
     return so3.ONE
 
 
+def driven_steps_kernel(acting: Acting) -> Any:
+    """Kernel of many steps of a robot whose loads, motions or inputs are expressions, which it evaluates."""
+    return implicit_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
 def implicit_steps_kernel(act: Acting) -> Any:
     """Kernel of many steps."""
     residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
@@ -126,7 +133,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
         inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), held: Rows,
         out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), pace: Rows,
         knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows,
-        law_knots: Rows, laws: wp.array3d(dtype=wp.float64), m: MeetingRowsStruct, first: int,
+        laws: LawsStruct, m: MeetingRowsStruct, first: int,
     ):  # fmt: skip
         i = first + wp.tid()
         c = tolerances(numbers)
@@ -154,7 +161,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
                             now = (h.shape[1] - 1) * MOST_STAGES + i
                             time = pace[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
                             put_inputs(x, i, time, knots, pieces)
-                            put_laws(time, law_knots, laws, load[now], held[now])
+                            put_laws(time, laws, load[now], held[now], x.u[i])
                         else:
                             take_inputs(x, i, k, stage, inputs)
                         going = go_on(

@@ -15,6 +15,8 @@ from scipy.interpolate import PchipInterpolator, PPoly
 from lissom.errors import ShapeError
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
+from lissom.robot.expression_programs import Steps, programs_of
+from lissom.robot.functions import Expression
 
 _FEW = 12  # inputs that plain numbers serve faster than arrays
 
@@ -132,10 +134,44 @@ class Constant:
         return self.u
 
 
+@final
+class Formulas:
+    """An expression of all inputs as a function of time, which kernels evaluate by themselves: `programs` of each."""
+
+    def __init__(self, expression: Expression, programs: list[Steps]) -> None:
+        self.expression, self.programs = expression, programs
+
+    @staticmethod
+    def of(u: Any, nu: int) -> Formulas | None:
+        """Of what is a flat list of as many expressions as there are inputs; else None."""
+        flat = isinstance(u, Expression) and np.shape(u.source) == (nu,)
+        programs = programs_of(u, nu) if flat else None
+        return None if programs is None else Formulas(u, programs)
+
+    def __call__(self, t: float) -> np.ndarray:
+        """The inputs at time t, shape (nu,), the same numbers as among many times."""
+        return self.over(np.array([t]))[0]
+
+    def over(self, times: np.ndarray) -> np.ndarray:
+        """The inputs at many times (n,), shape (n, nu).
+
+        Raises:
+            ShapeError: when they are not finite.
+        """
+        rows = self.expression.over(np.ascontiguousarray(times, dtype=np.float64))
+        good = np.isfinite(rows).all(axis=1)
+        if not good.all():
+            raise ShapeError(f"u at t={times[np.argmin(good)]:g}: must be finite, got NaN or infinity")
+        return rows
+
+
 def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
-    """u as a function of time that checks what it returns: None, (nu,), Samples or a function of t."""
+    """u as a function of time that checks what it returns: None, (nu,), Samples or a function of t, a formula too."""
     if u is None:
         return Constant(np.zeros(model.nu))
+    formulas = Formulas.of(u, model.nu)
+    if formulas is not None:
+        return formulas
     if isinstance(u, Samples):
         if u.u.ndim != 2 or u.u.shape[1] != model.nu:
             raise ShapeError(f"u: expected samples of shape (n, {model.nu}), got {u.u.shape}")
@@ -150,9 +186,10 @@ def input_function(model: Model, u: Any) -> Callable[[float], np.ndarray]:
 
 def knots_and_pieces(function: Callable[[float], np.ndarray], nu: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Inputs as cubics between knots, the first of which is minus infinity: where each begins (n,), and its
-    coefficients from the highest power down, rows (n, 4 nu). None where they are no polynomials."""
-    if isinstance(function, Constant):
-        return np.full(1, -np.inf), np.append(np.zeros(3 * nu), function.u)[None]
+    coefficients from the highest power down, rows (n, 4 nu); zeros for formulas. None where they are something else."""
+    if isinstance(function, Constant | Formulas):
+        last = function.u if isinstance(function, Constant) else np.zeros(nu)
+        return np.full(1, -np.inf), np.append(np.zeros(3 * nu), last)[None]
     if not isinstance(function, Samples):
         return None
     times, pieces = function.pieces
@@ -164,7 +201,7 @@ def knots_and_pieces(function: Callable[[float], np.ndarray], nu: int) -> tuple[
 
 def over(function: Callable[[float], np.ndarray], times: np.ndarray) -> np.ndarray:
     """What a function of time that gives (nu,) is at many times, shape (n, nu)."""
-    if isinstance(function, Samples):
+    if isinstance(function, Samples | Formulas):
         return function.over(times)
     return np.stack([function(t) for t in times.tolist()])
 
@@ -217,9 +254,15 @@ class InputRows:
         return InputRows(self.model, self.u[motions])
 
     @property
-    def are_polynomials(self) -> bool:
-        """Whether they are constants, or polynomials between samples."""
-        return self.u is None or isinstance(self.u, Samples) or not callable(self.u)
+    def are_known(self) -> bool:
+        """Whether they are constants, polynomials between samples, or formulas."""
+        return self.u is None or isinstance(self.u, Samples) or not callable(self.u) or bool(self.programs)
+
+    @cached_property
+    def programs(self) -> list[Steps]:
+        """Of formulas, where they are some."""
+        found = Formulas.of(self.u, self.model.nu)
+        return [] if found is None else found.programs
 
     def polynomials(self) -> tuple[np.ndarray, np.ndarray]:
         """Those of all motions of `over` as `knots_and_pieces` gives them, pieces (n, n_knots, 4 nu), or (1, ...) where

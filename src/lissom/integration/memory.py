@@ -51,8 +51,8 @@ def recalled(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
         vars(part).update(memory["fields"][name])
     if memory["anchors"] is not None:
         put_anchors(model, memory["anchors"])
-    for room, (user, arrays) in memory["buffers"].items():
-        w = roomy_workspace(model, 1, room)
+    for (room, length), (user, arrays) in memory["buffers"].items():
+        w = roomy_workspace(model, 1, room, length)
         for buffer, array in zip(w.kept(_BUFFERS), arrays):
             buffer[...] = array
         w.user = parts[user]
@@ -69,10 +69,10 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def _buffers(model: Model, parts: Mapping[str, Any]) -> Iterator[tuple[int, tuple[str, list[np.ndarray]]]]:
-    """The buffers of steps in which one of the parts finds what it left, by their room."""
+def _buffers(model: Model, parts: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[str, list[np.ndarray]]]]:
+    """The buffers of steps in which one of the parts finds what it left, by their room for knots and a program."""
     for key, w in list(model.cache.items()):
         if isinstance(key, tuple) and str(key[0]).startswith(STEPS_FAMILY) and key[1] == 1:
             users = [name for name, part in parts.items() if part is w.user]
             if users:
-                yield int(key[0].split()[1]), (users[0], [array.copy() for array in w.kept(_BUFFERS)])
+                yield tuple(map(int, key[0].split()[1:])), (users[0], [array.copy() for array in w.kept(_BUFFERS)])

@@ -25,20 +25,13 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
     q, v, a, force = np.split(x, np.cumsum([model.nq, model.nv, model.nv]), axis=-1)
     q = unit_quaternions(model, q)
     if a.shape[-1] < model.nv:
-        q, v = _on_motion(model, t, q, v)
+        q, v = on_motion(model, t, q, v)
         q, v = onto_loops(model, q, v)
         a, force = accelerations(model, t, q, v, u)
     else:
         force = minimum_norm(model, q, force)
     multipliers = _multipliers(model, t, q, v, a, u, force)
     return {"q": q, "v": v, "a": a, "u": u, "multipliers": multipliers, "z": z}
-
-
-def _on_motion(model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    if model.n_motions:
-        rows = [on_motion(model, time, q[:, k], v[:, k]) for k, time in enumerate(t.tolist())]
-        q, v = (np.stack(x, axis=1) for x in zip(*rows))
-    return q, v
 
 
 def _parts(n: int, times: int) -> Iterator[slice]:

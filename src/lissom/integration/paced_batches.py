@@ -12,12 +12,13 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.laws_of_time import laws_of_time
+from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
 from lissom.integration.adaptive_steps import FIRST_STEP, LEAST_STEP, NO_STEP, failure
 from lissom.integration.batches import Batch, MotionFailed, present_anchors_of, put_anchors_at
 from lissom.integration.dense_output import within
-from lissom.integration.fused_runs import states_follow, steps_workspace
-from lissom.integration.inputs import InputRows
+from lissom.integration.fused_runs import program_of, put_program, states_follow, steps_workspace
+from lissom.integration.inputs import InputRows, input_function
+from lissom.integration.paced_runs import ask_laws
 from lissom.integration.paced_steps import BEFORE, LEAST, NEXT, NOW, STOP
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
 from lissom.model.common import acts_alike
@@ -46,7 +47,7 @@ class ManyPacedMotions:
     """The motions of a batch.
 
     Args:
-        batch: what they are; their inputs are polynomials of time.
+        batch: what they are; their inputs are polynomials of time, or formulas.
     Fields:
         rows, shown, reached: as those of ManyMotions.
     """
@@ -55,8 +56,10 @@ class ManyPacedMotions:
         self.model, self.scheme, self.times, self.n = batch.model, batch.scheme, batch.times, len(batch.q)
         model, times, duration = batch.model, batch.times, batch.duration
         knots, pieces = batch.inputs.polynomials()
-        self.w = steps_workspace(model, self.n, len(knots))
+        drives = steps_of_inputs(model, batch.inputs.programs)
+        self.inputs, self.w = batch.inputs, steps_workspace(model, self.n, len(knots), len(drives))
         self.w.user = self
+        put_program(self.w, program_of(model, drives))
         host = self.w.host
         host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
         host["counts"][:] = 0
@@ -79,7 +82,7 @@ class ManyPacedMotions:
     @staticmethod
     def can_run(model: Model, inputs: InputRows) -> bool:
         """Whether the kernel knows all that acts, at all times."""
-        return inputs.are_polynomials and laws_of_time(model) is not None
+        return inputs.are_known and laws_of_time(model) is not None
 
     def _row(self, states: np.ndarray) -> np.ndarray:
         """What is handed out of states (n, width), (q, v, a, â, λ)."""
@@ -122,6 +125,8 @@ class ManyPacedMotions:
             stuck = behind[self.pace[behind, NEXT] < self.pace[behind, LEAST]]
             if len(stuck):
                 i = int(stuck[0])
+                own = input_function(self.model, self.inputs.of(i))
+                ask_laws(self.model.one(i, self.n), own, float(self.pace[i, NOW]), float(self.pace[i, STOP]))
                 text = failure(self.scheme, float(self.pace[i, NOW]), int(self.steps[i]), NO_STEP)
                 raise MotionFailed(str(text), i, int(self.given[i]))
             over = (self.given[behind] == len(self.times)) | (self.pace[behind, NOW] >= self.pace[behind, STOP])

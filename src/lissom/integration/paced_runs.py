@@ -6,21 +6,25 @@ were planned ahead and another size is wanted.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import final
 
 import numpy as np
 
-from lissom.dynamics.laws_of_time import laws_of_time
+from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
+from lissom.dynamics.loads import load_table
 from lissom.integration.fused_runs import (
     LONGEST_RUN,
+    program_of,
     put_inputs,
+    put_program,
     put_start,
     put_times,
     stage_times,
     state_after,
     steps_workspace,
 )
-from lissom.integration.inputs import Constant, knots_and_pieces
+from lissom.integration.inputs import Constant, Formulas, knots_and_pieces, over
 from lissom.integration.paced_steps import BEFORE, EVENT, IS_PLANNED, LEAST, NEXT, NOW, STOP
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.state import StateDerivative
@@ -30,6 +34,7 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
+_SOON, _ASKED = 1e-12, 64  # part of the time left at which laws are asked first, and how often
 _FIRST_RUN = 1  # steps planned at the start and after a change of their size, which mostly comes again soon
 
 
@@ -57,6 +62,9 @@ class PacedSteps:
         self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_RUN
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
+        feed = f.law.feed
+        self.drives = steps_of_inputs(model, feed.programs) if isinstance(feed, Formulas) else []
+        self.program = program_of(model, self.drives)
 
     @staticmethod
     def can_run(model: Model, f: StateDerivative) -> bool:
@@ -67,12 +75,13 @@ class PacedSteps:
         """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
         model = self.model
         inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
-        w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]))
+        w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]), len(self.drives))
         self._put(w, here, stop)
         if inputs is None:
             self._plan(w, here, stop)
         else:
             self._put_inputs(w, *inputs)
+            put_program(w, self.program)
         w.run()
         host = w.host
         if w.status[0] == STATUS_CROWDED:
@@ -86,6 +95,8 @@ class PacedSteps:
         self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
         times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
         if done == 0:
+            if self.is_stuck and inputs is not None:
+                ask_laws(model, self.f.law.feed, here.t, stop)
             return times, rows, np.zeros((0, 0)), here
         h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
         w.user, self.last = self, state_after(model, here, rows, float(times[-1]), h, is_steady)
@@ -122,6 +133,22 @@ class PacedSteps:
 
 
 def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """What drives the robot until the next sample of a controller, where that is polynomials of time."""
+    """What drives the robot until the next sample of a controller, where that is polynomials of time; zeros for
+    formulas."""
     function = f.law.feed if f.held is None else Constant(f.held)
     return None if function is None else knots_and_pieces(function, nu)
+
+
+def ask_laws(model: Model, feed: Callable[[float], np.ndarray] | None, start: float, stop: float) -> None:
+    """Let Python evaluate what drives a robot behind a time at which no step is found: where the kernel met a number
+    that is not finite, Python says of what.
+
+    Raises:
+        ModelError, ShapeError: that.
+    """
+    times = start + (stop - start) * np.geomspace(_SOON, 1.0, _ASKED)
+    if feed is not None:
+        over(feed, times)
+    load_table(model, times.tolist())
+    if model.n_motions:
+        model.motions_over(times)

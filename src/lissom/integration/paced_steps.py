@@ -8,8 +8,8 @@ no longer behind one that was not kept, which is cut by max(0.2, 0.9 e^(−1/p))
 gain little, which keeps the matrix. Where Newton's method fails, a quarter of h is
 tried. Two steps lead to a stop where one would leave a short rest, and to an event, which is where a ball came inside
 something that a step went through, or where a touch began or ended during one that was refused (step_meetings). What
-drives the robot are polynomials of time between knots; where it is something else, the host plans steps of one size,
-and a run ends where another size is wanted.
+drives the robot are polynomials of time between knots and expressions; where it is something else, the host plans steps
+of one size, and a run ends where another size is wanted.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -23,8 +23,9 @@ import warp as wp
 from lissom.integration.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
 from lissom.integration.step_stages import CONVERGED
 from lissom.lie import so3
-from lissom.lie.types import vec6
+from lissom.lie.types import by_reference, vec6
 from lissom.model.tables import Tables
+from lissom.passes.expressions import evaluate
 from lissom.passes.scratch import STATUS_CROWDED, Scratch
 from lissom.systems.bordered import LoopRows
 
@@ -46,6 +47,20 @@ TINY_ERROR = wp.constant(wp.float64(1e-4))
 OWN_SHARE = wp.constant(wp.float64(0.7))  # of the exponent 1/p of an error, and of the one before: K. Gustafsson, ACM
 SHARE_BEFORE = wp.constant(wp.float64(0.4))  # Trans. Math. Softw. 17, 1991
 WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
+
+
+@wp.struct
+class LawsStruct:
+    """What drives a robot: polynomials of time between knots, (n, order, numbers), and the program that puts numbers in
+    the place of their zeros (passes/expressions)."""
+
+    knots: Rows
+    pieces: wp.array3d(dtype=wp.float64)
+    code: wp.array2d(dtype=wp.int32)
+    numbers: wp.array(dtype=wp.float64)
+
+
+Laws = by_reference(LawsStruct)
 
 
 @wp.func
@@ -159,27 +174,28 @@ def put_inputs(
 
 
 @wp.func
-def law_at(now: wp.float64, k: int, j: int, knots: wp.array2d(dtype=wp.float64), laws: wp.array3d(dtype=wp.float64)):
+def law_at(now: wp.float64, k: int, j: int, laws: Laws):
     """What law j is at a time in stretch k: a polynomial in the time since where `knots` says, highest power first."""
-    s = now - knots[1, k]
-    value = laws[k, 0, j]
-    for power in range(1, laws.shape[1]):
-        value = value * s + laws[k, power, j]
+    s = now - laws.knots[1, k]
+    value = laws.pieces[k, 0, j]
+    for power in range(1, laws.pieces.shape[1]):
+        value = value * s + laws.pieces[k, power, j]
     return value
 
 
 @wp.func
 def put_laws(
-    now: wp.float64, knots: wp.array2d(dtype=wp.float64), laws: wp.array3d(dtype=wp.float64),
-    load: wp.array(dtype=vec6), held: wp.array(dtype=wp.float64),
+    now: wp.float64, laws: Laws, load: wp.array(dtype=vec6), held: wp.array(dtype=wp.float64),
+    u: wp.array(dtype=wp.float64),
 ):  # fmt: skip
-    """Loads, and what prescribed coordinates do, at a time."""
-    k = stretch_of(now, knots[0])
+    """Loads, what prescribed coordinates do, and inputs that are expressions, at a time."""
+    k = stretch_of(now, laws.knots[0])
     loads = load.shape[0]
     for row in range(loads):
         value = vec6()
         for e in range(6):
-            value[e] = law_at(now, k, 6 * row + e, knots, laws)
+            value[e] = law_at(now, k, 6 * row + e, laws)
         load[row] = value
     for j in range(held.shape[0]):
-        held[j] = law_at(now, k, 6 * loads + j, knots, laws)
+        held[j] = law_at(now, k, 6 * loads + j, laws)
+    evaluate(now, laws.code, laws.numbers, load, held, u)

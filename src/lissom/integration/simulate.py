@@ -20,6 +20,7 @@ from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import motion_kernel
+from lissom.dynamics.laws_of_time import steps_of_inputs
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
 from lissom.integration.batches import Batch
@@ -28,7 +29,7 @@ from lissom.integration.bdf import integrate_bdf
 from lissom.integration.controllers import Controller, control_law
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.esdirk import esdirk
-from lissom.integration.fused_steps import implicit_steps_kernel
+from lissom.integration.fused_runs import steps_kernel
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import what_parts
@@ -48,6 +49,7 @@ from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
+from lissom.robot.expression_programs import Steps
 
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
@@ -87,7 +89,8 @@ def simulate(
         duration: [s].
         q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
             Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
-        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, or a function of t; None is zero.
+        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of each in t, or a
+            function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
             "bathe", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
             (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
@@ -161,10 +164,11 @@ def _simulated(
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
     run, method, why = chosen_method(method, model.one(0, 1), controller is not None and period is None, dt)
     _check_anchors(model.one(0, 1), run, method)
-    _load_ahead(model.one(0, 1), controller is None and _is_fused(model, run))
+    given = InputRows(model, u)
+    is_fused = controller is None and _is_fused(model, run)
+    _load_ahead(model.one(0, 1), is_fused, given.programs if dt is None else [])
     wanted = _times(t_eval, float(duration))
     times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
-    given = InputRows(model, u)
     lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
     if lead and stream is not None:
         raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
@@ -217,9 +221,10 @@ def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
     return getattr(run, "func", None) is integrate_implicit and not model.calls_python
 
 
-def _load_ahead(model: Model, is_fused: bool) -> None:
-    """Load the kernels of a motion together."""
-    steps = implicit_steps_kernel if is_fused else residual_derivatives_kernel
+def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
+    """Load the kernels of a motion together, with inputs that the steps evaluate by themselves."""
+    drives = len(steps_of_inputs(model, formulas))
+    steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, mass_matrix_kernel) if model.n_rows else ()
     contacts = (encounters_kernel,) if len(model.surroundings.pair) else ()
     kernels = (accelerations_kernel(model), steps, *loops, *contacts)

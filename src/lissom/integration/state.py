@@ -132,8 +132,7 @@ class StateDerivative:
         if not len(model.surroundings.pair):
             return None
         q, v = rows[:, : model.nq], rows[:, model.nq : end]
-        if model.n_motions:
-            q, v = (np.array(x) for x in zip(*(on_motion(model, t, *row) for t, *row in zip(times.tolist(), q, v))))
+        q, v = on_motion(model, times, q, v)
         return lookout.first_met(times, q, v)
 
     def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -28,7 +28,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.integration.encounters import DEEPER, GRAZE, LONGER, SHORT, approach, least_radius, limit_of, may_have_met
-from lissom.integration.paced_steps import law_at, stretch_of
+from lissom.integration.paced_steps import LawsStruct, put_laws
 from lissom.integration.step_rows import ERROR, StepRows, Tolerances
 from lissom.integration.step_stages import CONVERGED
 from lissom.launch.workspace import Workspace
@@ -55,8 +55,8 @@ NEAR_START = wp.constant(wp.float64(0.02))  # part of a refused step before whic
 @wp.struct
 class MeetingRowsStruct:
     """By instance and pair the gap, its rate and the speed of the ball's centre (`approach` of encounters) at the start
-    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that. What drives
-    the robot as polynomials of time (`put_laws` of paced_steps)."""
+    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that, and what
+    drives the robot then, by the laws of time (`put_laws` of paced_steps)."""
 
     start: Approaches
     end: Approaches
@@ -67,23 +67,26 @@ class MeetingRowsStruct:
     a: Rows
     move: Rows
     rate: Rows
-    law_knots: Rows
-    laws: wp.array3d(dtype=wp.float64)
+    load: wp.array2d(dtype=vec6)
+    held: Rows
+    u: Rows
+    laws: LawsStruct
 
 
 MeetingRows = by_reference(MeetingRowsStruct)
 
 
-def meeting_rows(w: Workspace, model: Model) -> MeetingRowsStruct:
-    """Rows for the instances of a workspace, which holds the laws of time; empty where nothing can meet anything."""
+def meeting_rows(w: Workspace, model: Model, laws: LawsStruct) -> MeetingRowsStruct:
+    """Rows for the instances of a workspace, and the laws of time; empty where nothing can meet anything."""
     m, pairs = MeetingRowsStruct(), len(model.surroundings.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):
         setattr(m, name, wp.zeros((batch, pairs), dtype=vec3, device=model.device))
-    for name in ("q", "v", "a", "move", "rate"):
-        size = model.nq if name == "q" else model.nv
+    for name, size in (("q", model.nq), ("held", 3 * model.n_motions), ("u", model.nu)):
         setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
-    m.law_knots, m.laws = w.on_device["law_knots"], w.on_device["laws"]
+    for name in ("v", "a", "move", "rate"):
+        setattr(m, name, wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device))
+    m.load, m.laws = wp.zeros((batch, model.n_load_rows), dtype=vec6, device=model.device), laws
     return m
 
 
@@ -108,12 +111,12 @@ def copy_approaches(i: int, source: Approaches, out: Approaches):
 def follow_laws(t: Tables, m: MeetingRows, i: int, now: wp.float64):
     """Put prescribed coordinates where they are, and as fast, at a time."""
     count = t.prescribed.dof.shape[0]
-    first = m.laws.shape[2] - 3 * count
-    k = stretch_of(now, m.law_knots[0])
+    if count > 0:
+        put_laws(now, m.laws, m.load[i], m.held[i], m.u[i])
     for e in range(count):
         j = t.prescribed.dof[e]
-        m.q[i, t.dofs.q[j]] = law_at(now, k, first + e, m.law_knots, m.laws)
-        m.v[i, j] = law_at(now, k, first + count + e, m.law_knots, m.laws)
+        m.q[i, t.dofs.q[j]] = m.held[i, e]
+        m.v[i, j] = m.held[i, count + e]
 
 
 @wp.func(inline=False)

@@ -47,7 +47,7 @@ def motions_together(batch: Batch, method: str, dt: float | None, unasked: int, 
         ConvergenceError: the steps of a motion became too short; it carries what there is of it.
     """
     model, count, stop = batch.model, len(batch.q), Event()
-    in_order = not batch.inputs.are_polynomials or len(model.models) > 0
+    in_order = not batch.inputs.are_known or len(model.models) > 0
     groups = groups_of(model, count, 1 if in_order or count < cores() * _LEAST_AT_ONCE else cores())
     reached = np.zeros(len(groups))
     with progress_bar(progress, batch.duration) as advance:

@@ -29,7 +29,8 @@ from lissom.integration.inputs import input_function
 from lissom.inverse.prescribed import prescribed_inputs, single_tendons
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.robot.motions import JointMotion, Values
+from lissom.robot.motions import JointMotion
+from lissom.robot.rows_of_time import RowsOfTime
 
 
 def prescribed_actuation(
@@ -83,7 +84,7 @@ class _Held:
 
     model: Model
     held: np.ndarray
-    motions: tuple[tuple[Values, Values, Values], ...]
+    motions: tuple[tuple[RowsOfTime, RowsOfTime, RowsOfTime], ...]
     others: Callable[[float], np.ndarray]
     correction: Callable[[float, np.ndarray, np.ndarray], Any] | None
     rate: float

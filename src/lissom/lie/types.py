@@ -42,13 +42,18 @@ def served(kind: str) -> str:
     return f"LISSOM_SERVES_{kind}"
 
 
+EXPRESSIONS = "EXPRESSIONS"  # what kernels serve that evaluate expressions
+
+
 def kernel_options(kinds: tuple[str, ...] = RARE) -> dict[str, Any]:
     """Module options of every module that holds kernels or native functions.
 
     Args:
-        kinds: those of RARE that the kernels serve.
+        kinds: those of RARE that the kernels serve, and EXPRESSIONS where they evaluate these.
     """
     preamble = "".join(f"#define {served(kind)} {int(kind in kinds)}\n" for kind in RARE) + NATIVE
+    if EXPRESSIONS in kinds:
+        preamble = f"#define {served(EXPRESSIONS)} 1\n{preamble}"
     return {
         "enable_backward": False,
         "cpu_compiler_flags": CPU_FLAGS,

@@ -18,7 +18,7 @@ class Loads:
     node: Ints
     placement: Poses  # where it acts, in the node (n, 4, 4)
     is_body: Ints  # whether it is given in the axes there, not in the world's
-    wrench: tuple[Any, ...]  # of the point loads, functions of t
+    wrench: tuple[Any, ...]  # of the point loads, RowsOfTime
     varies: bool  # whether time enters
 
 
@@ -29,7 +29,7 @@ class Prescribed:
 
     names: tuple[str, ...]
     dof: Ints  # index in v
-    functions: tuple[Any, ...]  # of t: positions, velocities and accelerations of the coordinates of each motion
+    functions: tuple[Any, ...]  # RowsOfTime: positions, velocities and accelerations of the coordinates of each motion
     n_held: int = 0
     steady: np.ndarray | None = None  # velocity (nv,) of the motion about which equilibria are sought; None at rest
 

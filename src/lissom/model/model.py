@@ -24,6 +24,7 @@ from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
 from lissom.robot.robot import Robot
+from lissom.robot.rows_of_time import still
 from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:
@@ -146,6 +147,10 @@ class Model:
     def motion_numbers(self, t: float) -> list[float]:
         """What `motions` returns, as 3 n_motions numbers."""
         return [x for order in range(3) for functions in self.prescribed.functions for x in functions[order](t)]
+
+    def motions_over(self, times: np.ndarray) -> np.ndarray:
+        """The same at many times (n,), shape (n, 3 n_motions)."""
+        return np.hstack([f[order].over(times) for order in range(3) for f in self.prescribed.functions])
 
     def __reduce__(self) -> tuple[Any, ...]:
         held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
@@ -277,7 +282,7 @@ class Model:
         held = Prescribed(
             names=(*known.names, *(f"held[{j}]" for j in dofs.tolist())),
             dof=np.append(known.dof, dofs).astype(np.int32),
-            functions=(*known.functions, (lambda t: zero,) * 3),
+            functions=(*known.functions, (still(zero),) * 3),
             n_held=len(dofs),
             steady=steady,
         )

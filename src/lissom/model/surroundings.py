@@ -30,6 +30,7 @@ from lissom.model.fluid import Wet
 from lissom.model.nodes import Node, index_of
 from lissom.robot import checks
 from lissom.robot.contacts import Contact
+from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
 from lissom.robot.forces import is_compiled
 from lissom.robot.robot import Robot
@@ -307,6 +308,10 @@ class SurroundingsBuilder:
         )
 
 
+def _rule(t: float) -> str:
+    return f"the function must return finite values of shape (3,), and have a rate, at {t:g}"
+
+
 def _current(fluid: Fluid | None) -> Any:
     """The current as a function of t that returns its velocity and rate, or as a Warp function."""
     if fluid is None or fluid.current is None or is_compiled(fluid.current):
@@ -316,6 +321,10 @@ def _current(fluid: Fluid | None) -> Any:
         steady = np.concatenate([checks.array(fluid.current, (3,), where, "must be a finite 3-vector"), np.zeros(3)])
         return lambda t: steady
     given: Callable[[float], Any] = fluid.current
+
+    programs = programs_of(given, 3)
+    if programs is not None:
+        return lambda t: checks.array([jet(x, t)[k] for k in (0, 1) for x in programs], (6,), where, _rule(t))
 
     def moving(t: float) -> np.ndarray:
         before, now, after = (checks.call(given, t + x, (3,), where) for x in (-_RATE_STEP, 0.0, _RATE_STEP))

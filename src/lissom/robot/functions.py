@@ -15,7 +15,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.robot import checks
 
-_CONSTANTS = {"pi": math.pi, "e": math.e}
+CONSTANTS = {"pi": math.pi, "e": math.e}
 _FUNCTIONS = {
     name: getattr(np, name)
     for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "arcsin", "arccos", "arctan")
@@ -98,6 +98,12 @@ class Expression:
         with np.errstate(all="ignore"):  # what is not finite is refused where the value is used
             out = _map_nested(self._program, lambda program: program(float(value)))
         return out if np.ndim(out) == 0 else np.array(out)
+
+    def over(self, values: np.ndarray) -> np.ndarray:
+        """The values at many numbers (n,), shape (n, ...); what is not finite is left."""
+        with np.errstate(all="ignore"):
+            out = _map_nested(self._program, lambda program: np.broadcast_to(program(values), values.shape))
+        return np.moveaxis(np.array(out), -1, 0)
 
 
 @final
@@ -191,8 +197,8 @@ def _closure(node: ast.AST, variable: str, text: str, fast: bool) -> Callable[[f
         return lambda value: constant
     if isinstance(node, ast.Name) and node.id == variable:
         return lambda value: value
-    if isinstance(node, ast.Name) and node.id in _CONSTANTS:
-        known = _CONSTANTS[node.id]
+    if isinstance(node, ast.Name) and node.id in CONSTANTS:
+        known = CONSTANTS[node.id]
         return lambda value: known
     if isinstance(node, ast.UnaryOp) and type(node.op) in _SIGNS:
         sign, operand = _SIGNS[type(node.op)], _closure(node.operand, variable, text, fast)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, final
@@ -10,7 +9,9 @@ from typing import Any, final
 import numpy as np
 
 from lissom.robot import checks
+from lissom.robot.expression_programs import programs_of
 from lissom.robot.fields import FunctionOfT, Numbers, Place, Placement
+from lissom.robot.rows_of_time import RowsOfTime, still
 
 
 @final
@@ -46,11 +47,15 @@ class PointLoad:
         checks.require(not nothing, where, "needs a force or a moment", None)
         self.wrench(where)(0.0)
 
-    def wrench(self, where: str) -> Callable[[float], np.ndarray]:
+    def wrench(self, where: str) -> RowsOfTime:
         """(moment; force) as a function of t, shape (6,)."""
         moment, force = (_vector_of_time(v, f"{where}: {n}") for v, n in
                          ((self.moment, "moment"), (self.force, "force")))  # fmt: skip
-        return lambda t: np.concatenate([moment(t), force(t)])
+
+        def many(times: np.ndarray) -> np.ndarray:
+            return np.hstack([moment.over(times), force.over(times)])
+
+        return RowsOfTime(lambda t: np.concatenate([moment(t), force(t)]), many)
 
     @property
     def turns(self) -> bool:
@@ -63,7 +68,7 @@ class PointLoad:
         return callable(self.force) or callable(self.moment)
 
 
-def _vector_of_time(value: Any, where: str) -> Callable[[float], np.ndarray]:
+def _vector_of_time(value: Any, where: str) -> RowsOfTime:
     if callable(value):
 
         def of_time(t: float) -> np.ndarray:
@@ -74,10 +79,11 @@ def _vector_of_time(value: Any, where: str) -> Callable[[float], np.ndarray]:
             plain = isinstance(vector, np.ndarray) and vector.dtype == np.float64 and vector.shape == (3,)
             return vector if plain and isfinite(sum(vector.tolist())) else checks.call(value, t, (3,), where)
 
-        return of_time
+        three = programs_of(value, 3) is not None
+        return RowsOfTime(of_time, value.over if three else None)
     rule = "must be a finite 3-vector or a function of t"
     constant = np.zeros(3) if value is None else checks.array(value, (3,), where, rule)
-    return lambda t: constant
+    return still(constant)
 
 
 @final

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import TYPE_CHECKING, Any, final
@@ -10,18 +9,19 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.robot import checks
-from lissom.robot.expression_rates import rate_of
+from lissom.robot.expression_programs import Steps, has_corners, jet, programs_of
 from lissom.robot.fields import FunctionOfT
 from lissom.robot.functions import Expression, Tabulated
 from lissom.robot.polynomials import constant, is_exact, polynomial_of
+from lissom.robot.rows_of_time import RowsOfTime, still
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
+Programs = tuple[list[Steps], int] | None
 _STEP = 2e-3  # of the differences [s]
 _FIRST = ((1, 4 / 5), (2, -1 / 5), (3, 4 / 105), (4, -1 / 280))
 _SECOND = ((1, 8 / 5), (2, -1 / 5), (3, 8 / 315), (4, -1 / 560))
-Values = Callable[[float], list[float]]
 
 
 @final
@@ -55,12 +55,12 @@ class JointMotion:
         for function in self.kinematics(where, size):
             function(0.0)
 
-    def kinematics(self, where: str, size: int) -> tuple[Values, Values, Values]:
+    def kinematics(self, where: str, size: int) -> tuple[RowsOfTime, RowsOfTime, RowsOfTime]:
         """Position, velocity and acceleration as functions of t that return `size` numbers."""
         q = _values(self.position, size, f"{where}: position")
         if not callable(self.position):
-            zero = [0.0] * size
-            return q, lambda t: zero, lambda t: zero
+            zero = still([0.0] * size)
+            return q, zero, zero
         if self.velocity is None:
             v = _exact(self.position, 1, size) or _differenced(q, _FIRST)
         else:
@@ -89,19 +89,35 @@ class JointMotion:
                 rates[k] = None if found is None else found.derivative(k + 1 - order)
         return q, rates[0], rates[1]
 
+    def programs(self, size: int) -> tuple[Programs, Programs, Programs]:
+        """The same three as programs of what is on the stack at their end, and which derivative of that they are; None
+        for each that is no expression, or has corners and is to be differentiated."""
+        if not callable(self.position):
+            return None, None, None
+        v = (self.position, 1) if self.velocity is None else (self.velocity, 0)
+        a = (v[0], v[1] + 1) if self.acceleration is None else (self.acceleration, 0)
+        return _programs(self.position, 0, size), _programs(*v, size), _programs(*a, size)
 
-def _values(value: Any, size: int, where: str) -> Values:
+
+def _programs(value: Any, order: int, size: int) -> Programs:
+    found = programs_of(value, size)
+    return None if found is None or (order and any(map(has_corners, found))) else (found, order)
+
+
+def _values(value: Any, size: int, where: str) -> RowsOfTime:
     """A constant or a function of t as a function of t that returns a list of finite numbers."""
     shape = () if size == 1 else (size,)
     if not callable(value):
         rule = f"must be finite, of shape {shape}, or a function of t"
         row = np.atleast_1d(checks.array(_scalar(value) if size == 1 else value, shape, where, rule)).tolist()
-        return lambda t: row
+        return still(row)
 
     def of_time(t: float) -> list[float]:
         return np.atleast_1d(checks.call(lambda time: _scalar(value(time)), t, shape, where)).tolist()
 
-    quick = (value.on_floats if isinstance(value, Expression) else None) or value
+    is_text = isinstance(value, Expression)
+    many = (lambda times: value.over(times).reshape(len(times), size)) if is_text else None
+    quick = (value.on_floats if is_text else None) or value
 
     def quickly(t: float) -> list[float]:
         try:
@@ -110,7 +126,7 @@ def _values(value: Any, size: int, where: str) -> Values:
             return of_time(t)  # says what failed, where it fails for NumPy too
         return [float(number)] if isinstance(number, float) and isfinite(number) else of_time(t)
 
-    return quickly if size == 1 else of_time
+    return RowsOfTime(quickly if size == 1 else of_time, many)
 
 
 def _scalar(value: Any) -> Any:
@@ -118,22 +134,33 @@ def _scalar(value: Any) -> Any:
     return value[0] if np.shape(value) == (1,) else value
 
 
-def _exact(value: Any, order: int, size: int) -> Values | None:
+def _exact(value: Any, order: int, size: int) -> RowsOfTime | None:
     """The exact derivative of expressions and polynomials of time; None for other functions, and those with corners."""
     if isinstance(value, Expression):
-        found = value
-        for _ in range(order):
-            found = None if found is None else rate_of(found)
-        return None if found is None else _values(found, size, "motion: rate")
+        known = _programs(value, order, size)
+        return None if known is None else _rates(*known)
     if not is_exact(value):
         return None
     if isinstance(value, Tabulated):
-        return lambda t: np.reshape(value.slope(t, order), size).tolist()
+        return RowsOfTime(lambda t: np.reshape(value.slope(t, order), size).tolist())
     found = polynomial_of(value, size)
-    return None if found is None else lambda t: found(t, order).tolist()
+    return None if found is None else RowsOfTime(lambda t: found(t, order).tolist())
 
 
-def _differenced(function: Values, weights: tuple[tuple[int, float], ...]) -> Values:
+def _rates(programs: list[Steps], order: int) -> RowsOfTime:
+    """A derivative of programs."""
+
+    def at(t: float) -> list[float]:
+        row = [jet(steps, t)[order] for steps in programs]
+        return checks.array(row, (len(row),), "motion: rate", f"must be finite at {t:g}").tolist()
+
+    def many(times: np.ndarray) -> np.ndarray:
+        return np.stack([np.broadcast_to(jet(steps, times)[order], times.shape) for steps in programs], axis=1)
+
+    return RowsOfTime(at, many)
+
+
+def _differenced(function: RowsOfTime, weights: tuple[tuple[int, float], ...]) -> RowsOfTime:
     """First or second derivative by central differences of eighth order."""
     terms = [(0.0, -205 / 72 / _STEP**2)] if weights is _SECOND else []
     mirror, scale = (1.0, _STEP**2) if weights is _SECOND else (-1.0, _STEP)
@@ -144,4 +171,4 @@ def _differenced(function: Values, weights: tuple[tuple[int, float], ...]) -> Va
         rows = [function(t + ahead) for ahead, _ in terms]
         return [sum(weight * x for (_, weight), x in zip(terms, column)) for column in zip(*rows)]
 
-    return derivative
+    return RowsOfTime(derivative)

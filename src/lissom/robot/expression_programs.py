@@ -1,0 +1,205 @@
+"""Expressions as programs of a machine with a stack, which gives their first two derivatives too.
+
+A program is a list of steps, each an operation and a number that goes with it; operands come before what is done to
+them, the one that needs more room first, so that the stack never holds more than DEPTH values, however long an
+expression is. What does not vary is one number. Programs run on NumPy here, and inside kernels in passes/expressions. A
+value on the stack is a jet (x, ẋ, ẍ), which goes through functions by the chain rule:
+
+    y = f(x),   ẏ = f'(x) ẋ,   ÿ = f''(x) ẋ² + f'(x) ẍ                                                    (1)
+    (x y)'' = ẍ y + 2 ẋ ẏ + x ÿ,   z = x/y:  ż = (ẋ − z ẏ)/y,   z̈ = (ẍ − 2 ż ẏ − z ÿ)/y                  (2)
+    z = x^y,  L = log x:   ż = y x^(y−1) ẋ + z L ẏ                                                        (3)
+    z̈ = y (y−1) x^(y−2) ẋ² + y x^(y−1) ẍ + 2 x^(y−1) (1 + y L) ẋ ẏ + z L² ẏ² + z L ÿ                      (4)
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from enum import IntEnum, auto
+from typing import Any, final
+
+import numpy as np
+
+from lissom.robot.functions import CONSTANTS, Expression
+
+DEPTH = 10  # of the stack: an expression of 1000 characters has fewer than 2⁹ numbers and variables
+
+
+@final
+class Operation(IntEnum):
+    """What a step does. NUMBER puts the number of the step on the stack; of two operands the later one is the first one
+    of the expression where the number of their step is 1."""
+
+    END = 0
+    TIME = auto()
+    NUMBER = auto()
+    ADD = auto()
+    SUBTRACT = auto()
+    MULTIPLY = auto()
+    DIVIDE = auto()
+    POWER = auto()
+    MINIMUM = auto()
+    MAXIMUM = auto()
+    NEGATE = auto()
+    ABS = auto()
+    SIGN = auto()
+    SIN = auto()
+    COS = auto()
+    TAN = auto()
+    SINH = auto()
+    COSH = auto()
+    TANH = auto()
+    EXP = auto()
+    LOG = auto()
+    SQRT = auto()
+    ARCSIN = auto()
+    ARCCOS = auto()
+    ARCTAN = auto()
+    PUT_VALUE = auto()  # of what the stack holds, at the place that is the number of the step
+    PUT_RATE = auto()
+    PUT_CHANGE = auto()  # of the rate
+    CLEAR = auto()  # the stack
+
+
+Steps = list[tuple[Operation, float]]
+Jet = tuple[Any, Any, Any]
+
+_PAIRS: dict[type[ast.AST], Operation] = {
+    ast.Add: Operation.ADD,
+    ast.Sub: Operation.SUBTRACT,
+    ast.Mult: Operation.MULTIPLY,
+}
+_PAIRS |= {ast.Div: Operation.DIVIDE, ast.Pow: Operation.POWER}
+_CORNERED = {Operation.ABS, Operation.SIGN, Operation.MINIMUM, Operation.MAXIMUM}
+
+_CURVES: dict[Operation, Callable[[Any], Jet]] = {  # f, f' and f'' of (1)
+    Operation.NEGATE: lambda x: (-x, -1.0, 0.0),
+    Operation.ABS: lambda x: (np.abs(x), np.sign(x), 0.0),
+    Operation.SIGN: lambda x: (np.sign(x), 0.0, 0.0),
+    Operation.SIN: lambda x: (np.sin(x), np.cos(x), -np.sin(x)),
+    Operation.COS: lambda x: (np.cos(x), -np.sin(x), -np.cos(x)),
+    Operation.TAN: lambda x: (np.tan(x), 1.0 + np.tan(x) ** 2, 2.0 * np.tan(x) * (1.0 + np.tan(x) ** 2)),
+    Operation.SINH: lambda x: (np.sinh(x), np.cosh(x), np.sinh(x)),
+    Operation.COSH: lambda x: (np.cosh(x), np.sinh(x), np.cosh(x)),
+    Operation.TANH: lambda x: (np.tanh(x), 1.0 / np.cosh(x) ** 2, -2.0 * np.tanh(x) / np.cosh(x) ** 2),
+    Operation.EXP: lambda x: (np.exp(x), np.exp(x), np.exp(x)),
+    Operation.LOG: lambda x: (np.log(x), 1.0 / x, -1.0 / (x * x)),
+    Operation.SQRT: lambda x: (np.sqrt(x), 0.5 / np.sqrt(x), -0.25 / (x * np.sqrt(x))),
+    Operation.ARCSIN: lambda x: (np.arcsin(x), 1.0 / np.sqrt(1.0 - x * x), x / np.sqrt(1.0 - x * x) ** 3),
+    Operation.ARCCOS: lambda x: (np.arccos(x), -1.0 / np.sqrt(1.0 - x * x), -x / np.sqrt(1.0 - x * x) ** 3),
+    Operation.ARCTAN: lambda x: (np.arctan(x), 1.0 / (1.0 + x * x), -2.0 * x / (1.0 + x * x) ** 2),
+}
+
+
+def programs_of(expression: Any, size: int) -> list[Steps] | None:
+    """The programs of the components of an expression, one behind the other; None of what is no expression of so many
+    numbers."""
+    if not isinstance(expression, Expression):
+        return None
+    texts = np.ravel(np.array(expression.source, dtype=object)).tolist()
+    return [program(text, expression.variable) for text in texts] if len(texts) == size else None
+
+
+def program(text: Any, variable: str) -> Steps:
+    """The program of one expression, which is known to be allowed."""
+    return _steps(ast.parse(str(text).strip(), mode="eval").body, variable)[0]
+
+
+def linked(steps: Steps) -> tuple[np.ndarray, np.ndarray]:
+    """A program as kernels read it: operations and integers (n, 2), which end with END, and the numbers (n,) to which
+    those of NUMBER lead."""
+    code, numbers = np.zeros((len(steps) + 1, 2), dtype=np.int32), np.zeros(len(steps) + 1)
+    for k, (step, number) in enumerate(steps):
+        code[k] = step, k if step == Operation.NUMBER else number
+        numbers[k] = number
+    return code, numbers
+
+
+def has_corners(steps: Steps) -> bool:
+    """Whether a program has corners, at which it has no derivative."""
+    return any(step in _CORNERED for step, _ in steps)
+
+
+def jet(steps: Steps, t: Any) -> Jet:
+    """What a program gives at a time, or at times (n,): its value and two derivatives; what is not finite is left."""
+    stack: list[Jet] = []
+    with np.errstate(all="ignore"):
+        for step, number in steps:
+            if step == Operation.TIME:
+                stack.append((np.asarray(t, dtype=np.float64)[()], np.float64(1.0), np.float64(0.0)))
+            elif step == Operation.NUMBER:
+                stack.append((np.float64(number), np.float64(0.0), np.float64(0.0)))
+            elif step in _CURVES:
+                x, rate, change = stack.pop()
+                f, slope, bend = _CURVES[step](x)
+                stack.append((f, slope * rate, bend * rate * rate + slope * change))  # (1)
+            else:
+                y, x = stack.pop(), stack.pop()
+                stack.append(_of_pair(step, *((y, x) if number else (x, y))))
+    return stack.pop()
+
+
+def _of_pair(step: Operation, x: Jet, y: Jet) -> Jet:
+    """What an operation makes of two jets."""
+    if step == Operation.ADD:
+        return x[0] + y[0], x[1] + y[1], x[2] + y[2]
+    if step == Operation.SUBTRACT:
+        return x[0] - y[0], x[1] - y[1], x[2] - y[2]
+    if step == Operation.MULTIPLY:  # (2)
+        return x[0] * y[0], x[1] * y[0] + x[0] * y[1], x[2] * y[0] + 2.0 * x[1] * y[1] + x[0] * y[2]
+    if step == Operation.DIVIDE:
+        value = x[0] / y[0]
+        rate = (x[1] - value * y[1]) / y[0]
+        return value, rate, (x[2] - 2.0 * rate * y[1] - value * y[2]) / y[0]
+    if step == Operation.POWER:
+        return _power(x, y)
+    takes_x = (x[0] < y[0]) if step == Operation.MINIMUM else (x[0] > y[0])
+    takes_x |= np.isnan(x[0])
+    value, rate, change = (np.where(takes_x, a, b) for a, b in zip(x, y))
+    return value, rate, change
+
+
+def _power(x: Jet, y: Jet) -> Jet:
+    """x^y by (3) and (4); terms whose factor is zero count as nothing, whatever the others are."""
+    power, once, twice = (np.power(x[0], y[0] - k) for k in range(3))
+    slope, bend = _times(y[0], once), _times(y[0] * (y[0] - 1.0), twice)
+    rate, change = slope * x[1], bend * x[1] * x[1] + slope * x[2]
+    if not (np.any(y[1]) or np.any(y[2])):
+        return power, rate, change
+    log = np.log(x[0])
+    change = change + 2.0 * once * (1.0 + y[0] * log) * x[1] * y[1]
+    return power, rate + power * log * y[1], change + power * log * (log * y[1] * y[1] + y[2])
+
+
+def _times(factor: Any, x: Any) -> Any:
+    """A product that is zero where the factor is."""
+    return np.where(factor == 0.0, 0.0, factor * x)
+
+
+def _steps(node: Any, variable: str) -> tuple[Steps, int]:
+    """The program of a node, and how much of the stack it needs."""
+    if isinstance(node, ast.Constant):
+        return [(Operation.NUMBER, float(node.value))], 1  # type: ignore[arg-type]
+    if isinstance(node, ast.Name):
+        return [(Operation.TIME, 0.0) if node.id == variable else (Operation.NUMBER, CONSTANTS[node.id])], 1
+    if isinstance(node, ast.UnaryOp):
+        steps, depth = _steps(node.operand, variable)
+        return (steps, depth) if isinstance(node.op, ast.UAdd) else _folded([*steps, (Operation.NEGATE, 0.0)], depth)
+    if isinstance(node, ast.BinOp):
+        operands, step = [node.left, node.right], _PAIRS[type(node.op)]
+    else:
+        operands, step = node.args, Operation[node.func.id.upper()]
+    parts = [_steps(operand, variable) for operand in operands]
+    if len(parts) == 1:
+        return _folded([*parts[0][0], (step, 0.0)], parts[0][1])
+    (first, room), (second, more) = parts
+    if more > room:
+        return _folded([*second, *first, (step, 1.0)], more)
+    return _folded([*first, *second, (step, 0.0)], max(room, more + 1))
+
+
+def _folded(steps: Steps, depth: int) -> tuple[Steps, int]:
+    """A program, as one number where it does not vary."""
+    if any(step == Operation.TIME for step, _ in steps):
+        return steps, depth
+    return [(Operation.NUMBER, float(jet(steps, 0.0)[0]))], 1
