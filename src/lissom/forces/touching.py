@@ -109,18 +109,56 @@ def has_moved(t: Tables, s: Scratch, i: int) -> int:
 
 
 @wp.func(inline=False)
+def place_clusters(t: Tables, s: Scratch, i: int):
+    """Where the balls are, the middle of each cluster of them, and how far its balls reach from there."""
+    for c in range(s.near.centre.shape[1]):
+        begin, end = t.surroundings.cluster_start[c], t.surroundings.cluster_start[c + 1]
+        centre = vec3()
+        for ball in range(begin, end):
+            place = ball_in_world(t, s, i, ball)
+            s.near.seen[i, ball] = place
+            centre = centre + place / wp.float64(end - begin)
+        reach = wp.float64(0.0)
+        for ball in range(begin, end):
+            out = wp.length(s.near.seen[i, ball] - centre) + t.surroundings.ball_radius[ball]
+            reach = wp.max(reach, out)
+        s.near.centre[i, c] = centre
+        s.near.reach[i, c] = reach
+
+
+@wp.func
+def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
+    """What no gap of a pair of block k is below: of the spheres around two clusters, or of one and a shape."""
+    mine = t.surroundings.block[k, 0]
+    other = t.surroundings.block[k, 1]
+    centre = s.near.centre[i, mine]
+    if other >= 0:
+        return wp.length(centre - s.near.centre[i, other]) - s.near.reach[i, mine] - s.near.reach[i, other]
+    obstacle = t.surroundings.pair[t.surroundings.block[k, 2], 1]
+    node = t.surroundings.obstacle_node[obstacle]
+    origin = origin_of(t, s, i, node)
+    R, p = pose_of(s, i, node, origin)
+    x = wp.transpose(R) * (centre - origin - p) - t.surroundings.obstacle_p[obstacle]
+    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    return d - s.near.reach[i, mine]
+
+
+@wp.func(inline=False)
 def list_near(t: Tables, s: Scratch, i: int):
     """List the pairs within the margin, all those whose obstacle roams among them."""
     count = wp.int32(0)
     room = s.near.pair.shape[1]
-    for e in range(t.surroundings.pair.shape[0]):
-        obstacle = t.surroundings.pair[e, 1]
-        if t.surroundings.obstacle_roams[obstacle] != 0 or gap_of_pair(t, s, i, e) < t.surroundings.margin:
-            if count < room:
-                s.near.pair[i, count] = e
-            count += 1
-    for ball in range(t.surroundings.ball_node.shape[0]):
-        s.near.seen[i, ball] = ball_in_world(t, s, i, ball)
+    place_clusters(t, s, i)
+    for k in range(t.surroundings.block.shape[0]):
+        begin, end = t.surroundings.block[k, 2], t.surroundings.block[k, 3]
+        roams = t.surroundings.obstacle_roams[t.surroundings.pair[begin, 1]] != 0
+        if roams or gap_of_block(t, s, i, k) < t.surroundings.margin:
+            for e in range(begin, end):
+                if roams or gap_of_pair(t, s, i, e) < t.surroundings.margin:
+                    if count < room:
+                        s.near.pair[i, count] = e
+                    count += 1
     if count > room:
         s.status[i] = STATUS_CROWDED
         count = wp.int32(-1)

@@ -270,7 +270,9 @@ def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
 def _near(model: Model, batch: int) -> Near:
     world, near = model.surroundings, Near()
     count = batch if model.meets_anything else 0
+    clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
+    sizes |= {"centre": clusters, "reach": clusters}
     shapes = {name: (count, size) for name, size in sizes.items()}
     ties = len(model.springs) + len(model.segments.channel)
     tied = batch if count or ties else 0

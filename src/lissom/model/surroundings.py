@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.lie.types import mat3, vec3
+from lissom.model.balls import Ball, clusters, in_blocks, meetings
 from lissom.model.bodies import PlacedBody, anchor
 from lissom.model.fields import (
     POSITION,
@@ -37,23 +37,11 @@ from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
-_NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
-
-
-class Ball(NamedTuple):
-    """One ball: name of its link, place on it and number of all there, node, position in it, radius [m]."""
-
-    link: str
-    s: Any
-    number: int
-    node: Node | None
-    position: np.ndarray
-    radius: float
 
 
 class Obstacle(NamedTuple):
     """What balls may touch: link (None is the world) and place on it, node and frame in that, kind and
-    sizes that kernels know, and the shape; None where it is a ball."""
+    sizes that kernels know, and the shape; where it is a ball, that is None and its number is known."""
 
     link: str | None
     s: Any
@@ -62,6 +50,7 @@ class Obstacle(NamedTuple):
     kind: ShapeKind
     size: tuple[float, float, float]
     shape: Shape | None
+    ball: int | None
 
 
 @final
@@ -86,6 +75,8 @@ class Surroundings:
     obstacle_shape: tuple[Shape | None, ...]  # None where it is a ball
     obstacle_roams: Ints  # whether it moves and is no ball
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
+    block: IntRows  # of pairs, see balls.in_blocks (n, 4)
+    cluster_start: Ints  # first ball of each cluster, and how many balls there are
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
     anchors: np.ndarray  # where a pair holds on: point in the obstacle's frame, direction from the ball's centre in its
     # node (n, 6); NaN for pairs that do not
@@ -191,56 +182,34 @@ class SurroundingsBuilder:
             frame = np.eye(4)
             frame[:3, :3] = rotation
             g = G @ checks.pose(contact.placement, where) @ frame
-            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape))
-            theirs = [(len(self.obstacles) - 1, None)]
-        else:
-            others = self._balls(contact.touched(), contact, where)
-            theirs = []
-            for k in others:
+            self.obstacles.append(Obstacle(contact.on, contact.s, node, g, kind, size, contact.shape, None))
+            obstacle = len(self.obstacles) - 1
+            met = [(k, obstacle, row) for at in ours.values() for k in at if self.balls[k].node is not node]
+            self.pairs.append(np.array(met, dtype=np.int32).reshape(-1, 3))
+            return
+        theirs, first = self._balls(contact.touched(), contact, where), {}
+        for link, at in theirs.items():
+            first[link] = len(self.obstacles)
+            for k in at:
                 ball = self.balls[k]
                 frame = np.eye(4)
                 frame[:3, 3] = ball.position
                 size = (ball.radius, 0.0, 0.0)
-                self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None))
-                theirs.append((len(self.obstacles) - 1, k))
-        twice = set(contact.carriers()) & set(contact.touched())
-        met = [
-            (k, obstacle) for k, (obstacle, other) in product(ours, theirs) if self._may_meet(k, obstacle, other, twice)
-        ]
-        pairs = [(k, obstacle, row) for k, obstacle in met]
-        self.pairs.append(np.array(pairs, dtype=np.int32).reshape(-1, 3))
+                self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
+        some, others = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
+        for (a, b), met in meetings(self.robot, self.bodies, contact, some, others).items():
+            rows = met + np.array([ours[a].start, first[b]])
+            self.pairs.append(np.column_stack([rows, np.full(len(rows), row)]).astype(np.int32))
 
-    def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> list[int]:
-        first = len(self.balls)
+    def _balls(self, links: tuple[str, ...], contact: Contact, where: str) -> dict[str, range]:
+        """The numbers of the balls of each link."""
+        found = {}
         for link in links:
+            first = len(self.balls)
             for n, (at, (node, position), radius) in enumerate(self.bodies[link].balls(contact, where)):
                 self.balls.append(Ball(link, at, n, node, position, radius))
-        return list(range(first, len(self.balls)))
-
-    def _may_meet(self, k: int, obstacle: int, other: int | None, twice: set[str]) -> bool:
-        """Whether ball k and an obstacle, which may be another ball, are worth looking at."""
-        ball, node = self.balls[k], self.obstacles[obstacle].node
-        if ball.node is node:
-            return False
-        if other is None:
-            return True
-        mate = self.balls[other]
-        if {ball.link, mate.link} <= twice and self._place(ball) >= self._place(mate):
-            return False  # the same two the other way round
-        return self._distance(ball, mate) > _NEIGHBOURS * (ball.radius + mate.radius)
-
-    def _place(self, ball: Ball) -> tuple[int, int]:
-        return list(self.robot.links).index(ball.link), ball.number
-
-    def _distance(self, a: Ball, b: Ball) -> float:
-        """How far apart two balls of a link, or of a link and its parent, are along these; infinite for others."""
-        for one, two in ((a, b), (b, a)):
-            if one.link == two.link:
-                return self.bodies[one.link].between(one.s, two.s)
-            link = self.robot.links[one.link]
-            if link.parent == two.link:
-                return self.bodies[two.link].between(two.s, link.at) + self.bodies[one.link].between(one.s, 0.0)
-        return np.inf
+            found[link] = range(first, len(self.balls))
+        return found
 
     def _add_force(self, force: Any) -> None:
         where = f"force {force.name!r}"
@@ -264,8 +233,12 @@ class SurroundingsBuilder:
 
     def tables(self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]) -> Surroundings:
         """Freeze it, with what the fluid does at nodes and the wakes that begin there."""
-        links, places, nodes, frames, kinds, sizes, shapes = zip(*self.obstacles) if self.obstacles else ((),) * 7
-        pairs = np.vstack([np.zeros((0, 3), np.int32), *self.pairs])
+        links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
+        cluster = clusters(self.balls)
+        theirs = np.array(
+            [-1 - k if o.ball is None else cluster[o.ball] for k, o in enumerate(self.obstacles)], dtype=int
+        )
+        pairs, blocks = in_blocks(np.vstack([np.zeros((0, 3), np.int32), *self.pairs]), cluster, theirs)
         radii = np.array([ball.radius for ball in self.balls])
         return Surroundings(
             ball_link=tuple(ball.link for ball in self.balls),
@@ -285,6 +258,8 @@ class SurroundingsBuilder:
             ),
             obstacle_size=np.array(sizes, dtype=np.float64).reshape(-1, 3),
             pair=pairs,
+            block=blocks,
+            cluster_start=np.append(np.flatnonzero(np.diff(cluster, prepend=-1)), len(cluster)).astype(np.int32),
             law=np.array(self.laws).reshape(-1, 7),
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs),

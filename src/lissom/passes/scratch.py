@@ -44,13 +44,16 @@ class NodeState:
 
 @wp.struct
 class Near:
-    """What the surroundings leave: pairs that are near by (instance, place), −1 or how many, and where the balls were
-    then; pairs of two nodes that something ties, how many, their nodes, and of (1), (2) of touching K, N (as D) and W̄,
-    and whether D is not zero; N by (instance, node)."""
+    """What the surroundings leave: pairs that are near by (instance, place), −1 or how many, where the balls were then,
+    the middle of each cluster of balls in the world and how far they reach from it; pairs of two nodes that something
+    ties, how many, their nodes, and of (1), (2) of touching K, N (as D) and W̄, and whether D is not zero; N by
+    (instance, node)."""
 
     pair: wp.array2d(dtype=wp.int32)
     count: wp.array(dtype=wp.int32)
     seen: wp.array2d(dtype=vec3)
+    centre: wp.array2d(dtype=vec3)
+    reach: wp.array2d(dtype=wp.float64)
     touching: wp.array(dtype=wp.int32)
     a: wp.array2d(dtype=wp.int32)
     b: wp.array2d(dtype=wp.int32)

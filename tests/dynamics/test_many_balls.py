@@ -1,0 +1,107 @@
+"""The search for near balls passes over blocks of pairs: what it lists must be what looking at every pair lists."""
+
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.dynamics.contacts import ball_gaps
+from lissom.model.balls import in_blocks
+
+RADIUS = 0.004
+
+
+def rope(links=4, **contact):
+    """A chain of rods with many balls, that meet each other, a wall and the ground."""
+    robot = ls.Robot("rope")
+    basis, steel = ls.BasisLegendre(bending_y=1, bending_z=1), ls.Material(young=1e7, density=1000)
+    parent = None
+    for k in range(links):
+        robot.add_link(f"r{k}", ls.Rod(0.2, ls.SectionCircle(RADIUS), basis, steel), parent=parent)
+        parent = f"r{k}"
+    every = list(robot.links)
+    robot.add_contact("self", every, others=every, stiffness=1e4, per_interval=12, **contact)
+    robot.add_contact("ground", every, ls.ShapePlane(), placement=lowered(0.12), stiffness=1e4, per_interval=12)
+    robot.add_contact("wall", every[1:], ls.ShapeBox(0.1, 0.1, 0.1), placement=lowered(-0.1), stiffness=1e4)
+    return robot
+
+
+def lowered(depth):
+    """A pose that far down."""
+    g = np.eye(4)
+    g[2, 3] = -depth
+    return g
+
+
+def every_gap(model, q):
+    """Distance of each ball from the nearest of what it may touch, no more than the margin, by looking at all pairs."""
+    world, g = model.surroundings, ls.forward_kinematics(model, q)
+    g = np.concatenate([g, np.eye(4)[None]])
+    centre = np.einsum("kij,kj->ki", g[world.ball_node][:, :3, :3], world.ball_position) + g[world.ball_node][:, :3, 3]
+    gap = np.full(len(centre), world.margin)
+    frames = g[world.obstacle_node] @ world.obstacle_placement
+    for ball, obstacle, _ in world.pair:
+        frame, size = frames[obstacle], world.obstacle_size[obstacle]
+        y = frame[:3, :3].T @ (centre[ball] - frame[:3, 3])
+        shape = world.obstacle_shape[obstacle]
+        if shape is None:
+            d = np.linalg.norm(y) - size[0]
+        elif isinstance(shape, ls.ShapePlane):
+            d = y[2]
+        else:
+            out = np.abs(y) - size
+            d = np.linalg.norm(np.maximum(out, 0.0)) + min(out.max(), 0.0)
+        gap[ball] = min(gap[ball], d - world.ball_radius[ball])
+    return gap
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The rope of four rods."""
+    return rope().build()
+
+
+def test_what_is_listed_is_what_is_near(model):
+    """In tangled shapes each ball's smallest gap is that of all pairs, whatever shape was looked at before."""
+    rng, touched = np.random.default_rng(3), 0
+    for _ in range(8):
+        q = rng.normal(scale=9.0, size=model.nq)
+        expected = every_gap(model, q)
+        assert np.abs(ball_gaps(model, q) - expected).max() < 1e-12
+        touched += np.count_nonzero(expected < 0.0)
+    assert touched > 20
+
+
+def test_every_pair_is_in_one_block(model):
+    """Blocks follow each other, hold all pairs, and each its own clusters and law only."""
+    world = model.surroundings
+    cluster = np.searchsorted(world.cluster_start, np.arange(len(world.ball_node)), side="right") - 1
+    assert world.block[0, 2] == 0 and world.block[-1, 3] == len(world.pair)
+    assert (world.block[1:, 2] == world.block[:-1, 3]).all() and (world.block[:, 2] < world.block[:, 3]).all()
+    for mine, other, first, end in world.block:
+        rows = world.pair[first:end]
+        assert (cluster[rows[:, 0]] == mine).all() and len(np.unique(rows[:, 2])) == 1
+        assert other >= 0 or len(np.unique(rows[:, 1])) == 1
+    links = np.array(world.ball_link)
+    assert all(len(np.unique(links[cluster == c])) == 1 for c in range(cluster.max() + 1))
+    assert np.bincount(cluster).max() == 16
+
+
+def test_neighbours_never_meet(model):
+    """Balls closer along a link and its parent than 1.2 times their radii do not meet; others do, once."""
+    world = model.surroundings
+    along = {name: k * 0.2 for k, name in enumerate(model.links.names)}
+    at = np.array([along[link] + 0.2 * s for link, s in zip(world.ball_link, world.ball_s)])
+    ours = world.pair[world.pair[:, 2] == 0]
+    mates = np.array([along[world.obstacle_link[o]] + 0.2 * world.obstacle_s[o] for o in ours[:, 1]])
+    radii = world.ball_radius[ours[:, 0]] + world.obstacle_size[ours[:, 1], 0]
+    assert (np.abs(at[ours[:, 0]] - mates) > radii).all() and (at[ours[:, 0]] < mates).all()
+    ours_at, mates_at = np.unique(at.round(9)), np.unique(mates.round(9))
+    found = set(zip(at[ours[:, 0]].round(9), mates.round(9)))
+    wanted = {(a, b) for a in ours_at for b in mates_at if b - a > 1.3 * 2.0 * RADIUS}
+    assert wanted <= found and len(wanted) > 1000
+
+
+def test_no_pairs_make_no_blocks():
+    """Where nothing meets there is no block."""
+    pairs, blocks = in_blocks(np.zeros((0, 3), np.int32), np.zeros(0, np.int32), np.zeros(0, np.int32))
+    assert pairs.shape == (0, 3) and blocks.shape == (0, 4)
