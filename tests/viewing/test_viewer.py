@@ -216,3 +216,23 @@ def test_the_command_shows_a_robot_and_a_trajectory(tmp_path, monkeypatch, capsy
     assert shown == [("replay", (0.0, 0.1))]
     assert main([*arguments, str(tmp_path / "bob.yaml")]) == 2
     assert "trajectory file: must end in .npz or .csv" in capsys.readouterr().err
+
+
+def test_frames_that_are_chosen_are_plotted_beside_each_other(viewer, model):
+    """Each plot has the path of the frame that is chosen beside it, at the times that were seen."""
+    plots, session = viewer.panel.plots, viewer.session
+    viewer.do(lambda: session.set_mode("simulate"))
+    until(lambda: session.t > 0.1)
+    viewer.do(session.pause)
+    first = len(plots.frames)
+    viewer.do(plots.add_frame)
+    for (which, _), name in zip(plots.frames[-2:], ("tool", "arm")):
+        which.value = name
+    viewer.do(plots.refresh)
+    assert len(plots.frames) == first + 1
+    t = plots.frames[0][1].data[0]
+    at = np.array([session.record.at(float(x))[0] for x in t])
+    for which, plot in plots.frames[-2:]:
+        want = ls.frame_pose(model, at, which.value)[:, :3, 3]
+        assert np.allclose(np.array(plot.data[1:]).T, want, atol=1e-9) and len(t) > 5
+    viewer.do(lambda: session.set_mode("equilibrium"))

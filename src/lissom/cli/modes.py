@@ -30,7 +30,7 @@ def _modes(arguments: argparse.Namespace) -> int:
         q, u = state.q, state.u
     else:
         u = input_values(arguments, model.inputs.names)
-        found = ls.solve_statics(model, u=u)
+        found = ls.solve_statics(model, u=u, progress=True)
         q = found.q
         print(f"about the equilibrium of statics: {'stable' if found.is_stable else 'unstable'}")
     found = ls.modes(model, q, u, damped=arguments.damped)

@@ -24,7 +24,7 @@ def _render(arguments: argparse.Namespace) -> int:
     if arguments.start is not None:
         q = state_of(arguments.start, model).q
     else:
-        q = ls.solve_statics(model, input_values(arguments, model.inputs.names)).q
+        q = ls.solve_statics(model, input_values(arguments, model.inputs.names), progress=True).q
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     ls.render(model, q, arguments.out)
     print(f"wrote {arguments.out}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -64,23 +65,23 @@ class History:
         q = integrate(self.model, q0, part * difference(self.model, q0, q1))
         return q, v0 + part * (v1 - v0), u0 + part * (u1 - u0)
 
-    def series(self, end: float, length: float, frame: str) -> Series:
+    def series(self, end: float, length: float, frames: Sequence[str]) -> Series:
         """What is plotted of the time `length` before `end`."""
         first, last = np.searchsorted(self.t, [end - length, end + 1e-12])
         chosen = np.unique(np.linspace(first, max(last - 1, first), min(SERIES, max(last - first, 1))).astype(int))
         chosen = chosen[chosen < len(self.t)]
         q, v, u = (np.array([self.rows[k][i] for k in chosen]) for i in range(3))
         t = np.array([self.t[k] for k in chosen])
-        node, g = {**self.model.links.frame, **self.model.frames}[frame]
-        if node < 0:
-            position = np.tile(g[:3, 3], (len(t), 1))
-        else:
-            position = (forward_kinematics(self.model, q)[:, node] @ g)[:, :3, 3] if len(t) else np.zeros((0, 3))
+        known, positions = {**self.model.links.frame, **self.model.frames}, {}
+        poses = forward_kinematics(self.model, q) if len(t) else np.zeros((0, self.model.n_nodes, 4, 4))
+        for name in frames:
+            node, g = known[name]
+            positions[name] = np.tile(g[:3, 3], (len(t), 1)) if node < 0 else (poses[:, node] @ g)[:, :3, 3]
         parts = energy(self.model, q, v) if len(t) else None
         energies = (
             np.zeros((0, 3)) if parts is None else np.stack([parts.kinetic, parts.gravitational, parts.elastic], 1)
         )
-        return Series(t, position, u.reshape(len(t), self.model.nu), energies)
+        return Series(t, positions, u.reshape(len(t), self.model.nu), energies)
 
     def trajectory(self) -> Trajectory:
         """The states as a motion to save; accelerations and forces of constraints are not known."""
@@ -94,8 +95,10 @@ class History:
 
 @final
 class Series:
-    """Columns against time: position of a frame (n, 3) [m], inputs (n, nu), and kinetic, gravitational and elastic
-    energy (n, 3) [J]."""
+    """Columns against time: positions of frames by name, each (n, 3) [m], inputs (n, nu), and kinetic, gravitational
+    and elastic energy (n, 3) [J]."""
 
-    def __init__(self, t: np.ndarray, position: np.ndarray, inputs: np.ndarray, energies: np.ndarray) -> None:
-        self.t, self.position, self.inputs, self.energies = t, position, inputs, energies
+    def __init__(
+        self, t: np.ndarray, positions: dict[str, np.ndarray], inputs: np.ndarray, energies: np.ndarray
+    ) -> None:
+        self.t, self.positions, self.inputs, self.energies = t, positions, inputs, energies
