@@ -27,7 +27,7 @@ from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.fused_runs import steps_kernel
-from lissom.integration.fused_steps import implicit_steps_kernel
+from lissom.integration.fused_steps import block_steps_kernel, implicit_steps_kernel
 from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import making
@@ -42,6 +42,7 @@ from lissom.statics.newton_kernel import equilibrium_kernel
 # One of each module but that of the Lie group's functions, those that take longest first.
 KERNELS: tuple[Any, ...] = (
     implicit_steps_kernel,
+    block_steps_kernel,
     equilibrium_kernel,
     residual_derivatives_kernel,
     forward_dynamics_kernel,
@@ -123,7 +124,7 @@ def _check_device(device: str) -> None:
 
 def _of(kernel: Any, model: Model) -> Any:
     """A kernel, or what stands in its place for a model whose laws of time are expressions."""
-    return steps_kernel(model) if kernel is implicit_steps_kernel else kernel
+    return steps_kernel(model) if kernel in (implicit_steps_kernel, block_steps_kernel) else kernel
 
 
 def _modules(models: tuple[Model, ...]) -> list[Any]:

@@ -17,7 +17,12 @@ import warp as wp
 
 from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
 from lissom.dynamics.loads import rows_of_times
-from lissom.integration.fused_steps import driven_steps_kernel, implicit_steps_kernel
+from lissom.integration.fused_steps import (
+    block_steps_kernel,
+    driven_block_steps_kernel,
+    driven_steps_kernel,
+    implicit_steps_kernel,
+)
 from lissom.integration.paced_steps import PACE, LawsStruct
 from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
@@ -30,9 +35,11 @@ from lissom.lie.types import vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import with_anchors
 from lissom.robot.expression_programs import Steps, linked
-from lissom.systems.newton_matrix import newton_buffers
+from lissom.systems.newton_blocks import steps_by_blocks
+from lissom.systems.newton_matrix import newton_block_buffers, newton_buffers
 
 STEPS_FAMILY = "implicit_steps"
+WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
 _LEAST_ROOM = 64
@@ -63,7 +70,23 @@ def _length(model: Model, drives: int) -> int:
 
 def steps_kernel(model: Model, drives: int = 0) -> Any:
     """The kernel of that workspace."""
-    return driven_steps_kernel if _length(model, drives) else implicit_steps_kernel
+    return _kernel(steps_by_blocks(model), _length(model, drives))
+
+
+def _kernel(by_blocks: bool, length: int) -> Any:
+    if by_blocks:
+        return driven_block_steps_kernel if length else block_steps_kernel
+    return driven_steps_kernel if length else implicit_steps_kernel
+
+
+def whole_workspace(model: Model) -> Workspace:
+    """Buffers and launch for one instance, with the matrix as a whole even of robots of many links: the derivatives of
+    feedback laws, which Python adds to it, tie all to all."""
+    if not steps_by_blocks(model):
+        return steps_workspace(model, 1)
+    length = _length(model, 0)
+    make = partial(_make, room=1, length=length, is_whole=True)
+    return workspace(model, f"{STEPS_FAMILY} {WHOLE} {length}", 1, make)
 
 
 def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
@@ -95,7 +118,9 @@ def _run_length(model: Model, batch: int) -> int:
     return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
 
 
-def _make(model: Model, batch: int, room: int, length: int, before: int = 0, steps: int = 0) -> Workspace:
+def _make(
+    model: Model, batch: int, room: int, length: int, before: int = 0, steps: int = 0, is_whole: bool = False
+) -> Workspace:
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
@@ -112,7 +137,8 @@ def _make(model: Model, batch: int, room: int, length: int, before: int = 0, ste
     ]
     w.put_gravity()
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
-    b = newton_buffers(model, batch)
+    by_blocks = steps_by_blocks(model) and not is_whole
+    b = (newton_block_buffers if by_blocks else newton_buffers)(model, batch)
     shown(w, b.loops)
     w.share("matrix", b.matrix)
     tables = w.tables
@@ -130,7 +156,7 @@ def _make(model: Model, batch: int, room: int, length: int, before: int = 0, ste
         laws,
         meeting_rows(w, model, laws),
     ]
-    kernel = driven_steps_kernel if length else implicit_steps_kernel
+    kernel = _kernel(by_blocks, length)
     w.record(kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
     return w
 

@@ -1,11 +1,11 @@
 """Many implicit steps in one kernel, for robots and inputs that need no Python between two of them.
 
 The steps and the Newton iteration are those of equations (1)-(3) of implicit_steps, with the matrix made in one
-pass (newton_matrix) and factored in the kernel. A step whose iteration fails ends the run. Inputs, loads and motions
-stand in rows, one for each stage of each step; where the kernel chooses the steps itself (paced_steps) they are
-polynomials of time or expressions, and it looks for what balls met on the way (step_meetings). Where something needs
-Python, the kernel pauses behind each part of a stage: `pause` says whether it does, which part comes next, and of which
-stage.
+pass (newton_matrix) and factored in the kernel, whole or, of robots of many links, block by block (newton_blocks). A
+step whose iteration fails ends the run. Inputs, loads and motions stand in rows, one for each stage of each step; where
+the kernel chooses the steps itself (paced_steps) they are polynomials of time or expressions, and it looks for what
+balls met on the way (step_meetings). Where something needs Python, the kernel pauses behind each part of a stage:
+`pause` says whether it does, which part comes next, and of which stage.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -50,12 +50,23 @@ from lissom.integration.step_rows import (
     StepRowsStruct,
     tolerances,
 )
-from lissom.integration.step_stages import BEGIN, CONVERGED, FAILED, Counts, conclude, go_on
+from lissom.integration.step_stages import (
+    BEGIN,
+    CONVERGED,
+    FAILED,
+    Counts,
+    conclude,
+    factor_blocks,
+    factor_matrix,
+    go_on,
+    solve_blocks,
+    solve_matrix,
+)
 from lissom.lie import so3
 from lissom.lie.types import EXPRESSIONS, kernel_options, vec3, vec6
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_matrix_of
+from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_blocks_of, newton_matrix_of
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -122,7 +133,21 @@ def driven_steps_kernel(acting: Acting) -> Any:
 
 def implicit_steps_kernel(act: Acting) -> Any:
     """Kernel of many steps."""
-    residual, matrix, renew = residual_of(act), newton_matrix_of(act), act.renew
+    return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix)
+
+
+def block_steps_kernel(act: Acting) -> Any:
+    """The same for robots whose matrix is eliminated block by block."""
+    return _kernel(act, newton_blocks_of(act), factor_blocks, solve_blocks)
+
+
+def driven_block_steps_kernel(acting: Acting) -> Any:
+    """The same of a robot whose loads, motions or inputs are expressions."""
+    return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
+def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
+    residual, renew = residual_of(act), act.renew
     looks = renew is not no_memory  # contacts alone remember something, and only what can touch has a way to look along
     begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
 
@@ -166,7 +191,7 @@ def implicit_steps_kernel(act: Acting) -> Any:
                             take_inputs(x, i, k, stage, inputs)
                         going = go_on(
                             pause[i, 1], pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
-                            held[now], counts, residual, matrix,
+                            held[now], counts, residual, matrix, factor, solve,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
                     conclude(t, x, c, b, i, size, numbers, counts)

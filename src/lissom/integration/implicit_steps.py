@@ -49,7 +49,14 @@ from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.dynamics.tensions import input_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
-from lissom.integration.fused_runs import put_start, put_times, stage_times, states_follow, steps_workspace
+from lissom.integration.fused_runs import (
+    put_start,
+    put_times,
+    stage_times,
+    states_follow,
+    steps_workspace,
+    whole_workspace,
+)
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
 from lissom.integration.state import StateDerivative
@@ -145,7 +152,7 @@ class ImplicitSteps:
         return new
 
     def _step(self, s: StepState, h: float) -> StepState | None:
-        w = steps_workspace(self.model, 1)
+        w = whole_workspace(self.model) if self.f.is_feedback else steps_workspace(self.model, 1)
         self._put(w, s, h)
         try:
             found = self._iterated(w, s, h)

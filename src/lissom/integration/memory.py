@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
-from lissom.integration.fused_runs import STEPS_FAMILY, roomy_workspace
+from lissom.integration.fused_runs import STEPS_FAMILY, WHOLE, roomy_workspace, whole_workspace
 from lissom.integration.schemes import StepState
 from lissom.integration.state import Memory, StateDerivative
 from lissom.model.model import Model
@@ -52,7 +52,7 @@ def recalled(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
     if memory["anchors"] is not None:
         put_anchors(model, memory["anchors"])
     for (room, length), (user, arrays) in memory["buffers"].items():
-        w = roomy_workspace(model, 1, room, length)
+        w = whole_workspace(model) if room == WHOLE else roomy_workspace(model, 1, room, length)
         for buffer, array in zip(w.kept(_BUFFERS), arrays):
             buffer[...] = array
         w.user = parts[user]

@@ -55,6 +55,7 @@ from lissom.passes.moves import move_configuration
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import border, take_forces
 from lissom.systems.constrained import hold_prescribed
+from lissom.systems.newton_blocks import factor_newton_blocks, solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 
 Counts = wp.array2d(dtype=wp.int32)
@@ -80,6 +81,7 @@ def go_on(
     at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int,
     h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3, load: wp.array(dtype=vec6),
     held: wp.array(dtype=wp.float64), counts: Counts, residual: wp.Function, matrix: wp.Function,
+    factor: wp.Function, solve: wp.Function,
 ) -> int:  # fmt: skip
     """Run a stage of a step of size h, by `ratio` longer than the one before, from one of its parts to its end, or
     this part alone; what comes next."""
@@ -93,7 +95,7 @@ def go_on(
             part = make_matrix(t, s, b, x, c, i, gravity, load, counts, matrix)
         else:
             closes = c.share >= so3.ZERO or stage + 1 == int(numbers[N_STAGES])
-            part = correct_stage(t, s, b, x, c, i, gravity, closes, counts)
+            part = correct_stage(t, s, b, x, c, i, gravity, closes, counts, factor, solve)
         if pauses != 0:
             return part
     return part
@@ -167,7 +169,7 @@ def make_matrix(
 
 
 @wp.func
-def factored(t: Tables, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
     """Border the matrix by loops where it is new, hold prescribed coordinates, and factor it."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
@@ -175,6 +177,27 @@ def factored(t: Tables, b: NewtonBuffers, x: StepRows, i: int) -> bool:
     x.notes[i, UNKNOWNS] = wp.float64(n)
     hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
     return lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) == 0
+
+
+@wp.func
+def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_matrix for what stands in b.loops.unknown."""
+    n = int(x.notes[i, UNKNOWNS])
+    lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+
+
+@wp.func
+def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """Factor the matrix block by block where it is new."""
+    if x.notes[i, FRESH] == so3.ZERO:
+        return True
+    return factor_newton_blocks(t, s, b.blocks, i)
+
+
+@wp.func
+def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_blocks."""
+    solve_newton_blocks(b.blocks, i, b.loops.unknown)
 
 
 @wp.func
@@ -188,16 +211,18 @@ def correct_stage(
     gravity: vec3,
     closes: bool,
     counts: Counts,
+    factor: wp.Function,
+    solve: wp.Function,
 ) -> int:
     """Factor the matrix where it is new, solve for a change and make it; a stage that closes loops ends with them
     closed."""
-    if not factored(t, b, x, i):
+    if not factor(t, s, b, x, i):
         return FAILED
     c0 = x.notes[i, C0]
     c1 = x.notes[i, C1]
     n = int(x.notes[i, UNKNOWNS])
     ask_loops(t, s, x, c, i, c1, gravity, b.loops)
-    lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+    solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
         return FAILED
@@ -205,7 +230,7 @@ def correct_stage(
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
     take_forces(t.nv, i, b.loops)
-    if c.project != so3.ZERO:
+    if c.project != so3.ZERO and t.loops.node.shape[0] > 0:
         close_loops(t, x, i, n, c1, b.loops)
     move_configuration(t, i, x.start, x.move, x.q)
     return decided(t, s, b, x, c, i, size, closes, counts)
@@ -309,5 +334,5 @@ def conclude(
     counts[i, STEADY] = is_steady(t, x, i)
     if c.share < so3.ZERO:  # steps of a given size ask for a share
         estimate_error(t, x, c, i, h, numbers)
-    if c.settle != so3.ZERO:
+    if c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
         settle_acceleration(t, x, i, int(x.notes[i, UNKNOWNS]), x.notes[i, C0], b.loops)

@@ -16,7 +16,7 @@ from lissom.forces.acting import tables_with_terms
 from lissom.launch.warp_private import struct_of
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors
-from lissom.passes.block_tables import block_columns
+from lissom.passes.block_tables import band_columns, block_columns
 from lissom.passes.column_tables import ColumnsStruct, column_tables
 
 # a model, its number in a batch, its first instance and the one behind its last
@@ -51,7 +51,7 @@ def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> An
         anchor = value.surroundings.anchor
         return with_anchors(tables, own[id(anchor)][k]) if id(anchor) in own else tables
     if struct is ColumnsStruct:
-        return column_tables(model) if value.n_slots else block_columns(model)
+        return {0: block_columns, -1: band_columns}.get(value.n_slots, column_tables)(model)
     parts = {} if struct is None else {name: getattr(value, name) for name in struct.vars}
     changed = {name: for_model(part, model, k, own) for name, part in parts.items()}
     changed = {name: part for name, part in changed.items() if part is not parts[name]}

@@ -18,7 +18,7 @@ import warp as wp
 
 from lissom.lie.types import by_reference
 from lissom.model.model import Model
-from lissom.passes.column_tables import ColumnsStruct, node_rows, put, site_values
+from lissom.passes.column_tables import ColumnsStruct, all_sites, node_rows, put, site_values
 
 
 @wp.struct
@@ -105,9 +105,35 @@ def block_columns(model: Model) -> ColumnsStruct:
         x.width = block_width(model)
         first = model.nodes.v_start[: model.n_dynamic]
         sites = [node_rows(model, k) for k in range(model.n_dynamic)]
-        put(model, "block columns", x, site_values(sites, first))
+        values = site_values(sites, first)
+        stop = np.zeros(model.n_dynamic, dtype=int)
+        for block in coordinate_blocks(model):
+            stop[block.nodes] = (block.v_stop - block.v_start + 7) // 8 * 8
+        values["path_start"] = 2 * np.arange(model.n_dynamic + 1)
+        values["path_range"] = np.stack([0 * stop, stop], axis=1).ravel()
+        put(model, "block columns", x, values)
         model.cache["block columns"] = x
     return model.cache["block columns"]
+
+
+def band_columns(model: Model) -> ColumnsStruct:
+    """Column tables of a square matrix that has nothing beside the blocks on its diagonal, made once.
+
+    Entry (r, c) stands at r w + c with the width w of the widest block, so that what fills in rows of all columns
+    serves it: rows overlap, but no two entries of blocks meet, since those of a later row or block stand further on.
+    """
+    model = model.models[0] if model.models else model
+    if "band columns" not in model.cache:
+        x, sites = ColumnsStruct(), all_sites(model)
+        x.width, x.n_slots = block_width(model), -1
+        put(model, "band columns", x, site_values(sites, np.zeros(len(sites), int)))
+        model.cache["band columns"] = x
+    return model.cache["band columns"]
+
+
+def band_size(model: Model) -> int:
+    """Numbers of such a matrix."""
+    return model.nv * block_width(model) + (model.nv + 7) // 8 * 8
 
 
 def _make(model: Model) -> BlocksStruct:

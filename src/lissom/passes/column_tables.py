@@ -27,9 +27,9 @@ Matrix = wp.array2d(dtype=wp.float64)
 @wp.struct
 class ColumnsStruct:
     """What every column algorithm needs of the topology: width of a row, how many running sums there are (none where
-    the columns of a node count from the first of its block), the one each node adds to, the columns below each node, on
-    its path and in its running sum, the straight tendon pieces and the loops that end at it, and the entries and rows
-    of Φ at each site."""
+    the columns of a node count from the first of its block, -1 where rows overlap as block_tables says), the one each
+    node adds to, the columns below each node, on its path and in its running sum, the straight tendon pieces and the
+    loops that end at it, and the entries and rows of Φ at each site."""
 
     width: wp.int32
     n_slots: wp.int32
@@ -82,14 +82,19 @@ def _make(model: Model) -> ColumnsStruct:
         if model.nodes.parent[k] >= 0:
             below[model.nodes.parent[k]] |= below[k]
     start, ranges = stretches(below)
-    sites = [node_rows(model, k) for k in range(model.n_nodes)]
-    sites += [_point_rows(model, k) for k in range(len(model.points.run_start))]
+    sites = all_sites(model)
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
     values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
     values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
     put(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
     return x
+
+
+def all_sites(model: Model) -> list[np.ndarray]:
+    """The rows of all nodes, then of the strain points of tendons."""
+    sites = [node_rows(model, k) for k in range(model.n_nodes)]
+    return sites + [_point_rows(model, k) for k in range(len(model.points.run_start))]
 
 
 def put(model: Model, group: str, x: Any, values: dict[str, np.ndarray]) -> None:

@@ -180,9 +180,8 @@ def derivative_columns(
 
 
 @wp.func(inline=False)
-def newton_columns(t: Tables, x: Columns, i: int, k: int, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix):
+def newton_columns(t: Tables, x: Columns, i: int, k: int, parent: int, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix):
     """S = 0, and the path sums of the parent."""
-    parent = t.node[k].parent
     no_columns(t, x, i, k, S)
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_P)

@@ -139,14 +139,13 @@ def move_tangent(t: Tables, i: int, k: int, move: Matrix):
 
 @wp.func
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, move: Matrix, c0: wp.float64, c1: wp.float64, acc_base: vec6,
-    S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, move: Matrix, c0: wp.float64, c1: wp.float64,
+    acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
     """Columns S and S T, and the path sums with S T, P = Q T + c₁ (Ṡ + R) + c₀ S and R T + c₁ S."""
     A, B, RA, RB, QA, QB, DA, DB = group_pairs(t, s, i, k, acc_base)
     TA, TB = move_tangent(t, i, k, move)
     none = mat3()
-    parent = t.node[k].parent
     A_T, B_T = se3.block_product(A, B, TA, TB)
     RA_T, RB_T = se3.block_product(RA, RB, TA, TB)
     QA_T, QB_T = se3.block_product(QA, QB, TA, TB)

@@ -217,13 +217,12 @@ def derivative_columns(
 
 @wp.func
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, q: Matrix, v: Matrix, a: Matrix,
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
     A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
     d1 = so3.TWO * c1
-    parent = t.node[k].parent
     columns.put_columns(x, i, k, A1, B1, A2, B2, S)
     columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
     columns.extend_path(

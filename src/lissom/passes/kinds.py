@@ -94,18 +94,19 @@ def derivative_columns(
 
 @wp.func
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
     c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
-    """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix."""
+    """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix on top of those of the
+    node `parent`, none if that is negative."""
     if t.node[k].kind == EXP:
-        interval.newton_columns(t, s, x, i, k, q, v, a, c0, c1, S, J, J_P, J_R)
+        interval.newton_columns(t, s, x, i, k, parent, q, v, a, c0, c1, S, J, J_P, J_R)
     elif is_mapped(t.node[k].kind):
-        mapped.newton_columns(t, s, x, i, k, v, a, c0, c1, S, J, J_P, J_R)
+        mapped.newton_columns(t, s, x, i, k, parent, v, a, c0, c1, S, J, J_P, J_R)
     elif is_body(t.node[k].kind):
-        deforming.newton_columns(t, x, i, k, S, J, J_P, J_R)
+        deforming.newton_columns(t, x, i, k, parent, S, J, J_P, J_R)
     else:
-        group.newton_columns(t, s, x, i, k, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+        group.newton_columns(t, s, x, i, k, parent, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
 
 
 @wp.func

@@ -229,11 +229,10 @@ def derivative_columns(
 
 @wp.func(inline=False)
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, v: Matrix, a: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, v: Matrix, a: Matrix,
     c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
 ):  # fmt: skip
     """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
-    parent = t.node[k].parent
     columns.copy_path(x, parent, i, k, J)
     columns.copy_path(x, parent, i, k, J_P)
     columns.copy_path(x, parent, i, k, J_R)

@@ -37,13 +37,15 @@ from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
 from lissom.systems.derivative_sweeps import inward_node
 from lissom.systems.loops import add_loop_stiffness
+from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks, newton_blocks
 
 
 @wp.struct
 class NewtonBuffersStruct:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
     (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
-    of loops, and the matrix bordered by them."""
+    of loops, and the matrix bordered by them. Where blocks are eliminated one after the other, `blocks` has all of it
+    but the right side and the unknowns."""
 
     x: ColumnsStruct
     S: Matrix
@@ -56,6 +58,7 @@ class NewtonBuffersStruct:
     H: wp.array2d(dtype=mat6)
     matrix: Matrix
     loops: LoopRowsStruct
+    blocks: NewtonBlocksStruct
 
 
 NewtonBuffers = by_reference(NewtonBuffersStruct)
@@ -72,6 +75,14 @@ def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     for name in ("inertia", "H"):
         setattr(b, name, wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device))
     b.loops = loop_rows(model, batch, b.matrix)
+    return b
+
+
+def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
+    """The same for elimination block by block, without a matrix."""
+    b = NewtonBuffersStruct()
+    b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
+    b.loops, b.blocks = loop_rows(model, batch), newton_blocks(model, batch)
     return b
 
 
@@ -98,7 +109,7 @@ def make_newton_matrix(
     columns.clear_sums(b.x, i, b.W)
     for k in range(t.n_dynamic):
         kinds.newton_columns(
-            t, s, b.x, i, k, q, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R
+            t, s, b.x, i, k, t.node[k].parent, q, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R
         )  # fmt: skip
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
@@ -128,5 +139,20 @@ def newton_matrix_of(act: Acting) -> Any:
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
         make_newton_matrix(t, s, b, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
+
+    return newton_matrix
+
+
+@cache
+def newton_blocks_of(act: Acting) -> Any:
+    """make_newton_blocks with what acts, in the buffers of newton_matrix."""
+    respond, stiffen = act.respond, act.stiffen
+
+    @wp.func(module="unique")
+    def newton_matrix(
+        t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
+        c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
+    ):  # fmt: skip
+        make_newton_blocks(t, s, b.blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
 
     return newton_matrix
