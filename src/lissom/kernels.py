@@ -123,7 +123,7 @@ def _check_device(device: str) -> None:
 
 
 def _of(kernel: Any, model: Model) -> Any:
-    """A kernel, or what stands in its place for a model whose laws of time are expressions."""
+    """A kernel, or what stands in its place for a model whose laws of time are expressions, or that has many links."""
     return steps_kernel(model) if kernel in (implicit_steps_kernel, block_steps_kernel) else kernel
 
 

@@ -7,7 +7,7 @@ With Y_k the columns of the block up to its node k, L_k those of S, and Ê_k = (
 
     y_k = y + Y_k δ                                                                                       (1)
     B δ = f − Σ L_kᵀ ĉ_k − G y,   G = Σ L_kᵀ Ê_k                                                            (2)
-    B = Σ L_kᵀ Ê_k Y_k + Σ L_pᵀ adbar_{Fᶜ_k} S_k T + local + K + c₀ I_a   with p the node in the block before k         (3)
+    B = Σ L_kᵀ Ê_k Y_k + Σ L_pᵀ adbar_{Fᶜ_k} S_k T + local + K + c₀ I_a,   p the node before k in the block         (3)
     Λ = Σ Ê_k − V B⁻¹ G,   c = Σ ĉ_k + V B⁻¹ (f − Σ L_kᵀ ĉ_k),   V = Σ Ê_k Y_k + Σ adbar_{Fᶜ_k} S_k T           (4)
     Ê_k = (H, N, M)_k + Σ Λ,   ĉ_k = Σ c   over the blocks that hang on k                                   (5)
 
