@@ -1,0 +1,250 @@
+"""Extended Kalman filter of the states of a robot, on their manifold.
+
+The error of an estimate is a tangent increment (δq, δv), q ⊕ δq being that of `integrate`, so that spherical and free
+joints have no redundant direction. With the exact derivatives A and B of a step f,
+
+    (q, v) ← f(q, v, u),   P ← A P Aᵀ + B U Bᵀ + Q                                                        (1)
+
+and with what sensors measure, y = h(q, v) + n, n of covariance R, H = ∂h/∂(q, v),
+
+    r = y ⊖ h(q, v),   S = H P Hᵀ + R,   K = P Hᵀ S⁻¹                                                     (2)
+    (q, v) ← (q, v) ⊕ K r,   P ← G ((1 − K H) P (1 − K H)ᵀ + K R Kᵀ) Gᵀ                                    (3)
+
+where G takes increments about the old estimate to those about the new: T(δq) in coordinates of stored poses, else 1.
+What is not measured has a row of zeros in H and adds nothing.
+Source: A. Barrau and S. Bonnabel, IEEE Trans. Autom. Control 62(4), 2017, for filters of errors in the group; P. S.
+Maybeck, Stochastic Models, Estimation and Control, vol. 1, 1979, §5.3 and 5.6, for (1) to (3) in a vector space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.assembly import assemble, consistent_start, on_motion
+from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate
+from lissom.errors import ModelError, ShapeError
+from lissom.gradients.one_step import step_derivatives
+from lissom.gradients.steps import over_groups
+from lissom.integration.schemes import Scheme
+from lissom.inverse.sensors import Sensor
+from lissom.launch.workspace import batch_of, leading, stack
+from lissom.model.model import Model
+from lissom.robot import checks
+
+_TOLERANCE = 1e-9  # of steps; at rest those of loops round to more than that of rollouts
+
+
+@final
+@dataclass(frozen=True)
+class Estimate:
+    """What is known of a state (a batch adds leading axes; `run` one of times).
+
+    Fields:
+        t: time [s]. q: configuration, (nq,). v: velocity, (nv,). covariance: of the errors (δq, δv), tangent
+        increments as of `integrate` [their units], (2 nv, 2 nv).
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    covariance: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class Innovation:
+    """What measurements are beyond those expected (a batch adds leading axes).
+
+    Fields:
+        values: r of all sensors behind each other, NaN where nothing was measured, (k,) [units of each]. covariance: S
+        of them, (k, k). slopes: H, (k, 2 nv).
+    """
+
+    values: np.ndarray
+    covariance: np.ndarray
+    slopes: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class ExtendedKalmanFilter:
+    """Estimates of the states of a robot from what some sensors measure of it.
+
+    Args:
+        model: of the robot. sensors: what is measured, such as `SensorPosition`.
+        dt: size of the steps [s].
+        input_noise: standard deviation of the inputs during a step about those known, a number or (nu,) [N, Pa, N·m].
+        process_noise: what else a step adds to the errors (δq, δv): standard deviations, shape (2 nv,), or their
+            covariance, (2 nv, 2 nv); None: nothing.
+        scheme: of the steps, as of `rollout`; each step begins anew with the acceleration of its state.
+    Raises:
+        ModelError: sensors that the model does not have, or loads and motions that follow time.
+        ShapeError: process_noise.
+    """
+
+    model: Model
+    sensors: Sequence[Sensor]
+    dt: float
+    input_noise: Any = 0.0
+    process_noise: Any = None
+    scheme: str | Scheme = "bathe"
+    added: np.ndarray = field(init=False, repr=False)
+    inputs: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.number(self.dt, "dt", above=0.0)
+        model = self.model
+        checks.require(isinstance(model, Model) and not model.models, "model", "must be one Model", model)
+        checks.require(len(self.sensors) > 0, "sensors", "must be one at least", self.sensors)
+        for sensor in self.sensors:
+            checks.require(isinstance(sensor, Sensor), "sensors", "must be such as ls.SensorPosition", sensor)
+            sensor.shape(model)
+            sensor.deviations(model)
+        if model.loads.varies or model.n_motions > model.prescribed.n_held:
+            rule = "a filter needs loads, currents and motions that do not follow time"
+            raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
+        object.__setattr__(self, "sensors", tuple(self.sensors))
+        object.__setattr__(self, "added", _covariance(self.process_noise, 2 * model.nv))
+        spread = checks.array(np.broadcast_to(self.input_noise, (model.nu,)), (model.nu,), "input_noise",
+                              f"must be a number or of shape ({model.nu},)")  # fmt: skip
+        object.__setattr__(self, "inputs", spread)
+
+    def start(self, q0: Any, v0: Any, covariance: Any, t: float = 0.0) -> Estimate:
+        """An estimate to begin with.
+
+        Args:
+            q0, v0: shape (..., nq) and (..., nv). covariance: of the errors, (..., 2 nv, 2 nv), or standard deviations,
+                (2 nv,). t: time [s].
+        """
+        q, v = checked_configuration(self.model, "q0", q0), stack("v0", v0, self.model.nv)
+        lead, size = leading(q0=q, v0=v), 2 * self.model.nv
+        P = np.asarray(covariance, dtype=np.float64)
+        P = _covariance(P, size) if P.ndim == 1 else P
+        if P.shape[-2:] != (size, size) or not np.isfinite(P).all():
+            raise ShapeError(f"covariance: expected finite values of shape (..., {size}, {size}), got {P.shape}")
+        q, v = np.broadcast_to(q, (*lead, q.shape[-1])), np.broadcast_to(v, (*lead, v.shape[-1]))
+        return Estimate(np.asarray(float(t)), q, v, np.broadcast_to(P, (*lead, size, size)))
+
+    def predict(self, estimate: Estimate, u: Any = None) -> Estimate:
+        """The estimate a step later, by (1).
+
+        Args:
+            u: inputs during the step, shape (..., nu); None is zero.
+        Raises:
+            ConvergenceError, ShapeError: as step_derivatives.
+        """
+        options: dict[str, Any] = {"dt": self.dt, "scheme": self.scheme, "tolerance": _TOLERANCE}
+        step = step_derivatives(self.model, estimate.q, estimate.v, u, **options)
+        B = step.B * self.inputs
+        P = step.A @ estimate.covariance @ _t(step.A) + B @ _t(B) + self.added  # (1)
+        return Estimate(estimate.t + self.dt, step.q, step.v, P)
+
+    def innovation(self, estimate: Estimate, measured: Sequence[Any]) -> Innovation:
+        """What measurements are beyond those expected, by (2).
+
+        Args:
+            measured: one array for each sensor, (..., *shape of it); None or NaN where nothing was measured.
+        Raises:
+            ShapeError: the measurement, the expected and the received shape.
+        """
+        q, v, lead = estimate.q, estimate.v, estimate.q.shape[:-1]
+        if len(measured) != len(self.sensors):
+            raise ShapeError(f"measured: expected {len(self.sensors)} arrays, one for each sensor, got {len(measured)}")
+        apart, slopes, spread = [], [], []
+        for k, (sensor, given) in enumerate(zip(self.sensors, measured)):
+            shape, deviation = sensor.shape(self.model), sensor.deviations(self.model)
+            y = np.full(shape, np.nan) if given is None else np.asarray(given, dtype=np.float64)
+            if y.shape not in (shape, (*lead, *shape)):
+                raise ShapeError(f"measured[{k}]: expected shape {(*lead, *shape)}, got {y.shape}")
+            own = sensor.apart(np.broadcast_to(y, (*lead, *shape)), sensor.value(self.model, q, v))
+            apart.append(np.where(np.isfinite(deviation), own, np.nan))
+            slopes.append(np.concatenate(sensor.slopes(self.model, q, v), axis=-1))
+            spread.append(np.where(np.isfinite(deviation), deviation, 1.0))
+        r, R = np.concatenate(apart, axis=-1), np.concatenate(spread) ** 2
+        H = np.where(np.isnan(r)[..., None], 0.0, np.concatenate(slopes, axis=-2))
+        S = H @ estimate.covariance @ _t(H) + R * np.eye(len(R))  # (2)
+        return Innovation(r, S, H)
+
+    def correct(self, estimate: Estimate, measured: Sequence[Any]) -> Estimate:
+        """The estimate with measurements taken in, by (3); arguments and errors as of `innovation`."""
+        new, P, model = self.innovation(estimate, measured), estimate.covariance, self.model
+        size, nv = 2 * model.nv, model.nv
+        R = np.concatenate([x.deviations(model) for x in self.sensors]) ** 2
+        R = np.where(np.isnan(new.values), 1.0, R)
+        K = _t(np.linalg.solve(new.covariance, new.slopes @ P))  # S and P are symmetric
+        change = (K @ np.nan_to_num(new.values)[..., None])[..., 0]
+        kept = np.eye(size) - K @ new.slopes
+        P = kept @ P @ _t(kept) + (K * R[..., None, :]) @ _t(K)
+        if groups(model):
+            G = np.zeros((*change.shape[:-1], size, size))
+            G[..., nv:, nv:] = np.eye(nv)
+            G[..., :nv, :nv] = _t(over_groups(model, change[..., None, :nv], np.eye(nv)))
+            P = G @ P @ _t(G)
+        q, v = self._closed(integrate(model, estimate.q, change[..., :nv]), estimate.v + change[..., nv:])
+        return Estimate(estimate.t, q, v, 0.5 * (P + _t(P)))
+
+    def run(self, estimate: Estimate, u: Any, measured: Sequence[Any]) -> Estimate:
+        """Estimates after each of some steps, measured at its end, the one to begin with first.
+
+        Args:
+            u: inputs of each step, (..., steps, nu). measured: one array for each sensor, (..., steps, *shape of it);
+                None or NaN where nothing was measured.
+        Returns:
+            Estimate, with an axis of times behind those of the batch.
+        Raises:
+            ConvergenceError, ShapeError: as predict and correct.
+        """
+        inputs = stack("u", u, self.model.nu)
+        if inputs.ndim < 2:
+            raise ShapeError(f"u: expected shape (..., steps, {self.model.nu}), got {inputs.shape}")
+        shapes = [sensor.shape(self.model) for sensor in self.sensors]
+        arrays = [None if y is None else np.asarray(y, dtype=np.float64) for y in measured]
+        found, steps = [estimate], inputs.shape[-2]
+        for k, (y, shape) in enumerate(zip(arrays, shapes)):
+            if y is not None and (y.ndim <= len(shape) or y.shape[y.ndim - len(shape) - 1] != steps):
+                raise ShapeError(f"measured[{k}]: expected shape {('...', steps, *shape)}, got {y.shape}")
+        for k in range(steps):
+            rows = [None if y is None else np.take(y, k, axis=y.ndim - len(shape) - 1)
+                    for y, shape in zip(arrays, shapes)]  # fmt: skip
+            found.append(self.correct(self.predict(found[-1], inputs[..., k, :]), rows))
+        rows = {name: np.stack([getattr(x, name) for x in found], axis=-axes - 1)
+                for name, axes in (("q", 1), ("v", 1), ("covariance", 2))}  # fmt: skip
+        return Estimate(np.array([x.t for x in found]), **rows)
+
+    def squared_distance(self, estimate: Estimate, q: Any, v: Any) -> np.ndarray:
+        """How far a state is from an estimate, (δq, δv)ᵀ P⁻¹ (δq, δv), as a ratio: of true states it is distributed as
+        chi-square of as many degrees as P has directions, 2 nv without loops, if the filter is consistent.
+
+        Args:
+            q, v: shape (..., nq) and (..., nv).
+        """
+        error = np.concatenate([difference(self.model, estimate.q, q), np.asarray(v) - estimate.v], axis=-1)
+        inverse = np.linalg.pinv(estimate.covariance, rcond=1e-12, hermitian=True)
+        return np.einsum("...i,...ij,...j->...", error, inverse, error)
+
+    def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """States on the loops and on what is held."""
+        if not (self.model.n_rows or self.model.n_motions):
+            return q, v
+        lead, n = q.shape[:-1], batch_of(q.shape[:-1])
+        q, v = q.reshape(n, -1).copy(), v.reshape(n, -1).copy()
+        for i in range(n):
+            q_i, v_i = on_motion(self.model, 0.0, q[i], v[i])
+            q[i], v[i] = consistent_start(self.model, assemble(self.model, q_i), v_i)
+        return q.reshape(*lead, -1), v.reshape(*lead, -1)
+
+
+def _covariance(given: Any, size: int) -> np.ndarray:
+    """Of standard deviations (size,), or as it is."""
+    x = np.zeros(size) if given is None else np.asarray(given, dtype=np.float64)
+    if x.shape not in ((size,), (size, size)) or not np.isfinite(x).all():
+        raise ShapeError(f"noise: expected finite values of shape ({size},) or ({size}, {size}), got {x.shape}")
+    return np.diag(x**2) if x.ndim == 1 else x
+
+
+def _t(X: np.ndarray) -> np.ndarray:
+    return np.swapaxes(X, -1, -2)

@@ -1,0 +1,252 @@
+"""What is measured of a robot at a time, y = h(q, v) + noise, with the derivatives of h."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.actuation import run_actuation
+from lissom.dynamics.kinematics import frame_jacobian, frame_pose, frame_twist
+from lissom.dynamics.kinematics_derivatives import frame_twist_derivatives
+from lissom.lie.arrays import se3_exp, se3_log
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.robot.bases import STRAINS
+
+
+class Sensor(ABC):
+    """One thing that is measured. `value` is h, of shape (..., *shape); `slopes` are its derivatives by q, in the
+    tangent space of `integrate`, and by v, (..., size, nv) each; `apart` is y less h in as many numbers, and `moved`
+    undoes it. `noise` holds the standard deviation of each."""
+
+    @abstractmethod
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """Of a measurement; an error says what the model has not."""
+
+    @abstractmethod
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """h(q, v)."""
+
+    @abstractmethod
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂h/∂q and ∂h/∂v."""
+
+    @abstractmethod
+    def deviations(self, model: Model) -> np.ndarray:
+        """Standard deviation of each number, (size,)."""
+
+    def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """What a measurement is beyond h, (..., size)."""
+        return y - h
+
+    def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """The measurement that is beyond h by so much."""
+        return h + by
+
+
+@final
+@dataclass(frozen=True)
+class SensorPosition(Sensor):
+    """Position of a marker in the world, shape (3,) [m].
+
+    Args:
+        name: of a link or frame. noise: standard deviation of each coordinate, a number or (3,) [m].
+        s: abscissa on a rod.
+    """
+
+    name: str
+    noise: Any
+    s: float = 1.0
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(3,)."""
+        frame_pose(model, model.neutral(), self.name, self.s)
+        return (3,)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """p."""
+        return frame_pose(model, q, self.name, self.s)[..., :3, 3]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """R J_v, and zeros."""
+        R = frame_pose(model, q, self.name, self.s)[..., :3, :3]
+        by_q = R @ frame_jacobian(model, q, self.name, self.s)[..., 3:, :]
+        return by_q, np.zeros_like(by_q)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of each coordinate."""
+        return _deviations(self, self.noise, 3)
+
+
+@final
+@dataclass(frozen=True)
+class SensorPose(Sensor):
+    """Pose of a frame in the world [m], a matrix (4, 4), as a camera sees it.
+
+    Args:
+        name: of a link or frame. noise: standard deviation of a turn (w; u) on the right of the pose, angles first, a
+            number or (6,) [rad, m].
+        s: abscissa on a rod.
+    """
+
+    name: str
+    noise: Any
+    s: float = 1.0
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(4, 4)."""
+        frame_pose(model, model.neutral(), self.name, self.s)
+        return (4, 4)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """g."""
+        return frame_pose(model, q, self.name, self.s)
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """J_B, and zeros."""
+        J = frame_jacobian(model, q, self.name, self.s)
+        return J, np.zeros_like(J)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of (w; u)."""
+        return _deviations(self, self.noise, 6)
+
+    def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
+        """log(h⁻¹ y)."""
+        back = np.zeros_like(h)
+        back[..., :3, :3] = np.swapaxes(h[..., :3, :3], -1, -2)
+        back[..., :3, 3] = -(back[..., :3, :3] @ h[..., :3, 3:])[..., 0]
+        back[..., 3, 3] = 1.0
+        seen = np.isfinite(np.sum(y, axis=(-2, -1)))
+        found = se3_log(back @ np.where(seen[..., None, None], y, h))
+        return np.where(seen[..., None], found, np.nan)
+
+    def moved(self, h: np.ndarray, by: np.ndarray) -> np.ndarray:
+        """h exp(by)."""
+        return h @ se3_exp(by)
+
+
+@final
+@dataclass(frozen=True)
+class SensorTwist(Sensor):
+    """Twist of a frame in its own axes, shape (6,), of which a gyroscope tells the first three [rad/s, m/s].
+
+    Args:
+        name: of a link or frame. noise: standard deviation of each component, a number or (6,) [rad/s, m/s]; infinite
+            of those that are not measured.
+        s: abscissa on a rod.
+    """
+
+    name: str
+    noise: Any
+    s: float = 1.0
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(6,)."""
+        frame_pose(model, model.neutral(), self.name, self.s)
+        return (6,)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """η_B."""
+        return frame_twist(model, q, v, self.name, self.s)
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂η_B/∂q, and J_B."""
+        return frame_twist_derivatives(model, q, v, self.name, self.s)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of each component."""
+        return _deviations(self, self.noise, 6)
+
+
+@final
+@dataclass(frozen=True)
+class SensorStrain(Sensor):
+    """Strains of a rod at a place, as strain gauges or a fibre tell them, shape (n,) [1/m, or a ratio].
+
+    Args:
+        link: name of the rod. s: abscissa. noise: standard deviation of each, a number or (n,) [1/m, or a ratio].
+        components: which, by name.
+    """
+
+    link: str
+    s: float
+    noise: Any
+    components: tuple[str, ...] = ("bending_y", "bending_z")
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(n,)."""
+        checks.require(self.link in model.rods, "sensor", f"must be on a rod, one of {list(model.rods)}", self.link)
+        checks.require(0.0 <= self.s <= 1.0, f"sensor on {self.link!r}", "s must lie in [0, 1]", self.s)
+        known = len(self.components) > 0 and set(self.components) <= set(STRAINS)
+        checks.require(known, f"sensor on {self.link!r}", f"components must be some of {STRAINS}", self.components)
+        return (len(self.components),)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """ξ = Φ q + ξ*."""
+        rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
+        Phi = np.asarray(rod.basis(self.s))
+        at = rod.v_start + rod.q_shift
+        return q[..., at : at + Phi.shape[1]] @ Phi[rows].T + np.asarray(rod.reference(self.s))[rows]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Φ, and zeros."""
+        rod, rows = model.rods[self.link].strain, [STRAINS.index(name) for name in self.components]
+        Phi = np.asarray(rod.basis(self.s))[rows]
+        by_q = np.zeros((*q.shape[:-1], len(rows), model.nv))
+        by_q[..., rod.v_start : rod.v_start + Phi.shape[1]] = Phi
+        return by_q, np.zeros_like(by_q)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of each."""
+        return _deviations(self, self.noise, len(self.components))
+
+
+@final
+@dataclass(frozen=True)
+class SensorLength(Sensor):
+    """Length of a tendon inside the robot, as an encoder of its spool tells it, shape (1,) [m].
+
+    Args:
+        tendon: its name. noise: standard deviation [m].
+    """
+
+    tendon: str
+    noise: Any
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """(1,)."""
+        names = [name for name, one in zip(model.channels.names, model.channels.is_tendon) if one]
+        checks.require(self.tendon in names, "sensor", f"must be of a tendon, one of {names}", self.tendon)
+        return (1,)
+
+    def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """L."""
+        w, lead = run_actuation(model, q)
+        k = model.channels.names.index(self.tendon)
+        return w.result("length", lead, len(model.channels.names))[..., k : k + 1]
+
+    def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂L/∂q, which is what a unit of tension pulls with, with the opposite sign; and zeros."""
+        w, lead = run_actuation(model, q)
+        k = model.channels.names.index(self.tendon)
+        by_q = -w.result("B", lead, len(model.channels.names), model.nv)[..., k : k + 1, :]
+        return by_q, np.zeros_like(by_q)
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of the length."""
+        return _deviations(self, self.noise, 1)
+
+
+def _deviations(sensor: Sensor, noise: Any, size: int) -> np.ndarray:
+    """Standard deviations of so many numbers."""
+    try:
+        rows = np.broadcast_to(np.asarray(noise, dtype=np.float64), (size,))
+    except (TypeError, ValueError):
+        rows = np.full(size, np.nan)
+    rule = f"noise must be > 0, a number or of shape ({size},)"
+    checks.require(bool((rows > 0.0).all()), f"{sensor!r}", rule, noise)
+    return rows
