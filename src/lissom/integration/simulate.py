@@ -118,8 +118,8 @@ def simulate(
         controller and no force of Python acts.
     Raises:
         ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
-        KeyboardInterrupt: Ctrl-C; it too carries the Trajectory so far as `partial`, where there is some of a single
-        motion.
+        KeyboardInterrupt: Ctrl-C; it too carries the Trajectory so far as `partial`, where there is some of it, and of
+        a batch a tuple with one for each motion that has begun.
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
     model = model.common if isinstance(model, ModelBatch) else model
@@ -198,7 +198,12 @@ def _simulated(
             if stream is not None:
                 return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
             points = run(own, f, x0, *given)
-            motions.append(_collect(own, f, points, method, advance, unasked))
+            try:
+                motions.append(_collect(own, f, points, method, advance, unasked))
+            except KeyboardInterrupt as stop:
+                if lead and (begun := (*motions, *filter(None, [getattr(stop, "partial", None)]))):
+                    stop.partial = begun  # type: ignore[attr-defined]
+                raise
     for own, motion in zip(model.of_rows(count), motions):
         warn_of_pushing(own, motion.u)
         warn_of_shapes(own, motion.q, motion.t)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, final
@@ -45,8 +46,10 @@ def motions_together(batch: Batch, method: str, dt: float | None, unasked: int, 
         unasked: times at the start that are left out. progress: show a bar.
     Raises:
         ConvergenceError: the steps of a motion became too short; it carries what there is of it.
+        KeyboardInterrupt: Ctrl-C; its `partial` are the motions that have begun, each as far as it came.
     """
     model, count, stop = batch.model, len(batch.q), Event()
+    kept: dict[int, Trajectory] = {}
     in_order = not batch.inputs.are_known or len(model.models) > 0
     groups = groups_of(model, count, 1 if in_order or count < cores() * _LEAST_AT_ONCE else cores())
     reached = np.zeros(len(groups))
@@ -61,10 +64,16 @@ def motions_together(batch: Batch, method: str, dt: float | None, unasked: int, 
         def run(k: int) -> Trajectory:
             own = batch.some(groups[k])
             many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
-            return _run(own.model, method, many, (groups[k].start, count), unasked, partial(tell, k))
+            keep = partial(kept.__setitem__, k)
+            return _run(own.model, method, many, (groups[k].start, count), unasked, partial(tell, k), keep)
 
         calls = [partial(run, k) for k in range(len(groups))]
-        motions = [call() for call in calls] if in_order else at_once(calls, stop)
+        try:
+            motions = [call() for call in calls] if in_order else at_once(calls, stop)
+        except KeyboardInterrupt as error:
+            if begun := tuple(one for k in sorted(kept) for one in _singles(kept[k])):
+                error.partial = begun  # type: ignore[attr-defined]
+            raise
     for motion, some in zip(motions, groups):
         warn_of_pushing(model.some(some, count), motion.u)
         warn_of_motions(model.some(some, count), motion.q, motion.t)
@@ -89,9 +98,11 @@ def _run(
     place: tuple[int, int],
     unasked: int,
     advance: Callable[[float], None],
+    keep: Callable[[Trajectory], None],
 ) -> Trajectory:
     """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
-    that of the first in the batch, and how many that has."""
+    that of the first in the batch, and how many that has. `keep` is given what there is at the end, and where they are
+    stopped."""
     began = time.perf_counter()
 
     def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
@@ -110,4 +121,16 @@ def _run(
         i = error.motion
         with of_instance(place[0] + i, place[1]):
             raise ConvergenceError(str(error), so_far(slice(i, i + 1), error.reached, ())) from error
-    return so_far(slice(None), motions.reached, (motions.n,))
+    except (_Stopped, KeyboardInterrupt):
+        keep(so_far(slice(None), motions.reached, (motions.n,)))
+        raise
+    found = so_far(slice(None), motions.reached, (motions.n,))
+    keep(found)
+    return found
+
+
+def _singles(motions: Trajectory) -> list[Trajectory]:
+    """The motions of a batch (n,), without those that have reached no time that was asked for."""
+    names = ("q", "v", "a", "u", "multipliers", "z", "anchors")
+    rows = zip(*(getattr(motions, name) for name in names)) if len(motions.t) else ()
+    return [replace(motions, **dict(zip(names, row))) for row in rows]
