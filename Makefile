@@ -1,7 +1,7 @@
 # make demo   simulate the cable-driven manipulator and say where the pictures are
 # make test   run the test suite          make lint   ruff and pyright
 # make docs   build the manual in site/   make bench  measure against peers
-# make clean  remove what these made
+# make gallery   pictures and numbers of the gallery      make clean  remove what these made
 
 PYTHON ?= python3
 VENV := .venv
@@ -11,7 +11,7 @@ PIP := -m pip install --disable-pip-version-check --quiet
 DEMO := out/cdm
 ARGS ?=
 
-.PHONY: demo test lint docs bench clean
+.PHONY: demo test lint docs gallery bench clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -29,6 +29,9 @@ lint: $(VENV)/.test $(VENV)/.lint
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict --quiet
 	@echo "wrote site/index.html"
+
+gallery: $(VENV)/.test
+	$(BIN)/python docs/gallery/make.py $(ARGS)
 
 bench: $(BENCH)/.made
 	@mkdir -p out

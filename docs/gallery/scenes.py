@@ -1,0 +1,161 @@
+"""What the gallery shows of each example: which of its motions or equilibria, how it is looked at, which numbers.
+
+A scene takes the calls of `simulate`, `solve_statics` and others that the example makes, so that the picture
+shows what the numbers are computed from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import lissom as ls
+
+
+class Call(NamedTuple):
+    """A function that was called with a model, and what it returned."""
+
+    function: str
+    model: ls.Model
+    result: Any
+
+
+class Shot(NamedTuple):
+    """What is drawn: configurations (n, nq), the last one solid, and options of `ls.render`."""
+
+    model: ls.Model
+    rows: np.ndarray
+    options: dict[str, Any]
+
+
+class Scene(NamedTuple):
+    """What is drawn of an example, and which of its numbers are told: keys, of tables in it joined by " > ".
+
+    Of an example that takes minutes a part is run, by arguments of its `main`.
+    """
+
+    shot: Callable[[list[Call]], Shot]
+    numbers: tuple[str, ...]
+    arguments: Mapping[str, Any] = MappingProxyType({})
+
+
+def motion(
+    at: int = 0, shapes: int = 5, trail: str | None = None, span: tuple[float, float] = (0.0, 1.0), **options: Any
+) -> Callable[[list[Call]], Shot]:
+    """Instants of one of the motions, equally apart in a part of it, with the path of a frame."""
+
+    def shot(calls: list[Call]) -> Shot:
+        call = [one for one in calls if one.function == "simulate" and np.ndim(one.result.q) == 2][at]
+        t, q = call.result.t, call.result.q
+        begin, end = (t[0] + part * (t[-1] - t[0]) for part in span)
+        shown = [int(np.argmin(np.abs(t - x))) for x in np.linspace(begin, end, shapes)]
+        more = {}
+        if trail is not None:
+            within = q[(t >= begin) & (t <= end)]
+            more["trail"] = ls.frame_pose(call.model, within, trail)[:, :3, 3]
+        return Shot(call.model, q[shown], options | more)
+
+    return shot
+
+
+def rests(at: int | None = None, **options: Any) -> Callable[[list[Call]], Shot]:
+    """One of the equilibria, of a batch the last one; without a number that with the largest coordinates."""
+
+    def shot(calls: list[Call]) -> Shot:
+        found = [one for one in calls if one.function == "solve_statics"]
+        call = max(found, key=lambda one: np.abs(one.result.q).max()) if at is None else found[at]
+        return Shot(call.model, np.atleast_2d(call.result.q)[-1:], options)
+
+    return shot
+
+
+def branch(shapes: int = 6, **options: Any) -> Callable[[list[Call]], Shot]:
+    """The equilibria that follow each other, of the last model."""
+
+    def shot(calls: list[Call]) -> Shot:
+        model = calls[-1].model
+        rows = np.array([one.result.q for one in calls if one.model is model])
+        return Shot(model, rows[np.linspace(0, len(rows) - 1, shapes).round().astype(int)], options)
+
+    return shot
+
+
+def in_a_row(calls: list[Call]) -> Shot:
+    """The largest chain of the example that compares equations, which moves nothing, in a shape of its range."""
+    model = max((call.model for call in calls), key=lambda model: model.nq)
+    return Shot(model, 2.0 * np.sin(1.3 * np.arange(model.nq))[None], {})
+
+
+def described(file: str, u: Sequence[float] | None = None, q: Sequence[float] | None = None, **options: Any) -> Shot:
+    """The robot of a file at rest, or in a posture."""
+    model = ls.load_robot(file).build()
+    return Shot(model, np.atleast_2d(ls.solve_statics(model, u).q if q is None else q), options)
+
+
+POSTURE = (0.4, -1.1, 1.5, -2.0, -1.57, 0.0)  # of the industrial arms [rad]
+
+SCENES = {
+    "cdm": Scene(motion(span=(0.0, 0.45), trail="arm"), ("largest z", "least z", "energy balance residual")),
+    "cdm_contact": Scene(motion(shapes=4, span=(0.0, 0.4), trail="arm"), ("deepest", "exponent at rest")),
+    "continuum_parallel_robot": Scene(
+        motion(-1, shapes=4), ("wire > the same by the elastica [m]", "wire > tip nearer under constant torques [m]")
+    ),
+    "custom_cable": Scene(rests(0), ("tip error", "cable taken in")),
+    "drones": Scene(motion(shapes=4), ("momentum against impulse, CVODE [-]", "out of the plane [m]")),
+    "fin_ray_finger": Scene(rests(), ("drive > tip travel", "dynamics > mismatch of d/dq")),
+    "flagellum_propeller": Scene(motion(shapes=3), ("speed, swimming [m/s]", "thrust [N]", "drag of the body [N]")),
+    "follower_beam": Scene(branch(), ("largest > 8", "largest > 10")),
+    "free_arms": Scene(
+        motion(shapes=5, span=(0.0, 0.2)),
+        ("PGC > height of the tip at rest [m]", "PGC > end from equilibrium [m]"),
+        {"names": ("PGC",)},
+    ),
+    "free_fall": Scene(motion(shapes=5, span=(0.0, 0.1)), ("undamped > balance", "damped > final energy")),
+    "hybrid_arm": Scene(motion(-1, shapes=3), ("growth of its squared radii at its end [mm²]", "by statics [mm²]")),
+    "hybrid_hand": Scene(motion(shapes=2), ("loop open by [m]", "error of derivatives", "ball taken along [mm]")),
+    "implicit_methods": Scene(
+        motion(-1, shapes=4),
+        ("cdm dynamics > largest tip distance", "serial_robot dynamics > largest tip distance"),
+        {"n": 6, "duration": 2.0},
+    ),
+    "inflated_arm": Scene(motion(shapes=3), ("largest share borne", "end of the motion from equilibrium")),
+    "learned_map": Scene(rests(-1), ("tip off the finite elements, worst [%]", "lowest frequency off [%]")),
+    "many_bodies": Scene(
+        in_a_row,
+        ("difference, 2 bodies", "difference, 3 bodies"),
+        {"symbolic_counts": (1, 2, 3), "states": 20},
+    ),
+    "mechanisms": Scene(
+        motion(-1, shapes=3), ("Stewart platform > position error [m]", "four-bar > torque error [N·m]")
+    ),
+    "obstacle_path": Scene(
+        motion(span=(0.0, 1.0), shapes=7),
+        ("mismatch of the sensitivity", "clearance around the wall [m]", "planned tip to the goal's centre [m]"),
+    ),
+    "parallel_robot": Scene(
+        motion(shapes=3),
+        ("statics > largest residual", "dynamics > mismatch of d/dq"),
+        {"n": 20, "duration": 2.0},
+    ),
+    "resoft_gripper": Scene(motion(shapes=1, span=(0.16, 0.16)), ("missing of the weight", "creep of a firm grasp")),
+    "shape_regulation": Scene(motion(shapes=4), ("damping ratio",)),
+    "single_rods": Scene(motion(-1, shapes=6), ("soft cantilever > largest rise of energy",)),
+    "soft_tipped_arm": Scene(motion(shapes=4), ("rate of decay [1/s]", "slow root of the law [1/s]")),
+    "tendon_swimmer": Scene(
+        motion(shapes=4, span=(0.4, 1.0), view=(60, -80)), ("velocity [m/s]", "the same by bdf [m/s]")
+    ),
+    "trimmed_helicoid": Scene(motion(shapes=2), ("rate of decay [1/s]",)),
+    "underactuated_linkage": Scene(motion(shapes=5), ("angular impulse mismatch", "largest moment in the ball [N·m]")),
+    "underwater_vehicle": Scene(motion(shapes=3), ("advance [m]", "mismatch of the derivatives")),
+}
+
+ROBOTS: dict[str, Callable[[], Shot]] = {
+    "robots/cdm": lambda: described("examples/robots/cdm.yaml", [0, 0, 8.0, 0, 6.0]),
+    "robots/hybrid_arm": lambda: described("examples/robots/hybrid_arm.yaml"),
+    "robots/serial_robot": lambda: described("examples/robots/serial_robot.yaml"),
+    "robots/ur10": lambda: described("examples/robots/ur10.yaml", q=POSTURE),
+    "robots/ur10e": lambda: described("examples/robots/ur10e.yaml", q=POSTURE),
+}
