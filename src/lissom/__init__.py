@@ -149,6 +149,7 @@ _PUBLIC = {
     "gradients.carried": ("Gradient", "Sensitivity"),
     "control.actuation_coordinates": ("actuation_coordinates",),
     "control.feedback_linearization": ("partial_feedback_linearization",),
+    "control.model_predictive": ("ModelPredictiveControl", "MotionPlan"),
     "control.pd_compensation": ("pd_compensation",),
     "control.regulator": ("Regulator", "lqr"),
     "control.static_reference": ("StaticReference", "static_reference"),

@@ -129,7 +129,8 @@ def reaching():
 
 
 def test_box_fddp_solves_it():
-    """Purpose: at its solution within the limits no input can lower the cost, by the gradient of `rollout.backward`."""
+    """Purpose: at its solution within the limits no input can lower the cost, by the gradient of `rollout.backward`;
+    the library's own plan is the same."""
     model, cost, (low, high) = reaching()
     problem = ls.crocoddyl_problem(model, cost, dt=0.04, steps=8, limits=(low, high))
     solver = crocoddyl.SolverBoxFDDP(problem)
@@ -138,10 +139,15 @@ def test_box_fddp_solves_it():
     assert solver.solve([rest] * 9, [np.zeros(model.nu)] * 8, 60, False)
     u = np.array(solver.us)
     assert (u >= np.array(low) - 1e-12).all() and (u <= np.array(high) + 1e-12).all()
+    control = ls.ModelPredictiveControl(model, cost, dt=0.04, steps=8, limits=(low, high))
+    plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=30)
+    np.testing.assert_allclose(plan.u, u, atol=1e-5)
+    assert plan.cost == pytest.approx(solver.cost, rel=1e-9)
     motion = ls.rollout(model, u=u, dt=0.04, scheme="implicit_euler")
     np.testing.assert_allclose(np.array(solver.xs)[:, : model.nq], motion.q, atol=1e-8)
     times, each = 0.04 * np.arange(9), np.array([0.04] * 8 + [cost.end])
-    r, J = cost.residuals(times, motion.q, motion.v), cost.slopes(times, motion.q)
+    to = cost.references(times)
+    r, J = cost.residuals(to, motion.q, motion.v), cost.slopes(to, motion.q)
     by_x = each[:, None] * np.einsum("nri,nr->ni", J, r)
     slope = motion.backward(by_x[:, : model.nv], by_x[:, model.nv :]).u + 0.04 * np.array(cost.inputs) * u
     bound = np.where(slope > 0.0, u <= np.array(low) + 1e-9, u >= np.array(high) - 1e-9)

@@ -16,7 +16,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.control.tracking_cost import TrackingCost
+from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate, unit_quaternions
 from lissom.errors import ConvergenceError, ModelError
 from lissom.gradients.one_step import step_derivatives
@@ -76,8 +76,9 @@ def crocoddyl_action(
     bounds = None if limits is None else checks.limits(limits, model.nu)
     options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     rollout(model, dt=dt, steps=1, scheme=scheme)  # says what is wrong with the robot and the scheme
-    node = _Node(model, cost, np.array([float(t)]), options, bounds)
-    return (_action if isinstance(cost, TrackingCost) else _action_of_crocoddyl_s_costs)(croc, node)
+    if isinstance(cost, TrackingCost):
+        return _action(croc, _Node(model, cost, cost.references(np.array([float(t)])), options, bounds))
+    return _action_of_crocoddyl_s_costs(croc, _Node(model, cost, None, options, bounds))
 
 
 def crocoddyl_problem(
@@ -171,12 +172,12 @@ class _Node:
     """What an action model computes: a step, and its cost where that is a TrackingCost.
 
     Fields:
-        model, cost, bounds: of crocoddyl_action. times: that of the node, (1,). options: of its step.
+        model, cost, bounds: of crocoddyl_action. to: references at its time. options: of its step.
     """
 
     model: Model
     cost: Any
-    times: np.ndarray
+    to: References | None
     options: dict[str, Any]
     bounds: tuple[np.ndarray, np.ndarray] | None
 
@@ -200,13 +201,13 @@ class _Node:
     def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
         """r of (3) of tracking_cost."""
         q, v = self.state(x)
-        away = self.cost.residuals(self.times, q[None], v[None])[0]
+        away = self.cost.residuals(self.to, q[None], v[None])[0]
         effort = np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
         return np.sqrt(self.worth(u)) * np.concatenate([away, effort])
 
     def residual_slopes(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
         """∂r/∂x but for the inputs."""
-        return np.sqrt(self.worth(u)) * self.cost.slopes(self.times, self.state(x)[0][None])[0]
+        return np.sqrt(self.worth(u)) * self.cost.slopes(self.to, self.state(x)[0][None])[0]
 
     def worth(self, u: np.ndarray | None) -> float:
         """h, or T at the end."""

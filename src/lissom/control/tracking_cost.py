@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -24,6 +24,14 @@ from lissom.gradients.steps import over_groups
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
+
+
+class References(NamedTuple):
+    """q_r and v_r at n times, (n, nq) and (n, nv) or (nv,), and p_r, (n, points, 3)."""
+
+    q: np.ndarray
+    v: np.ndarray
+    points: np.ndarray
 
 
 @final
@@ -120,22 +128,25 @@ class TrackingCost:
         row = checks.array(given, shape, "point_reference", f"must be finite, of shape {shape}")
         return np.tile(row, (len(times), 1, 1))
 
-    def residuals(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    def references(self, times: np.ndarray) -> References:
+        """All references at times (n,)."""
+        return References(*self.state_references(times), self.point_references(times))
+
+    def residuals(self, to: References, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """r of (3) for one second but for the inputs, of states (n, ...); shape (n, count)."""
-        q_r, v_r = self.state_references(t)
-        away = np.concatenate([difference(self.model, q_r, q), v - v_r], axis=-1) @ self.state_root
-        rows, targets = [away], self.point_references(t)
+        away = np.concatenate([difference(self.model, to.q, q), v - to.v], axis=-1) @ self.state_root
+        rows, targets = [away], to.points
         for k, (name, weight) in enumerate((self.points or {}).items()):
             rows.append(np.sqrt(weight) * (frame_pose(self.model, q, name)[:, :3, 3] - targets[:, k]))
         return np.concatenate(rows, axis=-1)
 
-    def slopes(self, t: np.ndarray, q: np.ndarray) -> np.ndarray:
+    def slopes(self, to: References, q: np.ndarray) -> np.ndarray:
         """∂r/∂x of (4) for one second but for the inputs, shape (n, count, 2 nv)."""
         nv, many = self.model.nv, self.state_root.shape[1]
         out = np.zeros((len(q), self.count, 2 * nv))
         out[:, :many] = self.state_root.T
         if groups(self.model) and many:
-            move = difference(self.model, self.state_references(t)[0], q)
+            move = difference(self.model, to.q, q)
             T = over_groups(self.model, move[:, None], np.eye(nv), invert=True)  # its rows are columns
             out[:, :many, :nv] = self.state_root[:nv].T @ np.swapaxes(T, -1, -2)
         for k, (name, weight) in enumerate((self.points or {}).items()):

@@ -153,9 +153,9 @@ def matrices_of_steps(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
     return A, B
 
 
-def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray) -> np.ndarray:
-    """δq, δv, δa and δâ at the end of each step of a path, shape (motions, steps, 4 nv, many), by changes of these at
-    its start, (..., 4 nv, many), whose last directions are those of the inputs."""
+def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray, *, accelerations: bool = True) -> np.ndarray:
+    """δq, δv, δa and δâ at the end of each step of a path, shape (motions, steps, 4 nv, many), or the first two alone,
+    by changes of these at its start, (..., 4 nv, many), whose last directions are those of the inputs."""
     model = rollout.common
     systems, states = stage_systems(model, rollout.stepping, path, factor=False)
     n, many = len(path.q), begun.shape[-1]
@@ -163,7 +163,8 @@ def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray) -> np.ndar
     B = input_columns(model, states)
     forcing[..., : model.nv, many - model.nu :] = B.reshape(n * path.steps, systems.stages, model.nv, model.nu)
     start = np.broadcast_to(begun, (n * path.steps, *begun.shape[-2:]))
-    return ends_of_steps(systems, forcing, start).reshape(n, path.steps, 4 * model.nv, many)
+    found = ends_of_steps(systems, forcing, start, accelerations=accelerations)
+    return found.reshape(n, path.steps, -1, many)
 
 
 def _t(X: np.ndarray) -> np.ndarray:

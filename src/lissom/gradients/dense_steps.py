@@ -9,13 +9,16 @@ from lissom.errors import ConvergenceError
 from lissom.gradients.recursion import StageSystems
 
 
-def ends_of_steps(systems: StageSystems, forcing: np.ndarray, start: np.ndarray) -> np.ndarray:
-    """δq, δv, δa and δâ at the end of each step, shape (rows, 4 nv, many).
+def ends_of_steps(
+    systems: StageSystems, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
+) -> np.ndarray:
+    """δq, δv, δa and δâ at the end of each step, shape (rows, 4 nv, many), or the first two alone.
 
     Args:
         systems: those of the steps, not factored.
         forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, many).
         start: δq, δv, δa and δâ at the start of each step, (rows, 4 nv, many).
+        accelerations: whether δa and δâ are asked for.
     Raises:
         ConvergenceError: a system is singular.
     """
@@ -24,22 +27,25 @@ def ends_of_steps(systems: StageSystems, forcing: np.ndarray, start: np.ndarray)
     S, K, D, M = (_squares(systems, x) for x in (systems.matrix, systems.K, systems.D, systems.M))
     if systems.units is not None:
         forcing = forcing * systems.units.reshape(-1, stages, systems.unknowns, 1)
-    rows = systems.weights.reshape(stages, 3, -1)
-    for s, (p, to_w, to_ahead) in enumerate(rows):
+    for s, (p, to_w, to_ahead) in enumerate(systems.weights.reshape(stages, 3, -1)):
         turns = _blocks(systems, s)
-        c1, ahead = to_w[0] / p[0], _sum(to_ahead[1:], known)
+        bends, c1 = systems.rates and bool(turns), to_w[0] / p[0]
         move, rate = _sum(p[1:], known), _sum(to_w[1:], known)  # k of (1)
-        at, speed, bent = _states(q, move, rate, turns, systems.rates)
-        right = forcing[:, s] - K[:, s] @ at
-        right[:, :nv] -= D[:, s] @ speed
-        if systems.rates and turns:
-            right[:, :nv] -= c1 * (M[:, s] @ bent)
+        at, speed = _states(q, move, rate, turns, bends)
+        right = K[:, s] @ at  # large arrays are made few times: fresh memory takes longer than what is done with it
+        np.subtract(forcing[:, s], right, out=right)
+        spare = D[:, s] @ speed
+        right[:, :nv] -= spare
+        if bends:
+            right[:, :nv] -= c1 * (M[:, s] @ (speed - rate))
         x = _solved(S[:, s], right)[:, :nv]  # (2)
-        move, rate = move + p[0] * x, rate + to_w[0] * x  # (1)
-        at, speed, bent = _states(q, move, rate, turns, systems.rates)  # (3)
-        known += [move, rate, x + c1 * bent]
-        ahead = ahead + to_ahead[0] * x
-    return np.concatenate([at, speed, known[-1], ahead], axis=1)
+        move += np.multiply(x, p[0], out=spare)  # (1)
+        rate += np.multiply(x, to_w[0], out=spare)
+        at, speed = _states(q, move, rate, turns, bends)  # (3)
+        if accelerations or s < stages - 1:
+            ahead = _sum(to_ahead, [x, *known])
+            known += [move, rate, x + c1 * (speed - rate) if bends else x]
+    return np.concatenate([at, speed, known[-1], ahead] if accelerations else [at, speed], axis=1)
 
 
 def _squares(systems: StageSystems, X: np.ndarray) -> np.ndarray:
@@ -63,26 +69,27 @@ def _blocks(systems: StageSystems, s: int) -> list[tuple[slice, np.ndarray, np.n
 
 def _sum(weights: np.ndarray, values: list[np.ndarray]) -> np.ndarray:
     """Weighted sum of what has a weight."""
-    out = np.zeros_like(values[0])
+    out = None
     for weight, value in zip(weights, values):
         if weight != 0.0:
-            out += weight * value
-    return out
+            out = weight * value if out is None else np.add(out, weight * value, out=out)
+    return np.zeros(values[0].shape) if out is None else out
 
 
 def _states(
     q: np.ndarray, move: np.ndarray, rate: np.ndarray, turns: list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]],
-    rates: bool,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """E δq + T δΔ, T δw + W δΔ where poses add up rates, else δw, and how much this differs from δw."""
-    at, speed = q + move, rate
+    bends: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """E δq + T δΔ, and T δw + W δΔ where poses add up rates, else δw."""
+    at = q + move
     for block, T, E, _ in turns:
         at[:, block] = E @ q[:, block] + T @ move[:, block]
-    if rates and turns:
-        speed = rate.copy()
-        for block, T, _, W in turns:
-            speed[:, block] = T @ rate[:, block] + W @ move[:, block]
-    return at, speed, speed - rate
+    if not bends:
+        return at, rate
+    speed = rate.copy()
+    for block, T, _, W in turns:
+        speed[:, block] = T @ rate[:, block] + W @ move[:, block]
+    return at, speed
 
 
 def _solved(S: np.ndarray, right: np.ndarray) -> np.ndarray:

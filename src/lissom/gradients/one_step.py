@@ -60,7 +60,8 @@ def step_derivatives(
     n, nv, nu = batch_of(lead), model.nv, model.nu
     options: dict[str, Any] = {"dt": dt, "steps": 1, "scheme": scheme, "tolerance": tolerance}
     motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
-    matrix = matrices_of_path(motion, motion.path, _begun(motion))[:, 0, : 2 * nv].reshape(*lead, 2 * nv, 2 * nv + nu)
+    matrix = matrices_of_path(motion, motion.path, _begun(motion), accelerations=False)[:, 0]
+    matrix = matrix.reshape(*lead, 2 * nv, 2 * nv + nu)
     end, speed = motion.q[:, 1].reshape(*lead, model.nq), motion.v[:, 1].reshape(*lead, nv)
     return Step(end, speed, matrix[..., : 2 * nv], matrix[..., 2 * nv :])
 

@@ -1,0 +1,227 @@
+"""Model predictive control: the best motion ahead within limits, again from each sample on.
+
+With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of tracking_cost,
+
+    minimise L(u) = ½ Σ |r(xₖ, uₖ)|²,   low ≤ uₖ ≤ high                                                    (1)
+    δxₖ₊₁ = Aₖ δxₖ + Bₖ δuₖ,   δx₀ = 0   ⇒   δxₖ = Gₖ δu                                                   (2)
+    H = Σ (Jₖ Gₖ)ᵀ(Jₖ Gₖ) + h diag(R),   g = Σ (Jₖ Gₖ)ᵀ rₖ + h R (u − u_r)                                  (3)
+
+δu is the least of ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and u goes along it as far as L falls: Gauss and
+Newton's method, by single shooting. The Aₖ and Bₖ of all steps are found at once. From sample to sample u is shifted by
+the time between, so that one iteration each suffices where the motion goes on as planned (real-time iteration).
+Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the one iteration.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from lissom.control.box_least import box_least
+from lissom.control.tracking_cost import References, TrackingCost
+from lissom.dynamics.configuration import checked_configuration
+from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.gradients.carried import matrices_of_path
+from lissom.gradients.rollout import Rollout, rollout
+from lissom.integration.controllers import Controller
+from lissom.launch.workspace import stack
+from lissom.model.model import Model
+from lissom.robot import checks
+
+_HALVINGS = 6  # of a step along which the cost does not fall
+_SHARE = 1e-4  # of the gain that the quadratic function promises
+_TOLERANCE = 1e-7  # of Newton's method in the steps
+
+
+@final
+@dataclass(frozen=True)
+class MotionPlan:
+    """The best motion found from a state on.
+
+    Fields:
+        t: times (steps + 1,) [s]. q, v: configurations and velocities there. u: inputs held during each step,
+            (steps, nu). cost: L. iterations: how many were made. left: by how much the last one promised to lower the
+            cost yet, as a ratio to it; small at a minimum within the limits.
+    """
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    u: np.ndarray
+    cost: float
+    iterations: int
+    left: float
+
+
+@final
+@dataclass(frozen=True)
+class ModelPredictiveControl:
+    """Inputs that make the motion ahead cost least, within limits, planned again at each sample.
+
+    Args:
+        model: the robot. cost: what its motion costs.
+        dt: size of the steps, by implicit Euler [s]. steps: how many there are to the horizon.
+        limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
+        iterations: how many a sample takes at most; one, from the plan before, is the real-time iteration.
+    Raises:
+        ModelError: an argument breaks its rule, or the robot has loads or motions that depend on time, of which
+        a plan that begins later would know nothing. ShapeError: the argument, the expected and the received shape.
+    Source: Diehl, Bock and Schlöder 2005.
+    """
+
+    model: Model
+    cost: TrackingCost
+    dt: float
+    steps: int
+    limits: Any = None
+    iterations: int = 1
+    low: np.ndarray = field(init=False, repr=False)
+    high: np.ndarray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        checks.number(self.dt, "dt", above=0.0)
+        checks.integer(self.steps, "steps", least=1)
+        checks.integer(self.iterations, "iterations", least=1)
+        if not isinstance(self.cost, TrackingCost) or self.cost.model is not self.model:
+            raise ModelError(f"cost: must be an ls.TrackingCost of the same model (got {self.cost!r})")
+        fluid = self.model.description.fluid
+        if self.model.n_motions or self.model.loads.varies or callable(getattr(fluid, "current", None)):
+            rule = "must have no loads, currents or prescribed motions that depend on time"
+            raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
+        low, high = checks.limits((-np.inf, np.inf) if self.limits is None else self.limits, self.model.nu)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def plan(self, t: float, q: Any, v: Any, u: Any = None, *, iterations: int | None = None) -> MotionPlan:
+        """The best motion from a state on, as far as so many iterations find it.
+
+        Args:
+            t: time, for references [s]. q: configuration, shape (nq,). v: velocity, shape (nv,).
+            u: inputs to start from, shape (steps, nu) or (nu,); None are the reference's, within the limits.
+            iterations: at most so many; fewer where the cost no longer falls. None: those of the controller.
+        Returns:
+            MotionPlan.
+        Raises:
+            ConvergenceError: Newton's method finds no motion with the inputs given to start from.
+        """
+        q, v = checked_configuration(self.model, "q", q), stack("v", v, self.model.nv)
+        if q.ndim != 1 or v.ndim != 1:
+            raise ShapeError(
+                f"q, v: expected shapes ({self.model.nq},) and ({self.model.nv},), got {q.shape}, {v.shape}"
+            )
+        u = self.cost.held if u is None else stack("u", u, self.model.nu)
+        if u.shape not in ((self.model.nu,), (self.steps, self.model.nu)):
+            raise ShapeError(f"u: expected shape ({self.steps}, {self.model.nu}), got {u.shape}")
+        u = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
+        times = t + self.dt * np.arange(self.steps + 1)
+        to, motion = self.cost.references(times), self._motion(q, v, u)
+        r, cost = self._residual(to, motion)
+        left, made, most = np.inf, 0, self.iterations if iterations is None else iterations
+        while made < most and left > 1e-12:
+            move, gain = self._move(to, motion, r)
+            left, made = gain / max(cost, 1e-300), made + 1
+            found = self._search(to, motion, move, gain, cost)
+            if found is None:
+                break
+            motion, r, cost = found
+        return MotionPlan(times, motion.q, motion.v, motion.u, cost, made, left)
+
+    def controller(self, period: float | None = None, u: Any = None) -> Controller:
+        """The law for `simulate(controller=, period=)`, whose state is the plan: pass the same `period` there.
+
+        Args:
+            period: between samples [s]; None: dt. u: inputs that the first plan starts from, as of `plan`.
+        """
+        apart = checks.number(self.dt if period is None else period, "period", above=0.0)
+        u = self.cost.held if u is None else stack("u", u, self.model.nu)
+        start = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
+        law = _Law(self, apart)
+        return Controller(law.output, law.rate, start.ravel())
+
+    def shifted(self, u: np.ndarray, time: float) -> np.ndarray:
+        """Inputs (steps, nu) as they are some time later [s], the last ones held."""
+        whole, part = divmod(time / self.dt, 1.0)
+        k = np.minimum(np.arange(self.steps) + int(whole), self.steps - 1)
+        return (1.0 - part) * u[k] + part * u[np.minimum(k + 1, self.steps - 1)]
+
+    def _motion(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> Rollout:
+        return rollout(self.model, q, v, u, dt=self.dt, scheme="implicit_euler", tolerance=_TOLERANCE)
+
+    def _worth(self) -> np.ndarray:
+        """√h of each state, √T of the last one."""
+        each = np.full(self.steps + 1, self.dt)
+        each[-1] = self.cost.end
+        return np.sqrt(each)
+
+    def _residual(self, to: References, motion: Rollout) -> tuple[np.ndarray, float]:
+        """r of all states, (steps + 1, count), and L of (1)."""
+        r = self._worth()[:, None] * self.cost.residuals(to, motion.q, motion.v)
+        return r, 0.5 * float(np.sum(r * r) + self.dt * np.sum(self.cost.of_inputs(motion.u) ** 2))
+
+    def _move(self, to: References, motion: Rollout, r: np.ndarray) -> tuple[np.ndarray, float]:
+        """δu, shape (steps, nu), and by how much it lowers the quadratic function."""
+        N, nu, nv = self.steps, self.model.nu, self.model.nv
+        begun = np.eye(4 * nv, 2 * nv + nu)  # implicit Euler begins from q and v alone
+        AB = matrices_of_path(motion, motion.path, begun, accelerations=False)[0]
+        J = self._worth()[1:, None, None] * self.cost.slopes(to, motion.q)[1:]
+        C = np.sqrt(self.dt) * self.cost.input_root
+        g = (np.sqrt(self.dt) * self.cost.of_inputs(motion.u) @ C.T).ravel()
+        G, H = np.zeros((2 * nv, N * nu)), np.zeros((N * nu, N * nu))
+        for k in range(N):
+            end, now = k * nu, (k + 1) * nu
+            G[:, :end] = AB[k, :, : 2 * nv] @ G[:, :end]  # (2)
+            G[:, end:now] = AB[k, :, 2 * nv :]
+            E = J[k] @ G[:, :now]  # (3)
+            H[:now, :now] += E.T @ E
+            H[end:now, end:now] += C @ C.T
+            g[:now] += E.T @ r[k + 1]
+        low, high = ((x - motion.u).ravel() for x in (self.low, self.high))
+        move = box_least(H, g, low, high)
+        return move.reshape(N, nu), -float(g @ move + 0.5 * move @ H @ move)
+
+    def _search(
+        self, to: References, motion: Rollout, move: np.ndarray, gain: float, cost: float
+    ) -> tuple[Rollout, np.ndarray, float] | None:
+        """The motion as far along a move as its cost falls; None where it does not."""
+        part = 1.0
+        for _ in range(_HALVINGS):
+            u = np.clip(motion.u + part * move, self.low, self.high)
+            try:
+                found = self._motion(motion.q[0], motion.v[0], u)
+            except ConvergenceError:
+                part *= 0.5
+                continue
+            r, new = self._residual(to, found)
+            if new <= cost - _SHARE * part * gain:
+                return found, r, new
+            part *= 0.5
+        return None
+
+
+@final
+@dataclass(frozen=True)
+class _Law:
+    """The law as functions of (t, q, v, z), z being the inputs of the plan."""
+
+    control: ModelPredictiveControl
+    period: float
+    last: list[Any] = field(default_factory=list, compare=False)
+
+    def _planned(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Inputs of the plan from here on; output and rate ask for the same one after the other."""
+        key = (t, q.tobytes(), v.tobytes(), z.tobytes())
+        if not self.last or self.last[0] != key:
+            found = self.control.plan(t, q, v, z.reshape(self.control.steps, -1))
+            self.last[:] = [key, found.u]
+        return self.last[1]
+
+    def output(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Inputs until the next sample."""
+        return self._planned(t, q, v, z)[0]
+
+    def rate(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """Of z, which after the sample is the plan as it is then."""
+        later = self.control.shifted(self._planned(t, q, v, z), self.period)
+        return (later.ravel() - z) / self.period

@@ -1,0 +1,107 @@
+"""Model predictive control: plans at the minimum within limits, and the law that plans again at each sample."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from control.controlled_robots import SOFT
+
+import lissom as ls
+from lissom.control.box_least import box_least
+
+LOW, HIGH = 0.0, 12.0
+
+
+@lru_cache(maxsize=1)
+def arm():
+    """A soft arm with three tendons, where its tip should be, and the controller."""
+    robot = ls.Robot("arm")
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1, bending_z=1), SOFT)
+    robot.add_link("arm", rod)
+    for k, angle in enumerate((np.pi / 2, 7 * np.pi / 6, 11 * np.pi / 6)):
+        robot.add_tendon(f"tendon {k}", "arm", (0.015 * np.cos(angle), 0.015 * np.sin(angle)))
+    model = robot.build()
+    rest = ls.solve_statics(model, u=[9.0, 3.0, 0.0])
+    goal = ls.frame_pose(model, rest.q, "arm")[:3, 3]
+    cost = ls.TrackingCost(model, inputs=1e-2, state=1e-2, points={"arm": 1e4}, point_reference=[goal], end=0.1)
+    return model, goal, ls.ModelPredictiveControl(model, cost, dt=0.02, steps=8, limits=(LOW, HIGH))
+
+
+def slopes_of_cost(control, plan):
+    """Derivatives of the cost of a plan by its inputs, by the backward pass of a rollout."""
+    model, cost = control.model, control.cost
+    motion = ls.rollout(model, plan.q[0], plan.v[0], plan.u, dt=control.dt, scheme="implicit_euler")
+    to = cost.references(plan.t)
+    each = np.append(np.full(control.steps, control.dt), cost.end)
+    r, J = cost.residuals(to, motion.q, motion.v), cost.slopes(to, motion.q)
+    by_x = each[:, None] * np.einsum("nri,nr->ni", J, r)
+    by_u = control.dt * cost.of_inputs(plan.u) @ cost.input_root.T
+    return motion.backward(by_x[:, : model.nv], by_x[:, model.nv :]).u + by_u
+
+
+def test_least_of_a_quadratic_function_within_limits():
+    """Purpose: the slope vanishes where no limit holds, and pushes against those that do."""
+    rng = np.random.default_rng(0)
+    for n in (1, 7, 40):
+        A = rng.normal(size=(n + 3, n))
+        H, g = A.T @ A + 0.01 * np.eye(n), rng.normal(size=n)
+        low, high = -rng.uniform(0.0, 0.3, n), rng.uniform(0.0, 0.3, n)
+        x = box_least(H, g, low, high)
+        slope = H @ x + g
+        assert (x >= low).all() and (x <= high).all()
+        inside = (x > low) & (x < high)
+        np.testing.assert_allclose(slope[inside], 0.0, atol=1e-7 * np.abs(g).max())
+        assert (slope[x == low] >= -1e-7).all() and (slope[x == high] <= 1e-7).all()
+        free = box_least(H, g, np.full(n, -np.inf), np.full(n, np.inf))
+        np.testing.assert_allclose(H @ free, -g, atol=1e-7 * np.abs(g).max())
+
+
+def test_a_plan_is_a_minimum_within_the_limits():
+    """Purpose: no input can lower the cost of a converged plan, by the gradient of the motion, and some limits hold."""
+    model, _, control = arm()
+    plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=40)
+    slope, start = (slopes_of_cost(control, x) for x in (plan, control.plan(0.0, plan.q[0], plan.v[0], iterations=0)))
+    held = np.where(slope > 0.0, plan.u <= LOW, plan.u >= HIGH)
+    assert held.any() and not held.all()
+    assert np.abs(np.where(held, 0.0, slope)).max() < 1e-5 * np.abs(start).max()
+    assert plan.left < 1e-8 and plan.iterations < 40
+
+
+def test_one_iteration_each_comes_to_the_goal():
+    """Purpose: with one iteration a sample the tip comes to rest near its goal, tensions within limits; the same motion
+    comes from the same law again, whose state is the plan."""
+    model, goal, control = arm()
+    law = control.controller(0.01)
+    motion = ls.simulate(model, 0.8, controller=law, period=0.01)
+    tip = ls.frame_pose(model, motion.q[-1], "arm")[:3, 3]
+    away = np.linalg.norm(ls.frame_pose(model, model.neutral(), "arm")[:3, 3] - goal)
+    assert np.linalg.norm(tip - goal) < 0.02 * away
+    assert motion.u.min() >= LOW and motion.u.max() <= HIGH
+    again = ls.simulate(model, 0.2, controller=law, period=0.01, t_eval=[0.0, 0.2])
+    same = ls.simulate(model, 0.2, controller=control.controller(0.01), period=0.01, t_eval=[0.0, 0.2])
+    np.testing.assert_array_equal(again.q, same.q)
+
+
+def test_plans_are_shifted():
+    """Purpose: inputs held during steps are those of later steps, in between in proportion, the last ones held."""
+    control = arm()[2]
+    u = np.arange(24.0).reshape(8, 3)
+    np.testing.assert_allclose(control.shifted(u, 0.02)[:7], u[1:])
+    np.testing.assert_allclose(control.shifted(u, 0.005)[:7], 0.75 * u[:7] + 0.25 * u[1:])
+    np.testing.assert_allclose(control.shifted(u, 1.0), np.tile(u[-1], (8, 1)))
+
+
+def test_what_is_wrong_is_told():
+    """Purpose: costs of other models, shapes of inputs, and robots that change in time."""
+    model, _, control = arm()
+    other = ls.Robot("other")
+    other.add_link("arm", ls.RigidBody.sphere(0.1, density=1000.0), ls.JointRevolute())
+    other.add_joint_actuator("motor", "arm")
+    other.add_point_load("wind", "arm", force=lambda t: (np.sin(t), 0.0, 0.0))
+    blown = other.build()
+    with pytest.raises(ls.ModelError, match=r"cost: must be an ls\.TrackingCost of the same model"):
+        ls.ModelPredictiveControl(blown, control.cost, dt=0.02, steps=8)
+    with pytest.raises(ls.ModelError, match="robot 'other': must have no loads"):
+        ls.ModelPredictiveControl(blown, ls.TrackingCost(blown, inputs=1.0), dt=0.02, steps=8)
+    with pytest.raises(ls.ShapeError, match=r"u: expected shape \(8, 3\), got \(2, 3\)"):
+        control.plan(0.0, model.neutral(), np.zeros(model.nv), np.zeros((2, 3)))
