@@ -46,6 +46,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
 	$(BENCH)/bin/python benchmarks/surroundings.py
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
+	$(BENCH)/bin/python benchmarks/large_robots.py
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py
 	$(BENCH)/bin/python benchmarks/single_rods.py

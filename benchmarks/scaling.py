@@ -1,11 +1,11 @@
-"""How cost grows: inverse dynamics, its derivatives and forward dynamics on chains of rods and of rigid links.
+"""How cost grows: inverse dynamics, its derivatives, forward dynamics and steps, on chains of rods and of rigid links.
 
     python benchmarks/scaling.py [OUT.png]
 
-Each rod has 6 coordinates and 5 nodes. Inverse and forward dynamics must grow with the number of links, to 500 rods of
-3000 coordinates and to 2000 rigid links, beside Pinocchio on as many as it can hold; derivatives at most with the
-square of the degrees of freedom. Times are of one instance inside a kernel, on one core; of Pinocchio, of a call from
-Python.
+Each rod has 6 coordinates and 5 nodes. Inverse and forward dynamics and implicit steps must grow with the number of
+links, to 500 rods of 3000 coordinates and to 2000 rigid links, beside Pinocchio on as many as it can hold; derivatives
+at most with the square of the degrees of freedom. Times are of one instance inside a kernel, on one core; of Pinocchio,
+of a call from Python. A step of generalised-α makes and factors its matrix anew and takes two or three iterations.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import os
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import sys
+import time
 from typing import Any
 
 import numpy as np
@@ -24,11 +25,13 @@ import lissom as ls
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
+from lissom.integration.stepper import Stepper
 from lissom.launch import workspace
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 MANY_RODS = (30, 100, 300, 500)
 MANY_LINKS = (100, 300, 1000, 2000)
+STEP = 1e-4  # size of steps [s]
 MOST_IN_PINOCCHIO = 300  # links: what it keeps for second derivatives takes 44 bytes times their cube, 1.2 GB
 
 
@@ -80,12 +83,25 @@ def pinocchio_links(count: int) -> Any:
     return model
 
 
-def sweeps(model: ls.Model) -> tuple[float, float, float]:
-    """Inverse and forward dynamics [µs], and what the buffers of forward dynamics take [MB]."""
+def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
+    """Inverse and forward dynamics and a step [µs], and what the buffers of forward dynamics take [MB]."""
     q, v, a = (0.1 * x for x in state(model))
     one, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
     forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)
-    return smallest(one.run), smallest(forward.run), forward.nbytes / 1e6
+    return smallest(one.run), smallest(forward.run), step(model), forward.nbytes / 1e6
+
+
+def step(model: ls.Model) -> float:
+    """A step of generalised-α whose matrix is new [µs]: steps of two sizes in turn keep none."""
+    stepper, least = Stepper(model, dt=STEP), np.inf
+    sizes = STEP * np.tile([1.0, 1.01], 10)
+    for _ in range(5):
+        before = stepper.matrices
+        began = time.perf_counter()
+        rows, _, stepper.state = stepper._fused.run(stepper.state, stepper.state.t + np.cumsum(sizes))
+        least = min(least, (time.perf_counter() - began) / len(sizes))
+        assert len(rows) == len(sizes) <= stepper.matrices - before
+    return least * 1e6
 
 
 def pinocchio_sweeps(count: int, ours: ls.Model) -> tuple[float, float]:
@@ -108,29 +124,30 @@ def powers(table: np.ndarray, columns: dict[str, int], what: str) -> None:
 
 
 def large() -> None:
-    """Print how inverse and forward dynamics of many links grow."""
-    print(f"\n{'rods':>6s}{'dof':>6s}{'ID':>11s}{'FD':>11s}   [µs]{'FD buffers':>13s} [MB]")
+    """Print how inverse and forward dynamics and steps of many links grow."""
+    print(f"\n{'rods':>6s}{'dof':>6s}{'ID':>11s}{'FD':>11s}{'step':>11s}   [µs]{'FD buffers':>13s} [MB]")
     rows = []
     for count in MANY_RODS:
         model = chain(count)
         rows.append((count, *sweeps(model)))
-        print(f"{count:6d}{model.nv:6d}{rows[-1][1]:11.1f}{rows[-1][2]:11.1f}{'':7s}{rows[-1][3]:13.1f}")
-    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "memory": 3}, "rods")
-    heads = f"{'links':>6s}{'ID':>11s}{'FD':>11s}{'Pinocchio ID':>15s}{'FD':>11s}"
+        mine = "".join(f"{x:11.1f}" for x in rows[-1][1:4])
+        print(f"{count:6d}{model.nv:6d}{mine}{'':7s}{rows[-1][4]:13.1f}")
+    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "a step": 3, "memory": 4}, "rods")
+    heads = f"{'links':>6s}{'ID':>11s}{'FD':>11s}{'step':>11s}{'Pinocchio ID':>15s}{'FD':>11s}"
     print(f"\n{heads}   [µs]{'ID / its':>11s}{'FD / its':>11s}")
     rows = []
     for count in MANY_LINKS:
         model = links(count)
-        mine = sweeps(model)[:2]
+        mine = sweeps(model)[:3]
         rows.append((count, *mine))
-        print(f"{count:6d}{mine[0]:11.1f}{mine[1]:11.1f}", end="")
+        print(f"{count:6d}" + "".join(f"{x:11.1f}" for x in mine), end="")
         if count > MOST_IN_PINOCCHIO:
             print(f"{'-':>15s}{'-':>11s}")
             continue
         theirs = pinocchio_sweeps(count, model)
         ratios = "".join(f"{x / y:11.2f}" for x, y in zip(mine, theirs))
         print(f"{theirs[0]:15.1f}{theirs[1]:11.1f}{'':7s}{ratios}")
-    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2}, "links")
+    powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "a step": 3}, "links")
 
 
 def draw(rows: np.ndarray, path: str) -> None:
