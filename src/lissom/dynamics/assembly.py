@@ -81,7 +81,9 @@ def on_motion(model: Model, t: float | np.ndarray, q: np.ndarray, v: np.ndarray)
     if not model.n_motions:
         return q, v
     q, v = q.copy(), v.copy()
-    known = np.split(model.motions_over(t), 3, axis=1) if isinstance(t, np.ndarray) else model.motions(t)
+    known = (
+        (*np.split(model.motions_over(t, (0, 1)), 2, axis=1), None) if isinstance(t, np.ndarray) else model.motions(t)
+    )
     q[..., model.dofs.q[model.prescribed.dof]], v[..., model.prescribed.dof], _ = known
     return q, v
 

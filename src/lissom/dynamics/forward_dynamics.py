@@ -193,7 +193,7 @@ def run_forward_dynamics(
 def _given(model: Model, t: Times, count: int) -> Any:
     """Accelerations of prescribed coordinates in all instances."""
     if not model.models:
-        return model.motions_over(t)[:, 2 * model.n_motions :] if isinstance(t, np.ndarray) else model.motions(t)[2]
+        return model.motions_over(t, (2,)) if isinstance(t, np.ndarray) else model.motions(t)[2]
     return [one.motions(x)[2] for one, x in zip(model.of_rows(count), np.broadcast_to(t, count).tolist())]
 
 

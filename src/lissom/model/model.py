@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
@@ -148,9 +148,10 @@ class Model:
         """What `motions` returns, as 3 n_motions numbers."""
         return [x for order in range(3) for functions in self.prescribed.functions for x in functions[order](t)]
 
-    def motions_over(self, times: np.ndarray) -> np.ndarray:
-        """The same at many times (n,), shape (n, 3 n_motions)."""
-        return np.hstack([f[order].over(times) for order in range(3) for f in self.prescribed.functions])
+    def motions_over(self, times: np.ndarray, orders: Iterable[int] = (0, 1, 2)) -> np.ndarray:
+        """The same at many times (n,), shape (n, 3 n_motions), or no more than positions, velocities or accelerations,
+        of orders 0, 1 and 2."""
+        return np.hstack([f[order].over(times) for order in orders for f in self.prescribed.functions])
 
     def __reduce__(self) -> tuple[Any, ...]:
         held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()

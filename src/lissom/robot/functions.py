@@ -102,6 +102,8 @@ class Expression:
     def over(self, values: np.ndarray) -> np.ndarray:
         """The values at many numbers (n,), shape (n, ...); what is not finite is left."""
         with np.errstate(all="ignore"):
+            if self.on_floats is not None:
+                return np.broadcast_to(self._program(values), values.shape)
             out = _map_nested(self._program, lambda program: np.broadcast_to(program(values), values.shape))
         return np.moveaxis(np.array(out), -1, 0)
 
