@@ -86,7 +86,7 @@ def branch(shapes: int = 6, **options: Any) -> Callable[[list[Call]], Shot]:
 def in_a_row(calls: list[Call]) -> Shot:
     """The largest chain of the example that compares equations, which moves nothing, in a shape of its range."""
     model = max((call.model for call in calls), key=lambda model: model.nq)
-    return Shot(model, 2.0 * np.sin(1.3 * np.arange(model.nq))[None], {})
+    return Shot(model, 6.0 * np.sin(0.9 * np.arange(model.nq))[None], {})
 
 
 def described(file: str, u: Sequence[float] | None = None, q: Sequence[float] | None = None, **options: Any) -> Shot:

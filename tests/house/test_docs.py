@@ -136,3 +136,5 @@ def test_the_manual_builds_strictly(tmp_path, monkeypatch):
     assert sorted(anchors) == ls.__all__
     assert re.search(r"<li>\s*(<p>)?<code>residual</code>: largest entry", pages["statics"])
     assert re.search(r'href="dynamics\.html#lissom\.assemble"><code>assemble</code>', pages["statics"])
+    tutorial = (tmp_path / "tutorial.html").read_text(encoding="utf-8")
+    assert 'href="reference/statics.html#lissom.solve_statics"><code>solve_statics</code>' in tutorial
