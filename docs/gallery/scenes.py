@@ -7,6 +7,7 @@ shows what the numbers are computed from.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -42,10 +43,22 @@ class Scene(NamedTuple):
     arguments: Mapping[str, Any] = MappingProxyType({})
 
 
+def without_actuators(model: ls.Model) -> ls.Model:
+    """The same robot without what drives it, such as tendons that come from afar."""
+    robot = copy(model.description)
+    robot.actuators = {}
+    return robot.build()
+
+
 def motion(
-    at: int = 0, shapes: int = 5, trail: str | None = None, span: tuple[float, float] = (0.0, 1.0), **options: Any
+    at: int = 0,
+    shapes: int = 5,
+    trail: str | None = None,
+    span: tuple[float, float] = (0.0, 1.0),
+    bare: bool = False,
+    **options: Any,
 ) -> Callable[[list[Call]], Shot]:
-    """Instants of one of the motions, equally apart in a part of it, with the path of a frame."""
+    """Instants of one of the motions, equally apart in a part of it, with the path of a frame; bare of actuators."""
 
     def shot(calls: list[Call]) -> Shot:
         call = [one for one in calls if one.function == "simulate" and np.ndim(one.result.q) == 2][at]
@@ -56,7 +69,7 @@ def motion(
         if trail is not None:
             within = q[(t >= begin) & (t <= end)]
             more["trail"] = ls.frame_pose(call.model, within, trail)[:, :3, 3]
-        return Shot(call.model, q[shown], options | more)
+        return Shot(without_actuators(call.model) if bare else call.model, q[shown], options | more)
 
     return shot
 
@@ -122,7 +135,10 @@ SCENES = {
         {"n": 6, "duration": 2.0},
     ),
     "inflated_arm": Scene(motion(shapes=3), ("largest share borne", "end of the motion from equilibrium")),
-    "learned_map": Scene(rests(-1), ("tip off the finite elements, worst [%]", "lowest frequency off [%]")),
+    "learned_map": Scene(
+        motion(-1, shapes=4, span=(0.0, 0.3), bare=True),
+        ("tip off the finite elements, worst [%]", "lowest frequency off [%]"),
+    ),
     "many_bodies": Scene(
         in_a_row,
         ("difference, 2 bodies", "difference, 3 bodies"),
