@@ -1,6 +1,7 @@
 # make demo   simulate the cable-driven manipulator and say where the pictures are
 # make test   run the test suite          make lint   ruff and pyright
 # make docs   build the manual in site/   make bench  measure against peers
+# make learn  train a policy that reaches, by stable-baselines3 (downloads PyTorch)
 # make gallery   pictures and numbers of the gallery      make clean  remove what these made
 
 PYTHON ?= python3
@@ -11,7 +12,7 @@ PIP := -m pip install --disable-pip-version-check --quiet
 DEMO := out/cdm
 ARGS ?=
 
-.PHONY: demo test lint docs gallery bench clean
+.PHONY: demo test lint docs gallery bench learn clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -42,6 +43,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/batches.py 10000 steps
 	$(BENCH)/bin/python benchmarks/sweeps.py
 	$(BENCH)/bin/python benchmarks/gradients.py
+	$(BENCH)/bin/python benchmarks/environments.py
 	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
 	$(BENCH)/bin/python benchmarks/surroundings.py
@@ -51,6 +53,9 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py
 	$(BENCH)/bin/python benchmarks/single_rods.py
 	$(BENCH)/bin/python benchmarks/deformable_bodies.py
+
+learn: $(VENV)/.learning
+	$(BIN)/python examples/learning/reach.py out/learning
 
 clean:
 	rm -rf $(VENV) $(BENCH) site out build dist
@@ -69,6 +74,11 @@ $(VENV)/.test: $(VENV)/.made pyproject.toml
 $(VENV)/.lint: $(VENV)/.made pyproject.toml
 	@echo "installing ruff and pyright into $(VENV)"
 	@$(BIN)/python $(PIP) -e '.[lint]'
+	@touch $@
+
+$(VENV)/.learning: $(VENV)/.made pyproject.toml
+	@echo "installing lissom and stable-baselines3 into $(VENV)"
+	@$(BIN)/python $(PIP) -e '.[learning,view]'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml

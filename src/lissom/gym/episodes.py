@@ -52,7 +52,8 @@ class Episodes:
         """Where the copies are."""
         task = self.task
         own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
-        return TaskState(self._count * task.period, *(x.copy() for x in own))
+        q, v, u, action, goal = (x.copy() for x in own)
+        return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
 
     def see(self) -> np.ndarray:
         """What is seen now (n, n_seen)."""

@@ -8,7 +8,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.kinematics import frame_pose, frame_twist
+from lissom.dynamics.kinematics import frame_pose
 from lissom.gym.robots import manipulator
 from lissom.gym.task import Task, TaskStart, TaskState
 from lissom.model.model import Model
@@ -62,22 +62,15 @@ class TaskReach(Task):
         """At rest, with a point of its own."""
         return TaskStart(q=self.rest, goal=self.points[random.integers(_POINTS)])
 
-    def tip(self, state: TaskState) -> np.ndarray:
-        """Where the tip is (n, 3) [m]."""
-        return frame_pose(self.model, state.q, self.link)[:, :3, 3]
-
     def distance(self, state: TaskState) -> np.ndarray:
         """From the tip to the point (n,) [m]."""
-        return np.sqrt(((state.goal - self.tip(state)) ** 2).sum(axis=1))
+        return np.sqrt(((state.goal - state.place(self.link)) ** 2).sum(axis=1))
 
     def observe(self, state: TaskState) -> np.ndarray:
         """Tip, its velocity, its way to the point, and inputs."""
-        pose = frame_pose(self.model, state.q, self.link)
-        tip, R = pose[:, :3, 3], pose[:, :3, :3]
-        speed = (R * frame_twist(self.model, state.q, state.v, self.link)[:, None, 3:]).sum(axis=2)
-        low, high = self.input_limits
-        u = 2.0 * (state.u - low) / (high - low) - 1.0
-        return np.concatenate([tip / 0.1, speed * (self.period / 0.1), (state.goal - tip) / 0.1, u], axis=1)
+        tip, low, high = state.place(self.link), *self.input_limits
+        way, speed = state.goal - tip, self.period * state.velocity(self.link)
+        return np.concatenate([tip / 0.1, speed / 0.1, way / 0.1, 2.0 * (state.u - low) / (high - low) - 1.0], axis=1)
 
     def reward(self, state: TaskState) -> np.ndarray:
         """The nearer, the more."""
@@ -96,4 +89,4 @@ class TaskReach(Task):
 
     def drawn(self, state: TaskState, copy: int) -> dict[str, Any]:
         """The way from the tip to the point."""
-        return {"trail": np.stack([self.tip(state)[copy], state.goal[copy]]), "view": (20.0, -60.0)}
+        return {"trail": np.stack([state.place(self.link)[copy], state.goal[copy]]), "view": (20.0, -60.0)}

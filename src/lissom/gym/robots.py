@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from lissom.model.model import Model
 from lissom.robot.bases import BasisLegendre
-from lissom.robot.bodies import Rod
+from lissom.robot.bodies import RigidBody, Rod
+from lissom.robot.fluid import Hydrodynamics
+from lissom.robot.joints import JointFree, JointPlanar, JointPrismatic
 from lissom.robot.materials import Material
 from lissom.robot.robot import Robot
-from lissom.robot.sections import SectionCircle
+from lissom.robot.sections import SectionCircle, SectionEllipse
+from lissom.robot.shapes import ShapePlane, ShapeSphere
+
+FINGERS = ("finger 1", "finger 2", "finger 3")
+_BALL, _DEPTH, _PALM = 0.03, 0.087, 0.04  # radius of the ball, its centre below the palm, where fingers stand [m]
 
 
 def manipulator() -> Model:
@@ -33,3 +40,77 @@ def manipulator() -> Model:
 def _winding(sign: float) -> Callable[[float], tuple[float, float]]:
     """Path of a tendon that winds round the arm twice, (y, z) [m]."""
     return lambda s: (0.015 * np.sin(4.0 * np.pi * s), sign * 0.015 * np.cos(4.0 * np.pi * s))
+
+
+def pendulum() -> Model:
+    """A cart of 0.3 kg between stops at half a metre to both sides, driven by a force, and on it an upright silicone
+    rod of half a metre, which is longer by a half than one that stands by itself."""
+    robot = Robot("soft inverted pendulum")
+    rails = JointPrismatic((1.0, 0.0, 0.0), limits=(-0.5, 0.5), limit_stiffness=2e3, limit_damping=20.0)
+    robot.add_link("cart", RigidBody.box(0.1, 0.06, 0.05, density=1000.0), rails)
+    robot.add_joint_actuator("motor", "cart")
+    upright = np.eye(4)
+    upright[:3, :3] = [[0.0, 0.0, -1.0], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
+    material = Material(young=1.6e6, poisson=0.5, density=1000.0, viscosity=5e3)
+    rod = Rod(0.5, SectionCircle(0.01), BasisLegendre(bending_y=2), material)
+    robot.add_link("rod", rod, parent="cart", placement=upright)
+    return robot.build()
+
+
+def swimmer() -> Model:
+    """A soft fish of half a metre in a plane of still water, as dense as that, with a pair of tendons in each half; its
+    nose is at the origin, its tail towards x."""
+    robot = Robot("swimmer", gravity=(0.0, 0.0, 0.0))
+    section = SectionEllipse(lambda s: 0.03 - 0.022 * s, lambda s: 0.05 - 0.02 * s)  # thick, and high
+    material = Material(young=1e5, poisson=0.5, density=1000.0, damping_time=0.02)
+    robot.add_link("body", Rod(0.5, section, BasisLegendre(bending_z=4), material), JointPlanar())
+    for half, start, stop in (("front", 0.0, 0.5), ("rear", 0.5, 1.0)):
+        for side, sign in (("left", 1.0), ("right", -1.0)):
+            path = [[s, sign * (0.024 - 0.018 * s), 0.0] for s in (0.0, 1.0)]
+            robot.add_tendon(f"{side} of {half}", "body", path, start=start, stop=stop)
+    robot.add_frame("nose", "body", s=0.0)
+    robot.add_frame("middle", "body", s=0.5)
+    robot.set_fluid(1000.0, default=Hydrodynamics(drag_normal=1.0, drag_tangent=0.02))
+    return robot.build()
+
+
+def gripper() -> Model:
+    """Three soft fingers that hang from a palm, with a tendon each that one motor pulls, and a ball between them on a
+    table, which a damper lets sink."""
+    robot = Robot("gripper")
+    contact: dict[str, Any] = {"stiffness": 1e4, "exponent": 1.5, "damping": 10.0, "friction": 0.8, "slip_speed": 1e-3}
+    robot.add_link("palm", RigidBody.box(0.09, 0.09, 0.01, density=1000.0))
+    silicone = Material(young=1e6, poisson=0.5, density=1100.0, viscosity=3e3)
+    basis = BasisLegendre(torsion=0, bending_y=1, bending_z=4)
+    rod = Rod(0.11, SectionCircle((0.009, 0.006)), basis, silicone, gauss_points=7)
+    for k, name in enumerate(FINGERS):
+        robot.add_link(name, rod, parent="palm", placement=_finger_frame(2.0 * np.pi * k / 3.0))
+        robot.add_tendon(f"tendon {k + 1}", name, [[s, 0.8 * (0.009 - 0.003 * s), 0.0] for s in (0.0, 1.0)])
+    robot.couple_inputs("motor", {f"tendon {k}": 1.0 for k in (1, 2, 3)})
+    robot.add_link("ball", RigidBody.sphere(_BALL, density=300.0), JointFree())
+    below = np.eye(4)
+    below[2, 3] = -_DEPTH - _BALL - 0.003
+    table = RigidBody.box(0.12, 0.12, 0.006, density=500.0)
+    robot.add_link("table", table, JointPrismatic((0.0, 0.0, 1.0), damping=18.0), placement=below)
+    robot.add_contact("grasp", FINGERS, ShapeSphere(_BALL), on="ball", per_interval=2, **contact)
+    top = np.eye(4)
+    top[2, 3] = 0.003
+    robot.add_contact("stand", "ball", ShapePlane(), on="table", placement=top, **contact)
+    return robot.build()
+
+
+def ball_start(model: Model) -> tuple[np.ndarray, int]:
+    """Where the gripper begins, the ball on the table as deep as its weight presses it, and where the place of the ball
+    stands in q."""
+    q, at = model.neutral(), model.nq - 4
+    weight = 300.0 * 4.0 / 3.0 * np.pi * _BALL**3 * 9.81
+    q[at + 2] = -_DEPTH - (weight / 1e4) ** (2.0 / 3.0)
+    return q, at
+
+
+def _finger_frame(angle: float) -> np.ndarray:
+    """Pose of the base of a finger: x down along it, y inwards."""
+    inwards, down = -np.array([np.cos(angle), np.sin(angle), 0.0]), np.array([0.0, 0.0, -1.0])
+    g = np.eye(4)
+    g[:3, :4] = np.column_stack([down, inwards, np.cross(down, inwards), -_PALM * inwards])
+    return g

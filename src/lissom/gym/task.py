@@ -7,11 +7,14 @@ episode, each row by itself. So a task is one class without any loop, and a copy
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.kinematics import frame_pose, frame_twist
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
@@ -41,6 +44,7 @@ class TaskState:
     Fields:
         t: time since their episodes began (n,) [s]. q, v: (n, nq) and (n, nv). u: inputs that act (n, nu).
         action: the one that led there (n, ...), zero at the start. goal: of their episodes (n, ...).
+        model: the robot.
     """
 
     t: np.ndarray
@@ -49,6 +53,30 @@ class TaskState:
     u: np.ndarray
     action: np.ndarray
     goal: np.ndarray
+    model: Model = field(repr=False)
+    _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def pose(self, name: str) -> np.ndarray:
+        """Poses of the tip of a link, or of a frame (n, 4, 4), computed once for these states."""
+        return self._once((name, "pose"), lambda: frame_pose(self.model, self.q, name))
+
+    def place(self, name: str) -> np.ndarray:
+        """Where these are (n, 3) [m]."""
+        return self.pose(name)[:, :3, 3]
+
+    def velocity(self, name: str) -> np.ndarray:
+        """Their velocities in the world (n, 3) [m/s]."""
+
+        def made() -> np.ndarray:
+            own = frame_twist(self.model, self.q, self.v, name)[:, None, 3:]
+            return (self.pose(name)[:, :3, :3] * own).sum(axis=2)
+
+        return self._once((name, "velocity"), made)
+
+    def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
+        if key not in self._known:
+            self._known[key] = make()
+        return self._known[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +141,7 @@ class Task(ABC):
         """What `render` is told besides where a copy is."""
         return {}
 
-    @property
+    @cached_property
     def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs of actions of −1 and 1, each (nu,)."""
         where, nu = type(self).__name__, self.model.nu
@@ -126,7 +154,7 @@ class Task(ABC):
         checks.require(bool((low < high).all()), f"{where}: least", "must be < most", low)
         return low, high
 
-    @property
+    @cached_property
     def configuration_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Where the stops of joints are, low and high (nq,); infinite where there is none, as in rods."""
         model = self.model
