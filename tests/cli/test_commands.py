@@ -12,6 +12,7 @@ from cli.small_robot import EXAMPLES, SMALL, write
 import lissom as ls
 from lissom.cli.main import COMMANDS, main, parser
 from lissom.launch.progress import progress_bar
+from lissom.statics import static_path
 
 
 @pytest.mark.parametrize("command", [command.name for command in COMMANDS])
@@ -116,6 +117,25 @@ def test_an_interrupt_keeps_the_motion_so_far(small, tmp_path, capsys, monkeypat
     assert told.err == "interrupted\n" and "stopped at t = " in told.out
     with np.load(out / "trajectory.npz") as saved:
         assert 1e-3 < saved["t"][-1] < 5.0 and len(saved["t"]) == len(saved["q"])
+
+
+def test_an_interrupt_keeps_the_branch_so_far(small, tmp_path, capsys, monkeypatch):
+    """Ctrl-C in the middle of a branch: its equilibria are written, said up to where, and 130 returned."""
+    ahead, calls = static_path.ahead_on_each, []
+
+    def interrupted(*args):
+        calls.append(args)
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return ahead(*args)
+
+    monkeypatch.setattr("lissom.statics.branch_runs.ahead_on_each", interrupted)
+    given = ["--inputs", "up=1", "--step", "0.02", "--out", str(tmp_path)]
+    assert main(["continuation", str(small), *given]) == 130
+    told = capsys.readouterr()
+    assert told.err == "interrupted\n" and "3 equilibria so far" in told.out
+    with np.load(tmp_path / "branch.npz") as saved:
+        assert len(saved["factor"]) == len(saved["q"]) == 3 and saved["factor"][-1] < 1.0
 
 
 @contextmanager
