@@ -2,7 +2,8 @@
 # make test   run the test suite          make lint   ruff and pyright
 # make docs   build the manual in site/   make bench  measure against peers
 # make learn  train a policy that reaches, by stable-baselines3 (downloads PyTorch)
-# make gallery   pictures and numbers of the gallery      make clean  remove what these made
+# make gallery   pictures and numbers of the gallery
+# make wheel  a wheel with compiled kernels in dist/      make clean  remove what these made
 
 PYTHON ?= python3
 VENV := .venv
@@ -10,9 +11,11 @@ BIN := $(VENV)/bin
 BENCH := .venv-bench
 PIP := -m pip install --disable-pip-version-check --quiet
 DEMO := out/cdm
+TARGETS := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3 x86-64-v4,aarch64)
+COMPILED := src/lissom/compiled
 ARGS ?=
 
-.PHONY: demo test lint docs gallery bench learn clean
+.PHONY: demo test lint docs gallery bench learn wheel clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -57,8 +60,16 @@ bench: $(BENCH)/.made
 learn: $(VENV)/.learning
 	$(BIN)/python examples/learning/reach.py out/learning
 
+# Compiled kernels do not stay in the checkout, which has kernels of its own processor.
+wheel: $(VENV)/.view
+	@rm -rf $(COMPILED)
+	for target in $(TARGETS); do \
+		$(BIN)/lissom kernels build --target $$target --out $(COMPILED) || exit 1; done
+	$(BIN)/python -m pip wheel --disable-pip-version-check --quiet --no-deps --wheel-dir dist .
+	@rm -rf $(COMPILED)
+
 clean:
-	rm -rf $(VENV) $(BENCH) site out build dist
+	rm -rf $(VENV) $(BENCH) $(COMPILED) site out build dist
 
 # One stamp for each set of dependencies; they are installed again when pyproject.toml changes.
 $(VENV)/.view: $(VENV)/.made pyproject.toml

@@ -28,9 +28,10 @@ from lissom.gradients.recursion import recursion_kernel
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.fused_runs import steps_kernel
 from lissom.integration.fused_steps import block_steps_kernel, implicit_steps_kernel
-from lissom.launch.compiling import load
+from lissom.launch.compiling import build, load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import making
+from lissom.launch.targets import check_target, ready_made
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model
@@ -72,28 +73,42 @@ class KernelCache:
 
     Fields:
         folder: where. bytes: of all that Warp keeps there [B]. compiled: modules of the given robots that are there, of
-        `count`; None where this version of Warp does not tell.
+        `count`; None where this version of Warp does not tell. ready: those not there that need no compiler, since they
+        came compiled for processors like this one.
     """
 
     folder: Path
     bytes: int
     compiled: int | None
     count: int
+    ready: int = 0
 
 
-def build_kernels(*models: Model, device: str = "cpu") -> None:
+def build_kernels(
+    *models: Model, device: str = "cpu", target: str | None = None, out: str | Path | None = None
+) -> None:
     """Compile all kernels ahead, on all cores, so that no call has to wait for them.
 
     Args:
         models: robots; kernels are composed of what acts on a robot, and those of each are compiled. None: a robot of
             links and rods with tendons, on which nothing else acts.
         device: a Warp device.
+        target, out: compile for all processors of a kind, `"x86-64-v3"` (AVX2), `"x86-64-v4"` (AVX-512) or `"aarch64"`,
+            into a folder that other machines can use: the environment variable LISSOM_KERNELS names it to them.
     Raises:
-        ModelError: there is no such device. OSError: the results cannot be written, and what to set.
+        ModelError: there is no such device, or it compiles for no such target. OSError: the results cannot be written,
+            and what to set.
     """
     _check_device(device)
+    if (target is None) != (out is None):
+        raise ModelError(f"target, out: must be given together (got {target!r}, {out!r})")
+    if target is not None:
+        check_target(target)
     with making():
-        load(_modules(models), device)
+        if target is None or out is None:
+            load(_modules(models), device, anew=True)
+        else:
+            build(_modules(models), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
@@ -110,9 +125,10 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
     here = Path(str(wp.config.kernel_cache_dir))
     with making():
         modules = _modules(models)
-    known = [is_compiled(module, device) for module in modules]
+        known = [is_compiled(module, device) for module in modules]
+        ready = sum(ready_made(module, device) is not None for module, there in zip(modules, known) if not there)
     size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
-    return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules))
+    return KernelCache(here, size, None if None in known else sum(map(bool, known)), len(modules), ready)
 
 
 def _check_device(device: str) -> None:

@@ -11,6 +11,8 @@ from lissom.cli.common import loaded
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("what", choices=("build", "info"))
+    parser.add_argument("--target", help="with build: any processor of this kind: x86-64-v3, x86-64-v4, aarch64")
+    parser.add_argument("--out", type=Path, help="with --target: folder, which LISSOM_KERNELS then names")
     parser.add_argument("robots", type=Path, nargs="*", metavar="ROBOT", help="robot files; without, plain robots")
 
 
@@ -19,12 +21,16 @@ def _kernels(arguments: argparse.Namespace) -> int:
 
     models = [loaded(path)[1] for path in arguments.robots]
     if arguments.what == "build":
-        ls.build_kernels(*models)
+        ls.build_kernels(*models, target=arguments.target, out=arguments.out)
+    if arguments.out is not None:
+        return 0
     cache = ls.kernel_cache(*models)
     print(f"{cache.folder}: {cache.bytes / 1e6:.1f} MB of everything compiled by Warp")
     if cache.compiled is not None:
         whose = ", ".join(str(path) for path in arguments.robots) or "plain robots"
         print(f"{cache.compiled} of {cache.count} modules of {whose} are compiled")
+    if cache.ready:
+        print(f"{cache.ready} more came compiled for processors like this one")
     return 0
 
 

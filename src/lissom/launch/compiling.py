@@ -3,7 +3,8 @@ a bar that says so.
 
 Warp compiles a module when one of its kernels is first launched, and finds it in a cache on the disk from then on. That
 takes seconds for each module, and no module waits for another. What an algorithm is about to launch is therefore loaded
-ahead, all at once. Processes that fill the same cache do not disturb each other: each module is written aside and then
+ahead, all at once. What came compiled for processors like the one at hand (launch.targets) serves where the cache has
+nothing. Processes that fill the same cache do not disturb each other: each module is written aside and then
 renamed.
 """
 
@@ -14,6 +15,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import as_completed
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -23,7 +25,8 @@ import warp as wp
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
-from lissom.launch.warp_private import is_compiled
+from lissom.launch.targets import make_ready, ready_made
+from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.model.model import Model
 
@@ -40,38 +43,66 @@ def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = (
     if key not in model.cache:
         with making():
             now, later = ([kernel_for(kernel, model).module for kernel in some] for some in (kernels, then))
-            waits = cores_of_process() > 1 and any(is_compiled(module, model.device) is False for module in now)
+            waits = cores_of_process() > 1 and any(_is_missing(module, model.device) for module in now)
             load([*now, *(later if waits else ())], model.device)
         model.cache[key] = True
 
 
-def load(modules: Iterable[Any], device: str) -> None:
+def load(modules: Iterable[Any], device: str, *, anew: bool = False) -> None:
     """Load modules of kernels for a device, those that the cache does not have compiled together.
 
+    Args:
+        anew: compile for this very processor what came compiled for its kind, for the next processes.
     Raises:
         OSError: the compiler's results cannot be written, and what to set.
     """
-    wanted = [module for module in dict.fromkeys(modules) if (device, module) not in _loaded]
+    wanted = [module for module in dict.fromkeys(modules) if anew or (device, module) not in _loaded]
     if not wanted:
         return
-    with _bar([module.name.split("__locals__")[0] for module in wanted]) as done:
-        waiting = [compilers(cores_of_process()).submit(_load, module, device) for module in wanted]
+    with _bar([_name(module) for module in wanted]) as done:
+        waiting = [compilers(cores_of_process()).submit(_load, module, device, anew) for module in wanted]
         for one in as_completed(waiting):
             one.result()
             done()
     _loaded.update((device, module) for module in wanted)
 
 
-def _load(module: Any, device: str) -> None:
+def build(modules: Iterable[Any], target: str, out: Path) -> None:
+    """Compile modules for a kind of processors into a folder, on all cores."""
+    wanted = list(dict.fromkeys(modules))
+    with _bar([_name(module) for module in wanted]) as done:
+        pool = compilers(cores_of_process())
+        for one in as_completed([pool.submit(make_ready, module, target, out) for module in wanted]):
+            one.result()
+            done()
+
+
+def _name(module: Any) -> str:
+    return module.name.split("__locals__")[0]
+
+
+def _is_missing(module: Any, device: str) -> bool:
+    """Whether a module will have to be compiled, if that can be told."""
+    return is_compiled(module, device) is False and ready_made(module, device) is None
+
+
+def _load(module: Any, device: str, anew: bool) -> None:
+    found = ready_made(module, device) if is_compiled(module, device) is False else None
+    if found is not None and not anew:
+        load_object(module, *found)
+        return
     block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
+    make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
+    if found is not None:
+        make = partial(compile_into_cache, module)
     try:
-        wp.force_load(device, [module], block_dim=block, max_workers=0)
+        make()
     except Exception as error:  # also what the compiler says of a disk that is full
         if can_be_kept(Path(str(wp.config.kernel_cache_dir))):
             raise
         keep_elsewhere(error)
         module.mark_modified()  # or the failure is remembered
-        wp.force_load(device, [module], block_dim=block, max_workers=0)
+        make()
 
 
 @contextmanager

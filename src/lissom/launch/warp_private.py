@@ -10,7 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import os
+import shutil
+import tempfile
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import warp as wp
@@ -56,6 +59,40 @@ def is_compiled(module: Any, device: str) -> bool | None:
     module.get_module_hash(block)  # which fixes the names
     name = module._get_compile_output_name(at, block_dim=block)
     return os.path.exists(os.path.join(folder, module.get_module_identifier(block_dim=block), name))
+
+
+def name_in_cache(module: Any) -> str:
+    """The name that a module for the CPU has in the cache, which tells of what it is made."""
+    module.get_module_hash(1)
+    return str(module.get_module_identifier(block_dim=1))
+
+
+def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
+    """Compile a module for the CPU with other flags, to `name`.o and `name`.meta in a folder."""
+    own = dict(module.options)
+    aside = Path(tempfile.mkdtemp(dir=folder))
+    module.options.update(cpu_compiler_flags=flags, block_dim=1)
+    module.mark_modified()
+    try:
+        made = wp.compile_aot_module(module, "cpu", module_dir=aside)[0]
+        os.replace(next(aside.glob("*.meta")), folder / f"{name}.meta")
+        os.replace(made, folder / f"{name}.o")  # last: what is there is whole
+    finally:
+        module.options.clear()
+        module.options.update(own)
+        module.mark_modified()
+        shutil.rmtree(aside, ignore_errors=True)
+
+
+def compile_into_cache(module: Any) -> None:
+    """Compile a module for the CPU, and leave what is loaded of it as it is."""
+    module.get_module_hash(1)
+    module._compile(wp.get_device("cpu"), options=module.resolved_options[1])
+
+
+def load_object(module: Any, code: Path, description: Path) -> None:
+    """Load what `object_for` made, instead of compiling."""
+    module.load(wp.get_device("cpu"), block_dim=1, binary_path=str(code), meta_path=str(description))
 
 
 def struct_of(value: Any) -> Any:

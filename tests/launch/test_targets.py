@@ -1,0 +1,106 @@
+"""Kernels compiled for a kind of processors serve where the cache has nothing, and only on such processors."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+import warp as wp
+
+import lissom as ls
+from lissom.cli.main import main
+from lissom.kernels import KERNELS
+from lissom.launch import compiling, targets
+from lissom.launch.warp_private import name_in_cache
+from lissom.lie import arrays
+
+ALONE = """
+import numpy as np
+import warp as wp
+from lissom.launch.compiling import load
+from lissom.lie import arrays
+load([wp.get_module(arrays.__name__)], "cpu")
+print(*arrays.so3_exp(np.array([[0.0, 0.0, 0.5 * np.pi]])).round(12).ravel())
+"""
+TARGET = next(iter(targets.targets_here()), "")
+needs_one = pytest.mark.skipif(not TARGET, reason="a processor that is of no kind that kernels are compiled for")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Kernels of the mass matrix and of the Lie group, for the first kind that this processor is of."""
+    out = tmp_path_factory.mktemp("compiled")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
+        assert main(["kernels", "build", "--target", TARGET, "--out", str(out)]) == 0
+    return out
+
+
+def one_with(cache, compiled):
+    """What a process prints that has a cache, and a folder of kernels."""
+    here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    here |= {"WARP_CACHE_PATH": str(cache), "LISSOM_KERNELS": str(compiled)}
+    done = subprocess.run([sys.executable, "-c", ALONE], env=here, capture_output=True, text=True, check=True)
+    return [float(x) for x in done.stdout.split()]
+
+
+@needs_one
+def test_what_is_ready_is_not_compiled(folder, tmp_path):
+    """A process with an empty cache computes by it, and leaves the cache empty; one without it compiles."""
+    quarter = [0.0, -1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 1.0]
+    (tmp_path / "none").mkdir()
+    assert one_with(tmp_path / "cache", folder) == quarter
+    assert not list((tmp_path / "cache").rglob("*.o"))
+    assert one_with(tmp_path / "cache", tmp_path / "none") == quarter
+    assert len(list((tmp_path / "cache").rglob("*.o"))) == 1
+
+
+@needs_one
+def test_what_is_ready_is_told_and_compiled_anew_when_asked(folder, tmp_path, capsys, monkeypatch):
+    """`info` counts it apart from what the cache has; `build` compiles it for this very processor."""
+    monkeypatch.setattr("lissom.kernels.KERNELS", KERNELS[-1:])
+    monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
+    monkeypatch.setenv("LISSOM_KERNELS", str(folder))
+    monkeypatch.setattr(compiling, "_loaded", set())
+    assert main(["kernels", "info"]) == 0
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        "0 of 2 modules of plain robots are compiled",
+        "2 more came compiled for processors like this one",
+    ]
+    ls.build_kernels()
+    found = ls.kernel_cache()
+    assert (found.compiled, found.count, found.ready) == (2, 2, 0)
+
+
+@needs_one
+def test_other_processors_do_not_take_it(folder, monkeypatch):
+    """A processor that lists fewer instructions, or of another architecture, finds nothing."""
+    module = wp.get_module(arrays.__name__)
+    monkeypatch.setenv("LISSOM_KERNELS", str(folder))
+    code, description = targets.ready_made(module, "cpu")
+    assert code.stem == description.stem == name_in_cache(module) and TARGET in code.parent.name
+    monkeypatch.setattr(targets, "_instructions", lambda: frozenset({"sse2", "avx"}))
+    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
+    assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
+    monkeypatch.setattr(targets.platform, "machine", lambda: "riscv64")
+    assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
+
+
+def test_kinds_of_processors(monkeypatch):
+    """Those that can more take kernels that use it, and the others behind."""
+    for machine, listed, expected in (
+        ("x86_64", targets.TARGETS["x86-64-v4"][1], ("x86-64-v4", "x86-64-v3")),
+        ("AMD64", targets.TARGETS["x86-64-v3"][1], ("x86-64-v3",)),
+        ("arm64", frozenset(), ("aarch64",)),
+    ):
+        monkeypatch.setattr(targets.platform, "machine", lambda machine=machine: machine)
+        monkeypatch.setattr(targets, "_instructions", lambda listed=listed: listed)
+        assert targets.targets_here() == expected
+
+
+def test_targets_that_cannot_be(tmp_path):
+    """Errors name what can."""
+    with pytest.raises(ls.ModelError, match=r"target: must be one of .* on this machine \(got 'z80'\)"):
+        ls.build_kernels(target="z80", out=tmp_path)
+    with pytest.raises(ls.ModelError, match="target, out: must be given together"):
+        ls.build_kernels(target="x86-64-v3")
