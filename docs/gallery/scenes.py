@@ -113,6 +113,11 @@ POSTURE = (0.4, -1.1, 1.5, -2.0, -1.57, 0.0)  # of the industrial arms [rad]
 SCENES = {
     "cdm": Scene(motion(span=(0.0, 0.45), trail="arm"), ("largest z", "least z", "energy balance residual")),
     "cdm_contact": Scene(motion(shapes=4, span=(0.0, 0.4), trail="arm"), ("deepest", "exponent at rest")),
+    "cdm_tracking": Scene(
+        motion(shapes=5, trail="arm", span=(0.2, 1.0)),
+        ("predictive: mean error [m]", "predictive: largest error [m]"),
+        {"duration": 1.0},
+    ),
     "continuum_parallel_robot": Scene(
         motion(-1, shapes=4), ("wire > the same by the elastica [m]", "wire > tip nearer under constant torques [m]")
     ),
@@ -160,6 +165,14 @@ SCENES = {
     "shape_regulation": Scene(motion(shapes=4), ("damping ratio",)),
     "single_rods": Scene(motion(-1, shapes=6), ("soft cantilever > largest rise of energy",)),
     "soft_tipped_arm": Scene(motion(shapes=4), ("rate of decay [1/s]", "slow root of the law [1/s]")),
+    "swing_up": Scene(
+        motion(shapes=9, trail="arm", span=(0.0, 0.4)),
+        (
+            "distance from upright at the end [m]",
+            "largest torque, of what holds it out [-]",
+            "largest swing back [rad]",
+        ),
+    ),
     "tendon_swimmer": Scene(
         motion(shapes=4, span=(0.4, 1.0), view=(60, -80)), ("velocity [m/s]", "the same by bdf [m/s]")
     ),
