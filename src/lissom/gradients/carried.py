@@ -20,7 +20,7 @@ from lissom.passes.column_tables import column_width
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
 
-_MOST_BYTES = 2**26  # of the systems of one stretch of steps
+_MOST_BYTES = 2**24  # of the systems of one stretch of steps: what stays in a cache is read again for less
 
 
 @final

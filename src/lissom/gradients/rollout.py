@@ -128,9 +128,10 @@ class Rollout:
         points, whole = (self.steps // self.every, self.every) if self.every > 1 else (1, self.steps)
         for k in reversed(range(points)) if back else range(points):
             path = self.path if self.every == 1 else self._again(k)
-            edges = list(range(0, whole, longest))
+            each = -(-whole // -(-whole // longest))  # of one length
+            edges = list(range(0, whole, each))
             for at in reversed(edges) if back else edges:
-                yield path.part(at, min(at + longest, whole))
+                yield path.part(at, min(at + each, whole))
 
     def _again(self, k: int) -> Path:
         """The steps between two of the times."""

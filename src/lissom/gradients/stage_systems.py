@@ -71,7 +71,7 @@ def stage_systems(
     units = None
     if m:
         K[:, nv * w :] /= onto_q[:, None]
-        units = _scaled_rows(model, matrix, (K, D, M), unknowns)
+        units = _scaled_rows(model, matrix, (K, D, M) if turns else (K, D), unknowns)
     systems = StageSystems(
         n, steps, nv, unknowns, w, weights, turns, group, T, E, W,
         matrix, np.zeros((rows, unknowns * wide)), np.zeros((rows, unknowns), dtype=np.int32),
@@ -92,7 +92,7 @@ def _derivatives(
     nv, m, w, count = model.nv, model.n_rows, column_width(model), len(states.t)
     K, D, M = (np.empty((count, rows * w)) for rows in (nv + m, nv, nv))
     A, kept = np.zeros((count, m, w)), np.ones((count, m), dtype=bool)
-    size = _ROWS if not model.models else _models_part(model, count)
+    size = -(-count // -(-count // _ROWS)) if not model.models else _models_part(model, count)  # parts of one size
     force = states.force
     for part in parts(count, size):
         arrays = {"q": states.q[part], "v": states.v[part], "a": states.a[part], "u": states.u[part]}
@@ -160,7 +160,8 @@ def _scaled_rows(model: Model, matrix: np.ndarray, others: tuple[np.ndarray, ...
     nv, count = model.nv, len(matrix)
     scale = model.one(0, 1).dofs.scale
     S = matrix.reshape(count, unknowns, -1)
-    size = np.abs(S[..., :nv] * scale).max(axis=-1)
+    sized = S[..., :nv] * scale
+    size = np.maximum(sized.max(axis=-1), -sized.min(axis=-1))
     units = 1.0 / np.where(size > 0.0, size, 1.0)
     S *= units[..., None]
     for X in others:
