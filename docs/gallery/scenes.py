@@ -122,6 +122,7 @@ SCENES = {
         motion(-1, shapes=4), ("wire > the same by the elastica [m]", "wire > tip nearer under constant torques [m]")
     ),
     "custom_cable": Scene(rests(0), ("tip error", "cable taken in")),
+    "designed_arm": Scene(rests(-1), ("height before [mm]", "height after [mm]")),
     "drones": Scene(motion(shapes=4), ("momentum against impulse, CVODE [-]", "out of the plane [m]")),
     "fin_ray_finger": Scene(rests(), ("drive > tip travel", "dynamics > mismatch of d/dq")),
     "flagellum_propeller": Scene(motion(shapes=3), ("speed, swimming [m/s]", "thrust [N]", "drag of the body [N]")),
