@@ -245,12 +245,11 @@ def group_spring_stiffness(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.flo
 def add_own_block(t: Tables, i: int, k: int, width: int, D: mat6, out: wp.array2d(dtype=wp.float64)):
     """Add the first rows and columns of D at the own coordinates of a spherical or free joint."""
     start = t.node[k].v_start
-    stop = t.node[k].v_stop
-    for r in range(6):
-        for e in range(6):
-            if start + r < stop and start + e < stop:
-                at = (start + r) * width + start + e
-                out[i, at] = out[i, at] + D[r, e]
+    n = t.node[k].v_stop - start
+    for r in range(n):  # loops that Warp leaves as they are: unrolled, they were the longest function of all
+        for e in range(n):
+            at = (start + r) * width + start + e
+            out[i, at] = out[i, at] + D[r, e]
 
 
 @wp.func
