@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import sys
+import tracemalloc
 from dataclasses import dataclass
 
 import gymnasium
@@ -201,3 +203,19 @@ def test_a_specification_makes_the_environment_again(task):
     """Gymnasium's make, given the specification of an environment, makes one of the same task."""
     made = gymnasium.make(ls.environment(task).spec)
     assert np.array_equal(made.reset(seed=0)[0], ls.environment(task).reset(seed=0)[0])
+
+
+def test_steps_leave_nothing_behind(task):
+    """The memory that Python holds is the same after hundreds of steps and many episodes."""
+    many = ls.vector_environment(task, 8)
+    many.reset(seed=0)
+    actions = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 8, 1))
+    held = []
+    tracemalloc.start()
+    for _ in range(4):
+        for action in actions:
+            many.step(action)
+        gc.collect()
+        held.append(tracemalloc.get_traced_memory()[0])
+    tracemalloc.stop()
+    assert held[-1] - held[1] < 5_000  # bytes: less than one array of all copies for each ten steps

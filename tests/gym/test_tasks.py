@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
@@ -81,3 +82,14 @@ def test_a_picture_of_a_grasp_leaves_the_table_out(tasks):
     env.reset(seed=0)
     assert env.render().shape[1:] == (80, 3)
     assert "table" not in tasks["hold"].drawn(env.unwrapped.episodes.state(), 0)["links"]
+
+
+def test_gymnasium_knows_the_tasks_by_name(tasks):
+    """By the module that registers them, single and as many copies, with further arguments; they go as they do here."""
+    name = "lissom.gym.registered:lissom/Balance-v0"
+    seen = gymnasium.make(name, render_mode="rgb_array").reset(seed=3)[0]
+    many = gymnasium.make_vec(name, num_envs=2, autoreset="same_step")
+    assert many.num_envs == 2 and np.array_equal(many.reset(seed=3)[0][0], seen)
+    assert np.array_equal(ls.environment(tasks["balance"]).reset(seed=3)[0], seen)
+    for task in TASKS:
+        assert f"lissom/{task.capitalize()}-v0" in gymnasium.registry

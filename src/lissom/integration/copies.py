@@ -26,6 +26,7 @@ from lissom.robot import checks
 RTOL, ATOL = 1e-5, 1e-7  # of what an iteration may leave
 _PARTS = 4  # that a step is cut into,
 _MOST_PARTS = _PARTS**4  # and these in turn
+_TOGETHER = 64  # starts that are taken at once
 
 
 @final
@@ -53,7 +54,7 @@ class Copies:
         put_times(model, self.w, [0.0] * len(host["load"]))
         self.q, self.v, self._u = host["q"], host["v"], host["inputs"]
         self._counts, self._span, self._h = host["counts"], host["span"], host["h"]
-        self._all = np.arange(self.n)
+        self._all, self._together = np.arange(self.n), min(self.n, _TOGETHER)
         self._h[:] = self.dt
 
     def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
@@ -67,9 +68,17 @@ class Copies:
         if model.n_rows:
             for k in range(len(which)):
                 q[k], v[k] = consistent_start(model, q[k], v[k])
-        a, force = accelerations(model, 0.0, q, v, stack("u", u, model.nu))
+        a, force = self._accelerations(q, v, stack("u", u, model.nu))
         self._put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._h[which, 0] = 0.0
+
+    def _accelerations(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Those of any number of states, in launches of one size, as others would be recorded anew each time."""
+        a, force = np.zeros_like(v), np.zeros((len(q), self.model.n_rows))
+        for first in range(0, len(q), self._together):
+            some = np.minimum(np.arange(first, first + self._together), len(q) - 1)
+            a[some], force[some] = accelerations(self.model, 0.0, q[some], v[some], u[some])
+        return a, force
 
     def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
         """Take the steps under inputs u (copies, nu) that are held, but for copies that rest (copies,); which copies
