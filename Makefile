@@ -44,6 +44,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/batches.py
 	$(BENCH)/bin/python benchmarks/batches.py 1000 designs
 	$(BENCH)/bin/python benchmarks/batches.py 10000 steps
+	$(BENCH)/bin/python benchmarks/cold_start.py
 	$(BENCH)/bin/python benchmarks/sweeps.py
 	$(BENCH)/bin/python benchmarks/gradients.py
 	$(BENCH)/bin/python benchmarks/environments.py
