@@ -14,8 +14,9 @@ DEMO := out/cdm
 TARGETS := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3 x86-64-v4,aarch64)
 COMPILED := src/lissom/compiled
 ARGS ?=
+TORCH ?= torch>=2.2
 
-.PHONY: demo test lint docs gallery bench learn wheel clean
+.PHONY: demo test test-torch lint docs gallery bench learn wheel clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -24,6 +25,11 @@ demo: $(VENV)/.view
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)
+
+# PyTorch is no part of `make test`: its usual wheels bring gigabytes for other devices; TORCH names a smaller one
+test-torch: $(VENV)/.test
+	$(BIN)/python $(PIP) '$(TORCH)'
+	$(BIN)/python -m pytest tests/bridges/test_torch.py
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -163,6 +163,12 @@ _PUBLIC = {
     "bridges.crocoddyl_actions": ("crocoddyl_action", "crocoddyl_problem", "crocoddyl_state"),
     "bridges.jax_functions": ("jax_forward_dynamics", "jax_inverse_dynamics", "jax_solve_statics"),
     "bridges.jax_rollout": ("jax_rollout",),
+    "bridges.torch_functions": (
+        "torch_forward_dynamics",
+        "torch_inverse_dynamics",
+        "torch_rollout",
+        "torch_solve_statics",
+    ),
     "lie.arrays": (
         "se3_Ad",
         "se3_ad",

@@ -110,7 +110,7 @@ class Designs:
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
                 out[k] += found
         out[..., self.model.prescribed.dof] = 0.0
-        return out.reshape(-1, self.count, size)
+        return out.reshape(len(self.entries) * each, self.count, size)
 
 
 def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray]]:

@@ -1,0 +1,234 @@
+"""Dynamics, statics and rollouts as functions of PyTorch, whose gradients go through them.
+
+PyTorch differentiates by the stored numbers of q, the library along increments δ of `integrate`: with δ = E dq and
+dq = G δ at a configuration (`configuration_rate_derivatives`), dL/dq = Eᵀ dL/dδ of what goes in, and
+dL/dδ = Gᵀ dL/dq of what comes out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
+from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
+from lissom.dynamics.inverse_dynamics import inverse_dynamics
+from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
+from lissom.errors import ModelError, ShapeError
+from lissom.gradients.equilibria import equilibrium_derivatives
+from lissom.gradients.rollout import rollout
+from lissom.integration.schemes import Scheme
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.statics.equilibrium import solve_statics
+
+Arrays = tuple[np.ndarray, ...]
+
+
+def torch_inverse_dynamics(
+    model: Model, q: Any, v: Any, a: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True,
+    t: float = 0.0,
+) -> Any:  # fmt: skip
+    """inverse_dynamics as a function of PyTorch, with gradients by q, v and a.
+
+    Args:
+        q: configuration, shape (..., nq); quaternions act by their direction. v, a: velocity and acceleration,
+            shape (..., nv).
+        gravity, elastic, loads, t: as inverse_dynamics; numbers of Python [-, s].
+    Returns:
+        tau, a tensor (..., nv) [N·m, N, or N·m² and N·m for strain coordinates].
+    Raises:
+        ModelError: PyTorch is missing, or the model is a batch of models. ShapeError: the argument, the expected and
+        the received shape.
+    Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
+    """
+    options: Any = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
+    return _smooth(
+        model,
+        lambda *x: inverse_dynamics(model, *x, **options),
+        lambda *x: inverse_dynamics_derivatives(model, *x, **options),
+        (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)),
+    )
+
+
+def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
+    """forward_dynamics as a function of PyTorch, with gradients by q, v and u.
+
+    Args:
+        q: configuration, shape (..., nq); quaternions act by their direction. v: velocity, shape (..., nv).
+        u: inputs, shape (..., nu); None is zero. t: as forward_dynamics, a number of Python [s].
+    Returns:
+        a, a tensor (..., nv) [per second squared].
+    Raises:
+        ModelError, ShapeError: as torch_inverse_dynamics.
+    Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
+    """
+    u = np.zeros(model.nu) if u is None else u
+    return _smooth(
+        model,
+        lambda *x: forward_dynamics(model, *x, t=t),
+        lambda *x: forward_dynamics_derivatives(model, *x, t=t),
+        (("q", q, model.nq), ("v", v, model.nv), ("u", u, model.nu)),
+    )
+
+
+def torch_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: Any) -> Any:
+    """Configuration that solve_statics finds as a function of PyTorch, with gradients by u.
+
+    Args:
+        u: inputs, shape (..., nu); None is zero. q0: start, numbers (..., nq); None is the neutral configuration.
+        options: further arguments of solve_statics.
+    Returns:
+        q, a tensor (..., nq) [rad, m, or strain units].
+    Raises:
+        ModelError, ShapeError: as torch_inverse_dynamics.
+    Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
+    """
+
+    def value(u: np.ndarray) -> tuple[Arrays, Any]:
+        found = solve_statics(model, u, q0, **options)
+        return (found.q,), found
+
+    def back(found: Any, x: Arrays, by: Arrays) -> Arrays:
+        slopes = equilibrium_derivatives(found).u
+        return (np.einsum("...j,...ju->...u", _by_increment(model, found.q, by[0]), slopes),)
+
+    given = np.zeros(model.nu) if u is None else u
+    return _called(model, value, back, (("u", given, (model.nu,)),))[0]
+
+
+def torch_rollout(
+    model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
+    scheme: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
+) -> tuple[Any, Any, Any]:  # fmt: skip
+    """rollout as a function of PyTorch, with gradients by q0, v0 and u.
+
+    Args:
+        q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
+            velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or (nu,) held all the time; None
+            is zero.
+        dt: size of the step [s]. steps, scheme, every, tolerance: as rollout.
+    Returns:
+        (q, v, a) at the times of the rollout, tensors (..., n, nq) and twice (..., n, nv).
+    Raises:
+        ModelError, ShapeError: as torch_inverse_dynamics.
+    Accuracy: as Rollout.backward. There are no second derivatives. Cost: as rollout and its backward.
+    """
+    torch = _torch(model)
+    held = _tensor(torch, "u", np.zeros(model.nu) if u is None else u)
+    if held.ndim == 1:
+        if steps is None:
+            raise ModelError("steps: must be given where u is held all the time (got None)")
+        held = held.expand(steps, -1)
+
+    def value(*x: np.ndarray) -> tuple[Arrays, Any]:
+        motion = rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, scheme=scheme, every=every,
+                         tolerance=tolerance)  # fmt: skip
+        return (motion.q, motion.v, motion.a), motion
+
+    def back(motion: Any, x: Arrays, by: Arrays) -> Arrays:
+        found = motion.backward(_by_increment(model, motion.q, by[0]), by[1], by[2])
+        return _by_numbers(model, x[0], found.q0), found.v0, found.u
+
+    start, rest = model.neutral() if q0 is None else q0, np.zeros(model.nv) if v0 is None else v0
+    rows = ("q0", start, (model.nq,)), ("v0", rest, (model.nv,)), ("u", held, (held.shape[-2], model.nu))
+    q, v, a = _called(model, value, back, rows)
+    return q, v, a
+
+
+def _torch(model: Any) -> Any:
+    try:
+        torch = import_module("torch")
+    except ImportError:
+        raise ModelError("functions for PyTorch need PyTorch: pip install 'lissom[torch]'") from None
+    if isinstance(model, ModelBatch):
+        raise ModelError("model: must be one Model for functions of PyTorch (got a ModelBatch)")
+    return torch
+
+
+def _tensor(torch: Any, name: str, value: Any) -> Any:
+    """A tensor in double precision, as part of the same graph."""
+    try:
+        return torch.as_tensor(value).to(torch.float64)
+    except (TypeError, ValueError, RuntimeError):
+        raise ShapeError(f"{name}: expected numbers, got {value!r}") from None
+
+
+def _smooth(
+    model: Model,
+    value: Callable[..., np.ndarray],
+    slopes: Callable[..., Arrays],
+    given: tuple[tuple[str, Any, int], ...],
+) -> Any:
+    """A function of q and two more arrays, (..., nv), with its gradients."""
+
+    def found(*x: np.ndarray) -> tuple[Arrays, Any]:
+        return (value(unit_quaternions(model, x[0]), *x[1:]),), None
+
+    def back(_: Any, x: Arrays, by: Arrays) -> Arrays:
+        each = [np.einsum("...i,...ij->...j", by[0], s) for s in slopes(unit_quaternions(model, x[0]), *x[1:])]
+        return _by_numbers(model, x[0], each[0]), *each[1:]
+
+    return _called(model, found, back, tuple((name, x, (size,)) for name, x, size in given))[0]
+
+
+def _called(
+    model: Model,
+    value: Callable[..., tuple[Arrays, Any]],
+    back: Callable[[Any, Arrays, Arrays], Arrays],
+    given: tuple[tuple[str, Any, tuple[int, ...]], ...],
+) -> tuple[Any, ...]:
+    """What a function of NumPy's arrays with common leading axes returns, as tensors with gradients; what it keeps
+    besides is handed to what carries gradients back."""
+    torch = _torch(model)
+    tensors = []
+    for name, x, core in given:
+        x = _tensor(torch, name, x)
+        if x.ndim < len(core) or tuple(x.shape[x.ndim - len(core) :]) != core:
+            raise ShapeError(f"{name}: expected shape (..., {', '.join(map(str, core))}), got {tuple(x.shape)}")
+        tensors.append((x, core))
+    try:
+        lead = torch.broadcast_shapes(*(x.shape[: x.ndim - len(core)] for x, core in tensors))
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(x.shape)) for x, _ in tensors)
+        raise ShapeError(f"leading axes do not broadcast: {shapes}") from None
+
+    @final
+    class Call(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx: Any, *x: Any) -> Any:
+            ctx.arrays = tuple(np.array(y.detach().cpu().numpy()) for y in x)
+            found, ctx.kept = value(*ctx.arrays)
+            return tuple(torch.from_numpy(np.array(y)).to(x[0].device) for y in found)
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx: Any, *by: Any) -> Any:
+            found = back(ctx.kept, ctx.arrays, tuple(y.detach().cpu().numpy() for y in by))
+            return tuple(torch.from_numpy(np.array(y)).to(by[0].device) for y in found)
+
+    return Call.apply(*(x.expand(*lead, *core) for x, core in tensors))
+
+
+def _by_numbers(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Derivatives by the stored numbers of q (..., nq), of those by an increment (..., nv)."""
+    return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[2], model.nq)
+
+
+def _by_increment(model: Model, q: np.ndarray, by: np.ndarray) -> np.ndarray:
+    """Derivatives by an increment, of those by the stored numbers."""
+    return _mapped(model, q, by, lambda x: configuration_rate_derivatives(model, x, np.zeros(model.nv))[1], model.nv)
+
+
+def _mapped(
+    model: Model, q: np.ndarray, by: np.ndarray, matrix: Callable[[np.ndarray], np.ndarray], size: int
+) -> np.ndarray:
+    """by @ matrix(q) at each state."""
+    if not groups(model):
+        return by[..., model.dofs.q] if size == model.nv else by[..., np.argsort(model.dofs.q)]
+    rows, ways = q.reshape(-1, q.shape[-1]), by.reshape(-1, by.shape[-1])
+    return np.array([way @ matrix(x) for x, way in zip(rows, ways)]).reshape(*by.shape[:-1], size)
