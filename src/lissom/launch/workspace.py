@@ -145,7 +145,7 @@ class Workspace:
             known = row.get(name)
             if known is None or type(value) is not np.ndarray or value.shape != known[1]:
                 return False
-            known[0][:] = value
+            known[0][...] = value  # faster than by [:]
         return True
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
