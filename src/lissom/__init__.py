@@ -144,6 +144,7 @@ _PUBLIC = {
     "gradients.rollout": ("Rollout", "rollout"),
     "gradients.check": ("GradientCheck", "check_gradient"),
     "gradients.equilibria": ("EquilibriumDerivatives", "equilibrium_derivatives"),
+    "gradients.feedback": ("FeedbackGradient", "feedback_gradient", "feedback_rollout"),
     "gradients.frequencies": ("ModeDerivatives", "mode_derivatives"),
     "gradients.one_step": ("Step", "step_derivatives"),
     "gradients.carried": ("Gradient", "Sensitivity"),

@@ -1,0 +1,149 @@
+"""Motions under state feedback that acts once a step, and their derivatives by its gains.
+
+With u_k = f(t_k, q_k, v_k, g) held during step k, the matrices A and B of each step, x = (δq, δv, δa, δâ) before it and
+F the derivatives of f,
+
+    x_k+1 = A_k x_k + B_k δu_k,   δu_k = F_x x_k + F_g δg                                                 (1)
+
+and the derivatives λ of a function of the motion by x, and those by g, follow backwards,
+
+    μ_k = B_kᵀ λ_k+1,   λ_k = A_kᵀ λ_k+1 + F_xᵀ μ_k + (∂L/∂x)_k,   ∂L/∂g = Σ F_gᵀ μ_k                          (2)
+
+The acceleration at the start answers to u_0 as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError, ShapeError
+from lissom.gradients.rollout import Rollout, rollout
+from lissom.integration.inputs import called, checked_row
+from lissom.integration.schemes import Scheme
+from lissom.model.model import Model
+from lissom.robot import checks
+
+Law = Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
+
+
+@final
+@dataclass(frozen=True)
+class FeedbackGradient:
+    """Derivatives of a function of a motion under feedback.
+
+    Fields:
+        gains: by each, of their shape. q0, v0: by the start, q0 in the tangent space of `integrate`, (nv,).
+    """
+
+    gains: np.ndarray
+    q0: np.ndarray
+    v0: np.ndarray
+
+
+def feedback_rollout(
+    model: Model,
+    law: Law,
+    gains: Any,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    dt: float,
+    steps: int,
+    scheme: str | Scheme = "generalized_alpha",
+    tolerance: float = 1e-11,
+) -> Rollout:
+    """Motion of a robot under feedback that acts once a step, u = law(t, q, v, gains), held during it.
+
+    Args:
+        law: function of (t, q, v, gains) that returns u, shape (nu,). gains: numbers of it, an array of any shape.
+        q0, v0, dt [s], scheme, tolerance: as of `rollout`. steps: how many.
+    Returns:
+        Rollout, whose `u` is what the law gave.
+    Raises:
+        ConvergenceError, ModelError, ShapeError: as rollout; or what the law returns.
+    """
+    numbers, u = np.asarray(gains, dtype=np.float64), np.zeros((checks.integer(steps, "steps", least=1), model.nu))
+    options: dict[str, Any] = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
+    whole = rollout(model, q0, v0, u[:1], **options)
+    if whole.lead:
+        raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")
+    u[0] = _input(model, law, 0.0, whole.q[0], whole.v[0], numbers)
+    whole = rollout(model, q0, v0, u[:1], **options)
+    begin = {name: getattr(whole.path, name)[:, -1] for name in ("q", "v", "a", "ahead", "force")}
+    for k in range(1, steps):
+        u[k] = _input(model, law, dt * k, begin["q"][0], begin["v"][0], numbers)
+        path = whole.stepping.run(model, begin, u[None, k : k + 1], k)
+        begin = {name: getattr(path, name)[:, -1] for name in begin}
+    return rollout(model, q0, v0, u, **options)
+
+
+def feedback_gradient(
+    motion: Rollout, gains: Any, derivatives: Law, dL_dq: Any = None, dL_dv: Any = None, dL_du: Any = None
+) -> FeedbackGradient:
+    """Derivatives of a function L of a motion under feedback by the gains and by the start, the loop closed.
+
+    Args:
+        motion: of `feedback_rollout`. gains: those of it.
+        derivatives: function of (t, q, v, gains) that returns ∂u/∂q, by changes of q along v, (nu, nv), ∂u/∂v,
+            (nu, nv), and ∂u/∂gains, (nu, *shape of the gains).
+        dL_dq, dL_dv: derivatives of L by q, in the tangent space of `integrate`, and v at all times, (n, nv). dL_du: by
+            the inputs of each step, (steps, nu). None is zero.
+    Returns:
+        FeedbackGradient [L per unit of each].
+    Raises:
+        ModelError: a batch, or not all states were kept. ShapeError: the argument, the expected and received shape.
+    Accuracy: exact derivative of the steps, to rounding. Cost: the matrices of each step, whatever the number of gains.
+    """
+    model, nv, numbers = motion.common, motion.common.nv, np.asarray(gains, dtype=np.float64)
+    if motion.lead:
+        raise ModelError(f"motion: must be a single one (got a batch of shape {motion.lead})")
+    A, B = motion.step_matrices()
+    times, steps = len(motion.t), motion.steps
+    shapes = {"dL_dq": (dL_dq, (times, nv)), "dL_dv": (dL_dv, (times, nv)), "dL_du": (dL_du, (steps, model.nu))}
+    by_q, by_v, by_u = (_seed(name, x, shape) for name, (x, shape) in shapes.items())
+    state, by_gains = np.zeros(4 * nv), np.zeros(numbers.size)
+    s = motion.starts
+    for k in reversed(range(steps)):
+        state[:nv], state[nv : 2 * nv] = state[:nv] + by_q[k + 1], state[nv : 2 * nv] + by_v[k + 1]
+        mu = B[k].T @ state + by_u[k]
+        state = A[k].T @ state  # (2)
+        if k == 0:
+            onto_a = (state[2 * nv : 3 * nv] + state[3 * nv :]) @ s.solve[0, :nv]
+            mu = mu + onto_a @ s.B[0]
+            state[:nv] -= onto_a @ s.by_q[0]
+            state[nv : 2 * nv] -= onto_a @ s.by_v[0]
+        F_q, F_v, F_g = _slopes(motion, derivatives, numbers, k)
+        state[:nv] += mu @ F_q
+        state[nv : 2 * nv] += mu @ F_v
+        by_gains += mu @ F_g
+    dq0, dv0 = state[:nv] + by_q[0], state[nv : 2 * nv] + by_v[0]
+    dq0 = dq0 + dv0 @ s.carried[0]
+    return FeedbackGradient(by_gains.reshape(numbers.shape), dq0 @ s.onto_q[0], dv0 @ s.onto_v[0])
+
+
+def _input(model: Model, law: Law, t: float, q: np.ndarray, v: np.ndarray, gains: np.ndarray) -> np.ndarray:
+    """What a law gives."""
+    return checked_row(called("law", t, law, t, q.copy(), v.copy(), gains), model.nu, "law", t)
+
+
+def _seed(name: str, x: Any, shape: tuple[int, ...]) -> np.ndarray:
+    """Derivatives by states or inputs."""
+    found = np.zeros(shape) if x is None else np.asarray(x, dtype=np.float64)
+    if found.shape != shape or not np.isfinite(found).all():
+        raise ShapeError(f"{name}: expected finite values of shape {shape}, got {found.shape}")
+    return found
+
+
+def _slopes(motion: Rollout, derivatives: Law, gains: np.ndarray, k: int) -> tuple[np.ndarray, ...]:
+    """F of (1) at a step, gains behind each other."""
+    nu, nv = motion.common.nu, motion.common.nv
+    found = derivatives(float(motion.t[k]), motion.q[k].copy(), motion.v[k].copy(), gains)
+    shapes = ((nu, nv), (nu, nv), (nu, *gains.shape))
+    rows = [np.asarray(x, dtype=np.float64) for x in found]
+    if [x.shape for x in rows] != list(shapes):
+        raise ShapeError(f"derivatives: expected arrays of shapes {shapes}, got {[x.shape for x in rows]}")
+    return rows[0], rows[1], rows[2].reshape(nu, -1)
