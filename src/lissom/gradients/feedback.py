@@ -93,7 +93,7 @@ def feedback_gradient(
         dL_dq, dL_dv: derivatives of L by q, in the tangent space of `integrate`, and v at all times, (n, nv). dL_du: by
             the inputs of each step, (steps, nu). None is zero.
     Returns:
-        FeedbackGradient [L per unit of each].
+        FeedbackGradient, the unit of L [per unit of each].
     Raises:
         ModelError: a batch, or not all states were kept. ShapeError: the argument, the expected and received shape.
     Accuracy: exact derivative of the steps, to rounding. Cost: the matrices of each step, whatever the number of gains.
