@@ -4,6 +4,7 @@ import ast
 import io
 import re
 import tokenize
+from functools import cache
 
 from house.sources import ROOT, package_files, text, tree
 
@@ -13,6 +14,7 @@ PAPER = re.compile(r"(Mathew|Boyer|SoRoSim|Pustina|Armanini)\D*20\d\d")
 THEORY = ROOT / "docs" / "theory.md"
 
 
+@cache
 def docstrings(path):
     """All docstrings of a module, its own first."""
     kinds = (ast.Module, ast.ClassDef, ast.FunctionDef)
@@ -26,6 +28,7 @@ def comments(path):
     return [token.string for token in tokens if token.type == tokenize.COMMENT]
 
 
+@cache
 def defined(path):
     """Numbers of the equations that stand in the docstrings of a module."""
     return {number for string in docstrings(path) for number in DEFINED.findall(string)}
@@ -46,7 +49,8 @@ def test_cited_equations_exist():
     for file, path in files.items():
         head = " ".join(re.findall(CITATIONS[2], ast.get_docstring(tree(path)) or ""))
         for string in dict.fromkeys([*docstrings(path), *comments(path)]):
-            named = [other for other in files.values() if other.stem in sources(string) | sources(head)]
+            words = sources(string) | sources(head)
+            named = [other for other in files.values() if other.stem in words]
             known = defined(path).union(*map(defined, named))
             lost += [f"{file}: ({k}) in {string[:60]!r}" for k in CITED.findall(string)
                      if k not in known and not PAPER.search(string)]  # fmt: skip

@@ -63,7 +63,7 @@ def everything():
     stops = {"limits": (-1.0, 2.0), "limit_stiffness": 50.0, "limit_damping": 0.1, "limit_width": 2e-3}
     own = {"damping": 0.2, "rest": 0.1}
     wheel = ls.JointRevolute((0, 1, 0), spring=[(-1.0, -2.0), (0.0, 0.0), (1.0, 3.0)], **own, **stops)
-    hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0)
+    hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02)
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
     solid = dataclasses.replace(ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,))
     robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), gauss_points=6, interval_points=3), wheel)

@@ -68,12 +68,12 @@ def crocoddyl_action(
     Accuracy: exact derivatives of the step; second ones of the cost by Gauss and Newton. Cost: one to two steps of
         Newton's method in each call.
     """
-    croc = _crocoddyl()
+    croc, nu = _crocoddyl(), model.nu
     checks.number(dt, "dt", above=0.0)
     checks.number(t, "t")
     if not isinstance(cost, TrackingCost | croc.CostModelSum):
         raise ModelError(f"cost: must be an ls.TrackingCost or a crocoddyl.CostModelSum (got {cost!r})")
-    bounds = None if limits is None else checks.limits(limits, model.nu)
+    bounds = None if limits is None else checks.limits(limits, nu)
     options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     rollout(model, dt=dt, steps=1, scheme=scheme)  # says what is wrong with the robot and the scheme
     if isinstance(cost, TrackingCost):
@@ -94,8 +94,8 @@ def crocoddyl_problem(
     Raises:
         ModelError, ShapeError: as crocoddyl_action.
     """
-    checks.integer(steps, "steps", least=1)
     q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    checks.integer(steps, "steps", least=1)
     v = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if isinstance(cost, TrackingCost):
         actions = [crocoddyl_action(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps + 1)]

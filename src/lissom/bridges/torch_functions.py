@@ -118,8 +118,8 @@ def torch_rollout(
         ModelError, ShapeError: as torch_inverse_dynamics.
     Accuracy: as Rollout.backward. There are no second derivatives. Cost: as rollout and its backward.
     """
-    torch = _torch(model)
-    held = _tensor(torch, "u", np.zeros(model.nu) if u is None else u)
+    nu, torch = model.nu, _torch(model)
+    held = _tensor(torch, "u", np.zeros(nu) if u is None else u)
     if held.ndim == 1:
         if steps is None:
             raise ModelError("steps: must be given where u is held all the time (got None)")

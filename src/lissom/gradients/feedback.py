@@ -66,7 +66,8 @@ def feedback_rollout(
     Raises:
         ConvergenceError, ModelError, ShapeError: as rollout; or what the law returns.
     """
-    numbers, u = np.asarray(gains, dtype=np.float64), np.zeros((checks.integer(steps, "steps", least=1), model.nu))
+    nu, numbers = model.nu, np.asarray(gains, dtype=np.float64)
+    u = np.zeros((checks.integer(steps, "steps", least=1), nu))
     options: dict[str, Any] = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     whole = rollout(model, q0, v0, u[:1], **options)
     if whole.lead:
