@@ -180,7 +180,8 @@ def draw(table: dict[str, dict[str, list[Run]]], path: str) -> None:
         panel.set_ylim(1e-10, 1.0)
     for panel in axes[len(table) :]:
         panel.set_visible(False)
-    figure.supxlabel("time of 10 s [calibrations]", color=INK)
+    for panel in axes[max(len(table) - columns, 0) : len(table)]:
+        panel.set_xlabel("time of 10 s [calibrations]", color=INK)
     figure.supylabel("largest error over the size of the robot [-]", color=INK)
     figure.legend(*axes[0].get_legend_handles_labels(), loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
