@@ -1,8 +1,8 @@
 # make demo   simulate the cable-driven manipulator and say where the pictures are
 # make test   run the test suite          make lint   ruff and pyright
 # make docs   build the manual in site/   make bench  measure against peers
-# make learn  train a policy that reaches, by stable-baselines3 (downloads PyTorch)
-# make gallery   pictures and numbers of the gallery
+# make learn  train a policy that reaches, by stable-baselines3 (downloads PyTorch; TORCH=... names a smaller build of it)
+# make gallery   pictures, films and numbers of the gallery
 # make wheel  a wheel with compiled kernels in dist/      make clean  remove what these made
 
 PYTHON ?= python3
@@ -96,7 +96,7 @@ $(VENV)/.lint: $(VENV)/.made pyproject.toml
 
 $(VENV)/.learning: $(VENV)/.made pyproject.toml
 	@echo "installing lissom and stable-baselines3 into $(VENV)"
-	@$(BIN)/python $(PIP) -e '.[learning,view]'
+	@$(BIN)/python $(PIP) -e '.[learning,view]' '$(TORCH)'
 	@touch $@
 
 $(VENV)/.docs: $(VENV)/.made pyproject.toml

@@ -171,8 +171,8 @@ def launches(case: Case, count: int) -> list[Callable[[], object]]:
     """What computes ID, M and ID' of some instances, with the states in place."""
     model, (q, v, a) = case.model, state(case, count)
     forces, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
-    masses, _ = workspace.filled(model, "mass_matrix", mass_matrix._make, q=q)
-    slopes, _ = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros((count, model.nu)))
+    masses, _ = workspace.filled(model, "mass_matrix", mass_matrix._make, ("q",), q)
+    slopes, _ = derivative_workspace(model, q, v, a, np.zeros((count, model.nu)))
     run_residual_derivatives(model, slopes, 0.0)
     masses.run()
     return [forces.run, masses.run, slopes.run]

@@ -50,7 +50,7 @@ def times(model: ls.Model) -> tuple[float, float, float]:
     """Inverse dynamics, its three derivatives, and forward dynamics [µs]."""
     q, v, a = state(model)
     one, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
-    three, _ = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
+    three, _ = derivative_workspace(model, q, v, a, np.zeros(model.nu))
     run_residual_derivatives(model, three, 0.0)
     forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)
     return smallest(one.run), smallest(three.run), smallest(forward.run)

@@ -44,7 +44,7 @@ def load(name: str) -> ls.Model:
 def derivatives_in_kernel(model: ls.Model) -> float:
     """Inverse dynamics with its three derivatives, of one instance inside a kernel [µs]."""
     q, v, a = (np.tile(x, (SMALL_BATCH, 1)) for x in state(model))
-    w, _ = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros((SMALL_BATCH, model.nu)))
+    w, _ = derivative_workspace(model, q, v, a, np.zeros((SMALL_BATCH, model.nu)))
     run_residual_derivatives(model, w, 0.0)
     return smallest(w.run) / SMALL_BATCH
 

@@ -1,10 +1,11 @@
-"""Make the pictures and the numbers of the gallery, and the film strip of the README, from the examples.
+"""Make the pictures, films and numbers of the gallery, and the film strip of the README, from the examples.
 
     python docs/gallery/make.py [NAME ...]        the examples named, or all of them: ten minutes
     python docs/gallery/make.py pages             the pictures that the code of the tutorial and of the recipes makes
 
-Each example runs once as its test runs it; what it simulates on the way is what its picture shows. Pictures go beside
-this file, numbers into gallery.md below the picture. Needs the extras render, deformable and sections.
+Each example runs once as its test runs it; what it simulates on the way is what its picture shows, and its film if it
+has one. Both go beside this file, numbers into gallery.md below the picture. Needs the extras render, deformable and
+sections.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -31,6 +33,7 @@ ROOT = HERE.parents[1]
 PAGE = HERE.parent / "gallery.md"
 STRIP = HERE.parent / "film_strip.jpg"
 SIZE, QUALITY = 640, 88  # [pixels], of JPEG
+FILM = (400, 400)  # [pixels]
 FRAME = 300  # of the film strip [pixels]
 FRAMES = ("cdm", "resoft_gripper", "hybrid_arm", "trimmed_helicoid", "parallel_robot", "underwater_vehicle")
 
@@ -68,10 +71,27 @@ def recorded() -> Iterator[list[Any]]:
 
 def run(name: str) -> tuple[dict[str, Any], Any]:
     """The numbers of an example and what is drawn of it."""
+    numbers, calls = calls_of(name)
+    return numbers, scenes.SCENES[name].shot(calls)
+
+
+def calls_of(name: str) -> tuple[dict[str, Any], list[Any]]:
+    """The numbers of an example, and the calls that it makes."""
     example = module(ROOT / "examples" / f"{name}.py")
     with recorded() as calls:
         numbers = example.main(**scenes.SCENES[name].arguments)
-    return numbers, scenes.SCENES[name].shot(calls)
+    return numbers, calls
+
+
+def film(name: str, calls: list[Any]) -> None:
+    """The film of one of its motions, beside its picture."""
+    wanted = scenes.FILMS[name]
+    motion = scenes.motions(calls)[wanted.at].result
+    shown = motion.t <= motion.t[0] + wanted.part * (motion.t[-1] - motion.t[0])
+    part = replace(
+        motion, **{key: getattr(motion, key)[shown] for key in ("t", "q", "v", "a", "u", "multipliers", "z")}
+    )
+    part.animate(HERE / f"{name}.mp4", size=FILM, fps=20.0, **wanted.options)
 
 
 def picture(shot: Any, size: Any = SIZE) -> np.ndarray:
@@ -152,8 +172,11 @@ def main(names: list[str]) -> None:
         return pages()
     for name in names or [*scenes.SCENES, *scenes.ROBOTS]:
         if name in scenes.SCENES:
-            numbers, shot = run(name)
+            numbers, calls = calls_of(name)
+            shot = scenes.SCENES[name].shot(calls)
             put(name, line(name, numbers))
+            if name in scenes.FILMS:
+                film(name, calls)
         else:
             shot = scenes.ROBOTS[name]()
         save(picture(shot), HERE / f"{name}.jpg")

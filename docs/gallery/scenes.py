@@ -43,6 +43,19 @@ class Scene(NamedTuple):
     arguments: Mapping[str, Any] = MappingProxyType({})
 
 
+class Film(NamedTuple):
+    """What is filmed of an example: which of its motions, which part of it from the start, options of `animate`."""
+
+    at: int = 0
+    part: float = 1.0
+    options: Mapping[str, Any] = MappingProxyType({})
+
+
+def motions(calls: list[Call]) -> list[Call]:
+    """The calls that simulate one motion."""
+    return [one for one in calls if one.function == "simulate" and np.ndim(one.result.q) == 2]
+
+
 def without_actuators(model: ls.Model) -> ls.Model:
     """The same robot without what drives it, such as tendons that come from afar."""
     robot = copy(model.description)
@@ -61,7 +74,7 @@ def motion(
     """Instants of one of the motions, equally apart in a part of it, with the path of a frame; bare of actuators."""
 
     def shot(calls: list[Call]) -> Shot:
-        call = [one for one in calls if one.function == "simulate" and np.ndim(one.result.q) == 2][at]
+        call = motions(calls)[at]
         t, q = call.result.t, call.result.q
         begin, end = (t[0] + part * (t[-1] - t[0]) for part in span)
         shown = [int(np.argmin(np.abs(t - x))) for x in np.linspace(begin, end, shapes)]
@@ -162,6 +175,14 @@ SCENES = {
         ("statics > largest residual", "dynamics > mismatch of d/dq"),
         {"n": 20, "duration": 2.0},
     ),
+    "reach_behind": Scene(
+        motion(0, shapes=5, trail="arm", span=(0.0, 0.3)),
+        (
+            "nearest to the goal without the post [m]",
+            "knows the post: distance at the end [m]",
+            "does not: distance at the end [m]",
+        ),
+    ),
     "resoft_gripper": Scene(motion(shapes=1, span=(0.16, 0.16)), ("missing of the weight", "creep of a firm grasp")),
     "shape_regulation": Scene(motion(shapes=4), ("damping ratio",)),
     "single_rods": Scene(motion(-1, shapes=6), ("soft cantilever > largest rise of energy",)),
@@ -180,6 +201,12 @@ SCENES = {
     "trimmed_helicoid": Scene(motion(shapes=2), ("rate of decay [1/s]",)),
     "underactuated_linkage": Scene(motion(shapes=5), ("angular impulse mismatch", "largest moment in the ball [N·m]")),
     "underwater_vehicle": Scene(motion(shapes=3), ("advance [m]", "mismatch of the derivatives")),
+}
+
+FILMS = {
+    "cdm_tracking": Film(options={"trail": "arm", "speed": 0.25}),
+    "drones": Film(options={"speed": 0.5}),
+    "swing_up": Film(options={"trail": "arm"}),
 }
 
 ROBOTS: dict[str, Callable[[], Shot]] = {

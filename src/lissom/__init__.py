@@ -6,6 +6,7 @@ costs nothing.
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import Any
 
@@ -128,7 +129,8 @@ _PUBLIC = {
     "dynamics.internal_wrench": ("InternalWrench", "internal_wrench", "joint_wrench"),
     "dynamics.momentum": ("center_of_mass", "momentum"),
     "dynamics.assembly": ("assemble",),
-    "statics.equilibrium": ("Equilibrium", "solve_statics"),
+    "statics.ends": ("Equilibrium",),
+    "statics.equilibrium": ("solve_statics",),
     "statics.branch_events": ("BranchEvent",),
     "statics.branch_runs": ("Branch",),
     "statics.continuation": ("branches", "continuation"),
@@ -215,7 +217,13 @@ __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'lissom' has no attribute {name!r}")
-    value = getattr(import_module(f"lissom.{_HOME[name]}"), name)
+    collects = gc.isenabled()
+    gc.disable()  # all that is made here stays, and to look through it again and again took a fifth of the time
+    try:
+        value = getattr(import_module(f"lissom.{_HOME[name]}"), name)
+    finally:
+        if collects:
+            gc.enable()
     globals()[name] = value
     return value
 

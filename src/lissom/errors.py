@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, final
 
@@ -43,6 +43,18 @@ def of_instance(k: int, count: int) -> Iterator[None]:
         if isinstance(error, ConvergenceError):
             raise ConvergenceError(text, error.partial) from error
         raise type(error)(text) from error
+
+
+@contextmanager
+def keeping(so_far: Callable[[], Any]) -> Iterator[None]:
+    """Let a KeyboardInterrupt carry as its `partial` what there is so far, None where there is nothing yet, instead of
+    what a computation on the way had."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        stop.partial = None  # type: ignore[attr-defined]
+        stop.partial = so_far()  # type: ignore[attr-defined]
+        raise
 
 
 @final

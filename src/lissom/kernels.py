@@ -10,15 +10,16 @@ import warp as wp
 
 from lissom.dynamics.actuation import actuation_kernel
 from lissom.dynamics.articulated_dynamics import articulated_kernel
+from lissom.dynamics.closed_dynamics import closed_kernel
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contacts_kernel
 from lissom.dynamics.coriolis_matrix import coriolis_kernel
 from lissom.dynamics.energy import energy_kernel
-from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
+from lissom.dynamics.forward_dynamics import accelerations_kernel, forward_dynamics_kernel, residual_kernel
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.inverse_dynamics_tangent import inverse_dynamics_tangent_kernel
-from lissom.dynamics.kinematics import motion_kernel
+from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel, motion_kernel
 from lissom.dynamics.kinematics_derivatives import kinematics_derivatives_kernel
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics_kernel
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
@@ -27,8 +28,8 @@ from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.fused_runs import steps_kernel
-from lissom.integration.fused_steps import block_steps_kernel, implicit_steps_kernel
-from lissom.launch.compiling import build, load
+from lissom.integration.fused_steps import block_steps_kernel, closed_steps_kernel, implicit_steps_kernel
+from lissom.launch.compiling import begin, build, load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import making
 from lissom.launch.targets import check_target, ready_made
@@ -44,10 +45,12 @@ from lissom.statics.newton_kernel import equilibrium_kernel
 KERNELS: tuple[Any, ...] = (
     implicit_steps_kernel,
     block_steps_kernel,
+    closed_steps_kernel,
     equilibrium_kernel,
     residual_derivatives_kernel,
     forward_dynamics_kernel,
     articulated_kernel,
+    closed_kernel,
     residual_kernel,
     inverse_dynamics_tangent_kernel,
     kinematics_derivatives_kernel,
@@ -56,6 +59,8 @@ KERNELS: tuple[Any, ...] = (
     actuation_kernel,
     mass_inverse_dynamics_kernel,
     inverse_dynamics_kernel,
+    jacobian_kernel,
+    frames_kernel,
     motion_kernel,
     contacts_kernel,
     path_rates_kernel,
@@ -64,6 +69,10 @@ KERNELS: tuple[Any, ...] = (
     energy_kernel,
     mass_matrix_kernel,
 )
+
+
+# What steps_kernel has an answer for.
+STEPS = implicit_steps_kernel, block_steps_kernel, closed_steps_kernel
 
 
 @final
@@ -91,7 +100,8 @@ def build_kernels(
 
     Args:
         models: robots; kernels are composed of what acts on a robot, and those of each are compiled. None: a robot of
-            links and rods with tendons, on which nothing else acts.
+            links and rods with tendons along them, on which nothing else acts; for other machines the same with and
+            without loops, spherical and free joints, straight and elastic tendons.
         device: a Warp device.
         target, out: compile for all processors of a kind, `"x86-64-v3"` (AVX2), `"x86-64-v4"` (AVX-512) or `"aarch64"`,
             into a folder that other machines can use: the environment variable LISSOM_KERNELS names it to them.
@@ -106,9 +116,10 @@ def build_kernels(
         check_target(target)
     with making():
         if target is None or out is None:
-            load(_modules(models), device, anew=True)
+            begin(wp.get_module(arrays.__name__), device, anew=True)
+            load(_modules(models or (_plain(),)), device, anew=True)
         else:
-            build(_modules(models), target, Path(out))
+            build(_modules(models or (_plain(), _plain(is_held=True))), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
@@ -124,7 +135,7 @@ def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
     _check_device(device)
     here = Path(str(wp.config.kernel_cache_dir))
     with making():
-        modules = _modules(models)
+        modules = _modules(models or (_plain(),))
         known = [is_compiled(module, device) for module in modules]
         ready = sum(ready_made(module, device) is not None for module, there in zip(modules, known) if not there)
     size = sum(file.stat().st_size for file in here.rglob("*") if file.is_file())
@@ -139,13 +150,32 @@ def _check_device(device: str) -> None:
 
 
 def _of(kernel: Any, model: Model) -> Any:
-    """A kernel, or what stands in its place for a model whose laws of time are expressions, or that has many links."""
-    return steps_kernel(model) if kernel in (implicit_steps_kernel, block_steps_kernel) else kernel
+    """A kernel, or what stands in its place for a model whose laws of time are expressions, or that has many links,
+    loops or not."""
+    if kernel is forward_dynamics_kernel and model.n_rows:
+        return accelerations_kernel(model)
+    return steps_kernel(model) if kernel in STEPS else kernel
 
 
 def _modules(models: tuple[Model, ...]) -> list[Any]:
     """The modules of all robots' kernels; those that serve several come once."""
-    plain = Robot("plain")
-    plain.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
-    made = [kernel_for(_of(kernel, model), model).module for kernel in KERNELS for model in models or (plain.build(),)]
+    made = [
+        kernel_for(_of(kernel, model), model).module for kernel in KERNELS for model in models if _asks(model, kernel)
+    ]
     return list(dict.fromkeys([*made, wp.get_module(arrays.__name__)]))
+
+
+def _asks(model: Model, kernel: Any) -> bool:
+    """Whether a model has what a kernel is about: loops, or what may touch."""
+    if kernel in (closed_kernel, constraint_kernel):
+        return model.n_rows > 0
+    return model.meets_anything or kernel not in (contacts_kernel, encounters_kernel)
+
+
+def _plain(is_held: bool = False) -> Model:
+    """A plain robot, or one that a loop makes more than that."""
+    robot = Robot("plain")
+    robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
+    if is_held:
+        robot.add_loop("hold", "body", None, joint=JointRevolute())
+    return robot.build()

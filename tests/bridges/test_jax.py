@@ -47,9 +47,9 @@ def test_dynamics_pass_the_check_of_jax(moving):
 
 
 def test_rollouts_pass_the_check_of_jax(moving):
-    """Gradients by start and inputs are those of differences."""
+    """Derivatives by start and inputs, forwards and backwards, are those of differences."""
     model, q, v, _, u = moving
-    check_grads(lambda *x: ls.jax_rollout(model, *x, dt=1e-3), (q, v, u), 1, ("rev",), eps=1e-6)
+    check_grads(lambda *x: ls.jax_rollout(model, *x, dt=1e-3), (q, v, u), 1, MODES, eps=1e-6)
 
 
 def test_statics_pass_the_check_of_jax(arm):
@@ -83,6 +83,27 @@ def test_gradients_of_rollouts_are_those_of_backward(moving):
     exact = motion.backward(dL_dv=weights)
     for found, own in ((by_v, exact.v0), (by_u, exact.u)):
         np.testing.assert_allclose(np.swapaxes(found, 0, 1), own, rtol=1e-9, atol=1e-12 * np.abs(own).max(initial=1))
+
+
+def test_derivatives_of_rollouts_forwards_are_those_of_forward(moving):
+    """Within `jit`, along many directions of one motion, and mapped over starts: `jacfwd` is `jacrev`, and both are the
+    library's."""
+    model, q, v, _, u = moving
+    speeds = np.stack([v, 0.5 * v])
+    ends = lambda v: ls.jax_rollout(model, q, v, u, dt=1e-3)[1][-1]  # noqa: E731
+    ahead = jax.jit(jax.vmap(jax.jacfwd(ends)))(speeds)
+    exact = ls.rollout(model, q, speeds, u, dt=1e-3).forward(dv0=np.eye(model.nv)[:, None]).v[:, :, -1]
+    size = 1e-9 * np.abs(exact).max()
+    np.testing.assert_allclose(np.moveaxis(ahead, 2, 0), exact, atol=size)
+    np.testing.assert_allclose(jax.vmap(jax.jacrev(ends))(speeds), ahead, atol=size)
+
+
+def test_second_derivatives_are_refused(arm):
+    """A gradient of a gradient of a rollout says that there is none."""
+    model, u = arm
+    slope = jax.grad(lambda u: ls.jax_rollout(model, u=u, dt=1e-3)[1].sum())
+    with pytest.raises(ls.ModelError, match="have no second derivatives in JAX"):
+        jax.grad(lambda u: slope(u).sum())(u)
 
 
 def test_what_is_wrong_is_told(arm):

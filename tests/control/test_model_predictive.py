@@ -101,7 +101,10 @@ def test_what_is_wrong_is_told():
     blown = other.build()
     with pytest.raises(ls.ModelError, match=r"cost: must be an ls\.TrackingCost of the same model"):
         ls.ModelPredictiveControl(blown, control.cost, dt=0.02, steps=8)
-    with pytest.raises(ls.ModelError, match="robot 'other': must have no loads"):
-        ls.ModelPredictiveControl(blown, ls.TrackingCost(blown, inputs=1.0), dt=0.02, steps=8)
+    del other.loads["wind"]
+    other.set_fluid(1000.0, current=lambda t: (np.sin(t), 0.0, 0.0))
+    for moved in (blown, other.build()):
+        with pytest.raises(ls.ModelError, match="robot 'other': must have no loads, currents"):
+            ls.ModelPredictiveControl(moved, ls.TrackingCost(moved, inputs=1.0), dt=0.02, steps=8)
     with pytest.raises(ls.ShapeError, match=r"u: expected shape \(8, 3\), got \(2, 3\)"):
         control.plan(0.0, model.neutral(), np.zeros(model.nv), np.zeros((2, 3)))

@@ -198,14 +198,15 @@ def test_quaternions_must_have_unit_length(name):
     expected = call(model, *values)
     start = [k for k in range(model.nq - 3) if abs(np.linalg.norm(values[0][k : k + 4]) - 1) < 1e-12]
     assert len(start) == 2
-    for at in start:
+    for at, link in zip(start, ("base", "hand")):
         stretched = [values[0].copy(), *values[1:]]
         stretched[0][at : at + 4] *= 1 + 0.9e-6
         size = np.abs(expected).max(initial=0.0)
         np.testing.assert_allclose(call(model, *stretched), expected, rtol=0, atol=1e-11 * size)
         for factor in (1 + 1.2e-6, 1 - 1.2e-6, 0.0):
             stretched[0][at : at + 4] = factor * values[0][at : at + 4]
-            with pytest.raises(ls.ShapeError, match=r"^q1?: a quaternion must have unit length to 1e-6$"):
+            got = rf"\(got {factor:.9g}, of link '{link}'\)"
+            with pytest.raises(ls.ShapeError, match=rf"^q1?: a quaternion must have unit length to 1e-6 {got}$"):
                 call(model, *stretched)
 
 

@@ -10,6 +10,7 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.forces.acting import acting_on
 from lissom.forces.terms import TERMS
 from lissom.launch.composed import kernel_for
+from lissom.lie.types import MORE
 from lissom.passes.scratch import INPUTS
 
 STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
@@ -51,6 +52,19 @@ def test_kernels_are_shared():
     kernel = kernel_for(inverse_dynamics_kernel, plain)
     assert kernel is kernel_for(inverse_dynamics_kernel, stopped)
     assert kernel is not kernel_for(inverse_dynamics_kernel, touching.build())
+
+
+def test_robots_beyond_plain_ones_share_their_kernels():
+    """A free joint, a loop, a straight tendon, an elastic one: kernels of plain robots serve none of it, others all."""
+    point = [ls.PathPoint(None, (0.0, 0.0, 1.0)), ls.PathPoint("ball", (0.0, 0.0, 0.1))]
+    robots = [ball(joint) for joint in (ls.JointFree(), *[ls.JointRevolute()] * 3)]
+    robots[1].add_loop("hold", "ball", None, joint=ls.JointPlanar())
+    robots[2].add_tendon("straight", path=point)
+    material = ls.Material(young=1e6, density=1e3)
+    robots[3].add_link("rod", ls.Rod(0.1, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), material))
+    robots[3].add_tendon("elastic", "rod", (0.0, 0.005), stiffness=1e3)
+    shared = {acting_on(robot.build()).kinds for robot in robots}
+    assert shared == {(MORE,)} and acting_on(ball(ls.JointRevolute()).build()).kinds == ()
 
 
 def test_another_process_finds_the_same_module():

@@ -1,4 +1,4 @@
-"""Model predictive control of soft arms: a tip led round a circle beside other laws, and a swing-up."""
+"""Model predictive control of soft arms: a tip led round a circle, a swing-up, and a post to lean on."""
 
 from gallery.examples import example
 
@@ -23,3 +23,20 @@ def test_a_soft_arm_swings_up_and_stands():
     assert found["largest torque, of what holds it out [-]"] < 0.5 + 1e-9
     assert found["largest swing back [rad]"] > 0.5 and found["largest bend [rad]"] > 0.2
     assert found["upright after [s]"] < 2.0
+
+
+def test_an_arm_leans_on_a_post_to_reach_behind_it():
+    """Purpose: the tip comes to millimetres of a goal that the arm alone stays far from, touching most of the time,
+    within limits; a law that knows no post stays centimetres away, pressed as hard."""
+    study = example("reach_behind")
+    found = study.main(duration=0.8)
+    knowing, other = (
+        {key.partition(": ")[2]: x for key, x in found.items() if key.startswith(name)} for name in study.LAWS
+    )
+    assert found["nearest to the goal without the post [m]"] > 0.05
+    near, far = found["knows the post: distance at the end [m]"], found["does not: distance at the end [m]"]
+    assert near < 3e-3 and knowing["largest distance of the last 0.6 s [m]"] < 0.02
+    assert far > 5.0 * near
+    assert knowing["part of the time in contact [-]"] > 0.7 and knowing["push of the post at the end [N]"] > 0.5
+    for law in (knowing, other):
+        assert law["least tension [N]"] >= study.LOW and law["largest tension [N]"] <= study.HIGH

@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import gymnasium
 import numpy as np
@@ -59,6 +59,44 @@ def arm(joint=None):
     return robot.build()
 
 
+def leg(young=2e6):
+    """A soft leg that stands on a floor to which it sticks, and sways in a gust."""
+    robot = ls.Robot("leg")
+    silicone = ls.Material(young=young, density=1000, viscosity=1e4)
+    hip, c, s = np.eye(4), np.cos(1.0), np.sin(1.0)
+    hip[:3, 0], hip[:3, 2], hip[2, 3] = (c, 0.0, -s), (s, 0.0, c), 0.262
+    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=1), silicone)
+    robot.add_link("leg", rod, ls.JointRevolute((0.0, 1.0, 0.0)), placement=hip)
+    robot.add_joint_motion("sway", "leg", position=ls.Expression("0.02 - 0.02*cos(9*t)", "t"))
+    robot.add_tendon("up", "leg", (0.0, 0.008))
+    robot.add_point_load("gust", "leg", force=lambda t: (0.2 * np.sin(20.0 * t), 0.0, 0.0))
+    robot.add_point_load("breeze", "leg", force=ls.Expression(["0", "0", "0.1*cos(15*t)"], "t"))
+    law = {"stiffness": 1e3, "exponent": 1.0, "friction": 0.6, "stick_stiffness": 300.0, "stick_damping": 1.0}
+    robot.add_contact("floor", "leg", ls.ShapePlane(), damping=1.0, **law)
+    return robot.build()
+
+
+def same_episodes(many, single, steps):
+    """Let two vector environments do the same, and ask for the same, to the last bit; how many episodes ended,
+    and after how many steps something stuck."""
+    assert np.array_equal(many.reset(seed=5)[0], single.reset(seed=5)[0])
+    many.action_space.seed(0)
+    over = held = 0
+    for _ in range(steps):
+        action = many.action_space.sample()
+        (*found, _), (*wanted, _) = many.step(action), single.step(action)
+        assert all(np.array_equal(x, y) for x, y in zip(found, wanted))
+        over += int((found[2] | found[3]).sum())
+        held += int(np.isfinite(many.episodes.copies.w.host["anchor"]).any())
+    return over, held
+
+
+@pytest.fixture(scope="module")
+def standing():
+    """Episodes of a leg, of which some end early."""
+    return Straighten(leg(), most=3.0, steps=2, period=0.02, limit=6)
+
+
 @pytest.fixture(scope="module")
 def task():
     """Episodes of four actions at most."""
@@ -71,13 +109,13 @@ def reach():
     return ls.TaskReach(arm(), most=3.0, limit=5)
 
 
-@pytest.mark.parametrize("name", ["task", "reach"])
+@pytest.mark.parametrize("name", ["task", "reach", "standing"])
 def test_environments_pass_the_check_of_gymnasium(name, request):
     """Spaces, seeds, infos, pictures and the specification, none with a warning."""
     env = ls.environment(request.getfixturevalue(name), size=64)
     if name == "reach":
         env = ls.environment(ls.TaskReach(arm(), most=3.0, limit=5), size=64)
-    check_env(env, skip_render_check=name == "task")
+    check_env(env, skip_render_check=name != "reach")
 
 
 @pytest.mark.parametrize("mode", ["next_step", "same_step"])
@@ -104,6 +142,40 @@ def test_copies_are_single_environments_to_the_last_bit(task, mode):
             assert np.array_equal(x, y)
         assert np.array_equal(told.get("final_info", {}).get("bend"), known.get("final_info", {}).get("bend"))
     assert over > 2 * count
+
+
+@pytest.mark.parametrize("mode", ["next_step", "same_step"])
+def test_time_and_what_sticks_are_of_each_copy(standing, mode):
+    """Copies whose episodes ended at different times are in winds of their own and hold on for themselves: each is a
+    single environment to the last bit."""
+    many = ls.vector_environment(standing, 5, autoreset=mode)
+    single = SyncVectorEnv([lambda: ls.environment(standing)] * 5, autoreset_mode=MODES[mode])
+    over, held = same_episodes(many, single, 16)
+    assert over > 5 and held > 2
+    assert len(np.unique(many.episodes.state().t)) > 1
+
+
+def test_copies_may_have_models_of_their_own(standing, reach):
+    """Of a batch of models the first copies are single environments of the first model, and so on; what does not go
+    together is told."""
+    youngs = [1e6, 2e6, 4e6]
+    batch = standing.model.batch("leg.material.young", youngs)
+    many = ls.vector_environment(replace(standing, model=batch), 6)
+    tasks = [replace(standing, model=leg(young)) for young in youngs for _ in range(2)]
+    single = SyncVectorEnv([lambda task=task: ls.environment(task) for task in tasks])
+    assert same_episodes(many, single, 12)[0] > 6
+    arms = ls.ModelBatch([arm(), arm().with_({"arm.material.young": 2e6})])
+    many = ls.vector_environment(replace(reach, model=arms), 2, render_mode="rgb_array", size=32)
+    seen, _ = many.reset(seed=0)
+    assert len(np.unique(seen[:, 6:9], axis=0)) == 2  # the ways to points, which differ between the models
+    assert [picture.shape[1:] for picture in many.render()] == [(32, 3)] * 2
+    with pytest.raises(ls.ModelError, match=r"must be a multiple of the 2 models of the task \(got 3\)"):
+        ls.vector_environment(replace(reach, model=arms), 3)
+    with pytest.raises(ls.ModelError, match="must have one model"):
+        ls.environment(replace(reach, model=arms))
+    limited = [arm(ls.JointRevolute((0, 0, 1), limits=(-1.0, x), limit_stiffness=10.0)) for x in (1.0, 2.0)]
+    with pytest.raises(ls.ModelError, match="model 1 of a batch: configuration_limits of all models"):
+        ls.vector_environment(Straighten(ls.ModelBatch(limited)), 2)
 
 
 def test_episodes_that_are_not_begun_anew_must_be(task):
@@ -205,9 +277,10 @@ def test_a_specification_makes_the_environment_again(task):
     assert np.array_equal(made.reset(seed=0)[0], ls.environment(task).reset(seed=0)[0])
 
 
-def test_steps_leave_nothing_behind(task):
+@pytest.mark.parametrize("name", ["task", "standing"])
+def test_steps_leave_nothing_behind(name, request):
     """The memory that Python holds is the same after hundreds of steps and many episodes."""
-    many = ls.vector_environment(task, 8)
+    many = ls.vector_environment(request.getfixturevalue(name), 8)
     many.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 8, 1))
     held = []
@@ -219,3 +292,28 @@ def test_steps_leave_nothing_behind(task):
         held.append(tracemalloc.get_traced_memory()[0])
     tracemalloc.stop()
     assert held[-1] - held[1] < 5_000  # bytes: less than one array of all copies for each ten steps
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("reward", 0.0, r"reward: expected shape \(2,\), got \(\)"),
+        ("reward", np.zeros((2, 1)), r"reward: expected shape \(2,\), got \(2, 1\)"),
+        ("terminated", False, r"terminated: expected shape \(2,\), got \(\)"),
+        ("told", {"bend": np.zeros(3)}, r"told\['bend'\]: expected shape \(2, ...\), got \(3,\)"),
+    ],
+)
+def test_what_a_task_says_of_other_than_all_copies_is_refused(monkeypatch, name, value, expected):
+    """Purpose: a number for all copies, or a column, is no row for each, and the message names what said it."""
+    env = ls.vector_environment(Straighten(arm()), 2)
+    env.reset(seed=0)
+    monkeypatch.setattr(Straighten, name, lambda self, state: value)
+    with pytest.raises(ls.ShapeError, match=f"Straighten.{expected}"):
+        env.step(np.zeros((2, 1)))
+
+
+def test_what_is_seen_has_a_row_for_each_copy(monkeypatch):
+    """Purpose: numbers without an axis of copies are refused before anything moves."""
+    monkeypatch.setattr(Straighten, "observe", lambda self, state: state.q.ravel())
+    with pytest.raises(ls.ShapeError, match=r"Straighten.observe: expected shape \(2, ...\), got \(8,\)"):
+        ls.vector_environment(Straighten(arm()), 2)

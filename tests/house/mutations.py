@@ -31,9 +31,9 @@ MUTATIONS = (
     ),
     Mutation(
         "the local term of ∂τ/∂q takes adbar_y with the wrong sign",
-        "passes/interval.py",
-        "congruence(E, A1, B1, A2, B2) + bar,",
-        "congruence(E, A1, B1, A2, B2) - bar,",
+        "lie/interval.h",
+        "const T kappa = a == 0 ? s.kappa : -s.kappa, none = T();",
+        "const T kappa = a == 0 ? -s.kappa : s.kappa, none = T();",
         ("tests/derivatives/test_single_nodes.py", "tests/derivatives/test_inverse_dynamics_derivatives.py"),
     ),
     Mutation(

@@ -44,6 +44,14 @@ def test_every_example_has_its_picture(make):
     assert all(path.stat().st_size < 80_000 for path in FOLDER.rglob("*.jpg"))
 
 
+def test_films_are_there_and_small(make):
+    """Purpose: what is filmed is an example whose card leads to the film, and a film is no burden to the repository."""
+    films = {path.stem for path in FOLDER.glob("*.mp4")}
+    led = re.findall(r"\]\(gallery/(\w+)\.mp4\)", PAGE)
+    assert films == set(make.scenes.FILMS) == set(led) and films <= set(make.scenes.SCENES)
+    assert all(path.stat().st_size < 300_000 for path in FOLDER.glob("*.mp4"))
+
+
 def test_numbers_told_are_numbers_asserted(make):
     """Purpose: each number below a picture has a name that a test of the examples asserts something of."""
     suites = (*(ROOT / "tests" / "gallery").glob("test_*.py"), ROOT / "tests" / "viewing" / "test_cdm.py")

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from integration.driven_arms import describe_driven_arm, in_python, starts
 
 import lissom as ls
 from lissom.dynamics.laws_of_time import laws_of_time
@@ -20,34 +21,16 @@ FOUND = ("q", "v", "a", "u", "multipliers")
 
 
 def arm(wrap, current=True):
-    """A soft arm on a driven joint, pushed at its tip, in water that flows, pulled by a tendon."""
-    robot = ls.Robot("arm")
-    robot.add_link("base", ls.RigidBody.sphere(0.02, density=1000.0), ls.JointRevolute((0, 0, 1)))
-    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e3)
-    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=1), material)
-    robot.add_link("rod", rod, parent="base")
-    robot.add_point_load("push", "rod", force=wrap(PUSH))
-    robot.add_joint_motion("turn", "base", position=wrap(TURN))
+    """The arm in water that flows, pulled by a tendon."""
+    robot = describe_driven_arm(wrap(PUSH), wrap(FLOW) if current else None, position=wrap(TURN))
     robot.add_tendon("pull", "rod", (0.0, 0.005))
-    if current:
-        robot.set_fluid(1000.0, current=wrap(FLOW))
     return robot.build()
-
-
-def in_python(function):
-    """The same as a function that nothing can be said of."""
-    return lambda t: function(t)
 
 
 @pytest.fixture(scope="module")
 def model():
     """The arm, whose laws are expressions."""
     return arm(lambda law: law)
-
-
-def starts(model, n=3):
-    """Velocities of motions."""
-    return np.random.default_rng(1).normal(size=(n, model.nv)) * model.dofs.scale
 
 
 def test_the_kernel_follows_them(model, monkeypatch):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from integration.driven_arms import describe_driven_arm, in_python, starts
 from scipy.interpolate import CubicSpline
 
 import lissom as ls
@@ -18,33 +19,15 @@ OPTIONS = {"t_eval": np.array([0.03, 0.1, 0.1001, 0.3]), "rtol": 1e-5, "atol": 1
 
 
 def arm(wrap):
-    """A soft arm on a driven joint, pushed at its tip, in water that flows."""
-    robot = ls.Robot("arm")
-    robot.add_link("base", ls.RigidBody.sphere(0.02, density=1000.0), ls.JointRevolute((0, 0, 1)))
-    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e3)
-    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=1), material)
-    robot.add_link("rod", rod, parent="base")
-    robot.add_point_load("push", "rod", force=wrap(PUSH))
-    robot.add_joint_motion("turn", "base", position=wrap(TURN), velocity=wrap(TURN.derivative()),
-                           acceleration=wrap(TURN.derivative(2)))  # fmt: skip
-    robot.set_fluid(1000.0, current=wrap(FLOW))
-    return robot.build()
-
-
-def in_python(function):
-    """The same as a function that nothing can be said of."""
-    return lambda t: function(t)
+    """The arm in water that flows, its joint with the rates of its law."""
+    rates = {"velocity": wrap(TURN.derivative()), "acceleration": wrap(TURN.derivative(2))}
+    return describe_driven_arm(wrap(PUSH), wrap(FLOW), position=wrap(TURN), **rates).build()
 
 
 @pytest.fixture(scope="module")
 def model():
     """The arm, whose laws are polynomials."""
     return arm(lambda law: law)
-
-
-def starts(model, n=3):
-    """Velocities of motions."""
-    return np.random.default_rng(1).normal(size=(n, model.nv)) * model.dofs.scale
 
 
 @pytest.mark.parametrize("t", [0.0, 0.05, 0.1234, 0.39])

@@ -179,7 +179,7 @@ def test_samples_in_between_and_beyond():
     "t, u, message",
     [
         ([0.0, 0.0], [[1.0], [2.0]], "t must rise strictly"),
-        ([1.0, 0.0], [[1.0], [2.0]], "t must rise strictly"),
+        ([1.0, 0.0], [[1.0], [2.0]], r"t must rise strictly \(got 0 s after 1 s, row 1\)"),
         ([0.0, np.nan], [[1.0], [2.0]], "must be finite"),
         ([0.0], [[np.inf]], "must be finite"),
         ([0.0, 1.0], [[1.0]], r"expected t of shape \(n,\) and u of shape \(n, nu\), got \(2,\) and \(1, 1\)"),

@@ -200,3 +200,9 @@ def test_refusals(cart, arm):
         kalman.correct(begun, [[1.0]])
     with pytest.raises(ls.ShapeError, match="expected 1 arrays"):
         kalman.correct(begun, [])
+    with pytest.raises(ls.ShapeError, match="expected 1 arrays, one for each sensor, got 2"):
+        kalman.run(begun, np.zeros((2, 1)), [np.zeros((2, 3)), np.zeros((2, 3))])
+    with pytest.raises(ls.ModelError, match=r"input_noise: must be a number or of shape \(1,\)"):
+        ls.ExtendedKalmanFilter(cart, [ls.SensorPosition("cart", 1.0)], 0.01, input_noise=[0.1, 0.1])
+    with pytest.raises(ls.ShapeError, match=r"covariance: expected finite values of shape \(2,\)"):
+        kalman.start([0.0], [0.0], [1.0])

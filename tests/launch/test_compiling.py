@@ -13,9 +13,11 @@ from house.test_kernels import kernels
 
 import lissom as ls
 from lissom.cli.main import main
+from lissom.forces.acting import acting_on
 from lissom.kernels import KERNELS
-from lissom.launch import compiling
+from lissom.launch import compiling, composed
 from lissom.launch.composed import kernel_for
+from lissom.lie.types import MORE
 
 ALONE = """
 import warnings
@@ -113,6 +115,21 @@ def chain():
     return robot.build()
 
 
+def test_plain_robots_get_the_same_numbers_from_all_kernels(monkeypatch):
+    """To the last bit, from kernels that know of nothing beyond plain robots and from those that serve all others."""
+
+    def numbers():
+        model = arm()
+        q, v, a = np.array([[3.0, 1.0, 0.02, 0.01], [5.0, 9.0, 0.1, 0.3], [40.0, 70.0, 2.0, 1.0]])
+        rows = ls.inverse_dynamics_derivatives(model, q, v, a)
+        path = ls.simulate(model, 0.02, q, v, u=[1.0], method="esdirk")
+        return [*rows, ls.forward_dynamics(model, q, v, [1.0]), ls.solve_statics(model, u=[2.0]).q, path.q, path.v]
+
+    plain = numbers()
+    monkeypatch.setattr(composed, "acting_on", lambda model: acting_on(model)._replace(kinds=(MORE,)))
+    assert all(np.array_equal(x, y) for x, y in zip(plain, numbers(), strict=True))
+
+
 @pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")  # in a plane
 @pytest.mark.parametrize("make", [arm, lambda: arm(is_held=True), chain], ids=["tree", "loop", "chain"])
 @pytest.mark.parametrize("method", ["statics", "esdirk", "generalized_alpha", "bdf"])
@@ -133,7 +150,7 @@ def test_what_is_mostly_asked_next_is_compiled_along(loaded, monkeypatch, there,
     monkeypatch.setattr(compiling, "is_compiled", lambda module, device: there)
     monkeypatch.setattr(compiling, "cores_of_process", lambda: cores)
     ls.solve_statics(arm())
-    assert ("lissom.dynamics.kinematics" in loaded[0]) == (there is False and cores == 2)
+    assert ("frames_kernel" in loaded[0]) == (there is False and cores == 2)
 
 
 def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):

@@ -1,5 +1,8 @@
 """The private parts of Warp that launches use are as they were read, and where they are not launches still work."""
 
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
 import numpy as np
 import pytest
 import warp as wp
@@ -7,7 +10,7 @@ from robots import build, random_state, random_tree
 
 import lissom as ls
 from lissom.launch import warp_private
-from lissom.lie.types import kernel_options
+from lissom.lie.types import CPU_FLAGS, kernel_options
 from lissom.model.tables import device_tables
 from lissom.passes.column_tables import column_tables
 
@@ -75,6 +78,28 @@ def test_memory_of_arguments_is_seen():
     assert warp_private.bytes_of(columns) > columns.entry_phi1.size * 16
     assert warp_private.bytes_of(device_tables(model)) > 1000
     assert warp_private.bytes_of(7) == 0
+
+
+def test_headers_are_read_once_for_all_threads():
+    """What one thread has read of Warp's headers is the same file to the others, whether they began before or after."""
+    folders = []
+
+    def share():
+        warp_private.share_headers()
+        folders.append(warp_private._folders[-1])
+
+    before = list(warp_private._folders), list(warp_private._headers)
+    try:
+        threads = [ThreadPoolExecutor(1) for _ in range(3)]  # which stay, so that each is another one
+        for thread, of_thread in zip(
+            threads, (share, partial(warp_private.read_headers, f"{CPU_FLAGS} -DOF_A_TEST="), share)
+        ):
+            thread.submit(of_thread).result()
+        made = warp_private._headers[-1]
+        assert made not in before[1] and made.parent not in folders and len(folders) == 2
+        assert all((folder / made.name).samefile(made) for folder in folders)
+    finally:
+        warp_private._folders[:], warp_private._headers[:] = before
 
 
 def test_nothing_else_reaches_into_warp():

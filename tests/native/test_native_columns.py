@@ -21,6 +21,7 @@ from native.native_calls import (
     random,
 )
 
+from lissom.dynamics.actuation import project_row
 from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.fields import vec6i, vec7i
@@ -129,15 +130,26 @@ def test_running_sums(k):
 
 
 @wp.kernel
-def k_rates(W_a: Matrix, W_v: Matrix, J: Matrix, J_E: Matrix, x: ColumnsStruct, k: int, M: mat6, N: mat6, i: int):
-    products.add_rate_products(x, i, k, M, N, J, J_E, W_a, W_v)
+def k_derivatives(
+    W_a: Matrix, W_v: Matrix, W_q: Matrix, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, x: ColumnsStruct, k: int,
+    M: mat6, N: mat6, H: mat6, i: int,
+):  # fmt: skip
+    products.add_derivative_products(x, x.path_start, x.path_range, i, k, M, N, H, J, J_E, J_R, J_Q, W_a, W_v, W_q)
+
+
+@wp.kernel
+def k_fold_derivatives(
+    da: Matrix, dv: Matrix, dq: Matrix, S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, x: ColumnsStruct, first: int,
+    stop: int, k: int, i: int,
+):  # fmt: skip
+    products.fold_derivatives(x, x.reach_start, x.reach_range, first, stop, i, k, S, W_a, W_v, W_q, da, dv, dq)
 
 
 @wp.kernel
 def k_weighted(
     W: Matrix, J_P: Matrix, J_R: Matrix, J: Matrix, x: ColumnsStruct, k: int, M: mat6, N: mat6, H: mat6, i: int
 ):
-    products.add_weighted_products(x, i, k, M, N, H, J_P, J_R, J, W)
+    products.add_weighted_products(x, x.path_start, x.path_range, i, k, M, N, H, J_P, J_R, J, W)
 
 
 @wp.kernel
@@ -148,6 +160,19 @@ def k_cross(W: Matrix, J: Matrix, x: ColumnsStruct, to: int, from_: int, M: mat6
 @wp.kernel
 def k_row(out: Matrix, J: Matrix, J_R: Matrix, x: ColumnsStruct, k: int, number: int, y: vec6, z: vec6, i: int):
     products.add_to_row(x, i, k, number, y, z, J, J_R, out)
+
+
+@pytest.mark.parametrize("k", SITES)
+def test_rows_of_three_matrices(k):
+    """fold_derivatives."""
+    S, out = random(COUNT, 6 * NODES * WIDTH), [random(COUNT, NV * WIDTH) for _ in range(3)]
+    W, slot = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)], host("slot")
+    first, stop = int(MODEL.nodes.v_start[k]), int(MODEL.nodes.v_stop[k])
+    S_k, reach = S[HERE].reshape(NODES, 6, WIDTH)[k], blocks("reach_start", "reach_range", k)
+    for new, old, w in zip(changed(k_fold_derivatives, out, device(S), *map(device, W), X, first, stop, k), out, W):
+        want = old[HERE].reshape(NV, WIDTH).copy()
+        want[first:stop, reach] += (S_k.T @ w[HERE].reshape(-1, 6, WIDTH)[slot[k]])[first:stop][:, reach]
+        assert np.allclose(new.reshape(want.shape), want, atol=1e-14)
 
 
 @pytest.mark.parametrize("k", SITES)
@@ -164,14 +189,14 @@ def test_a_row_along_a_path(k):
 
 @pytest.mark.parametrize("k", SITES)
 def test_products_along_paths(k):
-    """add_rate_products, add_weighted_products and add_cross_product."""
+    """add_derivative_products, add_weighted_products and add_cross_product."""
     slot, path = host("slot"), blocks("path_start", "path_range", k)
     M, N, H = random(3, 6, 6)
     J, J_R, J_Q, J_E = (random(COUNT, 6 * NODES * WIDTH) for _ in range(4))
-    W = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(2)]
+    W = [random(COUNT, 6 * X.n_slots * WIDTH) for _ in range(3)]
     j, r, q, e = (y[HERE].reshape(NODES, 6, WIDTH)[k] for y in (J, J_R, J_Q, J_E))
-    new = changed(k_rates, W, *map(device, (J, J_E)), X, k, *map(mat6, (M, N)))
-    added = (M @ j, M @ e + N @ j)
+    new = changed(k_derivatives, W, *map(device, (J, J_E, J_R, J_Q)), X, k, *map(mat6, (M, N, H)))
+    added = (M @ j, M @ e + N @ j, M @ q + N @ r + H @ j)
     for out, old, more in zip(new, W, added):
         want = old[HERE].reshape(-1, 6, WIDTH).copy()
         want[slot[k]][:, path] += more[:, path]
@@ -187,28 +212,18 @@ def test_products_along_paths(k):
 
 
 @wp.kernel
-def k_local(out: Matrix, x: ColumnsStruct, site: int, H11: mat6, H12: mat6, H21: mat6, H22: mat6, i: int):
-    products.add_local_block(x, i, site, H11, H12, H21, H22, out)
-
-
-@wp.kernel
 def k_point(out: Matrix, x: ColumnsStruct, site: int, H: mat6, i: int):
     products.add_point_block(x, i, site, H, out)
 
 
 def test_local_blocks():
-    """add_local_block at a node and add_point_block at a strain point of a tendon: Φᵀ H Φ."""
-    out, H = random(COUNT, NV * WIDTH), random(2, 2, 6, 6)
-    for site in SITES[:2]:
-        Phi = dense_phi(site)
-        (new,) = changed(k_local, [out], X, site, *map(mat6, H.reshape(4, 6, 6)))
-        want = out[HERE].reshape(NV, WIDTH) + sum(Phi[a].T @ H[a, b] @ Phi[b] for a in (0, 1) for b in (0, 1))[:NV]
-        assert np.allclose(new.reshape(NV, WIDTH), want, atol=1e-14)
+    """add_point_block at a strain point of a tendon: Φᵀ H Φ."""
+    out, H = random(COUNT, NV * WIDTH), random(6, 6)
     site = MODEL.n_nodes + 1
     Phi = dense_phi(site)[0]
     assert Phi.any()
-    (new,) = changed(k_point, [out], X, site, mat6(H[0, 0]))
-    assert np.allclose(new.reshape(NV, WIDTH), out[HERE].reshape(NV, WIDTH) + (Phi.T @ H[0, 0] @ Phi)[:NV], atol=1e-14)
+    (new,) = changed(k_point, [out], X, site, mat6(H))
+    assert np.allclose(new.reshape(NV, WIDTH), out[HERE].reshape(NV, WIDTH) + (Phi.T @ H @ Phi)[:NV], atol=1e-14)
 
 
 @wp.kernel
@@ -237,9 +252,14 @@ def k_project_at(tau: Matrix, phi: Row, start: vec7i, at: vec6i, y: vec6, i: int
     project_at(phi, start, at, i, y, tau)
 
 
+@wp.kernel
+def k_project_row(tau: Matrix, phi: Row, start: vec7i, at: vec6i, shift: int, y: vec6, i: int):
+    project_row(phi, start, at, i, shift, y, tau)
+
+
 @pytest.mark.parametrize("k", SITES[:2])
 def test_strains(k):
-    """strain_sums and project_strains of an interval, strain_at and project_at of a tendon's strain point."""
+    """strain_sums and project_strains of an interval, and those of a tendon's strain point."""
     q, v, a, tau = random(COUNT, MODEL.nq), *(random(COUNT, NV) for _ in range(3))
     start, at, shift = vec7i(MODEL.nodes.run_start[k]), vec6i(MODEL.nodes.run_v[k]), int(MODEL.nodes.q_shift[k])
     phi = device(MODEL.runs.phi1), device(MODEL.runs.phi2)
@@ -260,3 +280,6 @@ def test_strains(k):
     assert np.allclose(out, Phi[:, own] @ q[HERE][own + int(shift)], atol=1e-14)
     (out,) = changed(k_project_at, [tau], *arguments, vec6(y[0]))
     assert np.allclose(out, tau[HERE] + Phi.T @ y[0], atol=1e-14)
+    rows = random(COUNT, 3 * NV)
+    (out,) = changed(k_project_row, [rows], *arguments, 2 * NV, vec6(y[0]))
+    assert np.allclose(out, rows[HERE] + np.concatenate([np.zeros(2 * NV), Phi.T @ y[0]]), atol=1e-14)

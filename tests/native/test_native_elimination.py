@@ -50,7 +50,7 @@ def test_gathering(e):
     k, n, (at, row) = BLOCKS[e].nodes[1], SIZES[e], places(e)
     H, N, M, bar = random(4, 6, 6)
     K = random(COUNT, band_size(MODEL))
-    old = [random(COUNT, SQUARES[-1]), random(COUNT, 24 * ROWS[-1]), random(COUNT, 6 * ROWS[-1])]
+    old = [random(COUNT, SQUARES[-1]), random(COUNT, 24 * NV), random(COUNT, 6 * ROWS[-1])]
     span = range(BLOCKS[e].v_start, BLOCKS[e].v_stop)
     own = np.array([[K[HERE, r * X.width + c] for c in span] for r in span])
     x, w, z, s, rows = (columns(of, k, e) for of in (J, J_R, J_P, S, L))
@@ -61,7 +61,7 @@ def test_gathering(e):
         f, g = H @ x + N @ w + M @ z, bar @ s
         want = own + rows.T @ f + below.T @ g
         np.testing.assert_allclose(found[0][at].reshape(n, -1)[:, :n], want, atol=1e-13)
-        G = found[1].reshape(-1, 24)[row][:n, :18]
+        G = found[1].reshape(-1, 24)[span.start : span.stop, :18]
         np.testing.assert_allclose(G, rows.T @ np.hstack([H, N, M]), atol=1e-13)
         width = WIDTHS[e]
         V = found[2][6 * row.start :][: 6 * width].reshape(6, width)[:, :n]
@@ -73,12 +73,12 @@ def test_gathering(e):
 
 @wp.kernel
 def k_factor(
-    B: Matrix, answer: Matrix, f: Matrix, G: Matrix, V: Matrix, L: Matrix, J: Matrix, pivots: elimination.Pivots,
+    B: Matrix, answer: Matrix, f: Matrix, V: Matrix, L: Matrix, J: Matrix, pivots: elimination.Pivots,
     x: ColumnsStruct, y: BlocksStruct, e: int, k: int, sum: mat6, below: vec6, twist: vec6, rate: vec6, acc: vec6,
     pivot: wp.array(dtype=wp.int32), Lambda: wp.array(dtype=mat6), c: wp.array(dtype=vec6), i: int,
 ):  # fmt: skip
     elimination.hand_on(x, y, i, e, k, below, L, f)
-    pivot[0] = elimination.factor_block(y, i, e, B, pivots, G, answer, V)
+    pivot[0] = elimination.factor_block(y, i, e, B, pivots, answer, V)
     for part in range(3):
         Lambda[part] = elimination.reduced(y, i, e, part, sum, answer, V)
     c[0] = elimination.solve_inward(y, i, e, below, B, pivots, V, f)
@@ -89,9 +89,9 @@ def k_factor(
 def factored(e, B, G, V, f, k, sum, below, y):
     """What the elimination of block e leaves: pivot, the parts of Λ, c and the state at node k, δ."""
     n, (at, row) = SIZES[e], places(e)
-    square, coupling, wrench = (np.zeros((COUNT, m)) for m in (SQUARES[-1], 24 * ROWS[-1], 6 * ROWS[-1]))
+    square, coupling, wrench = (np.zeros((COUNT, m)) for m in (SQUARES[-1], 24 * NV, 6 * ROWS[-1]))
     square[HERE, at] = np.pad(B, [(0, 0), (0, WIDTHS[e] - n)]).ravel()
-    coupling[HERE].reshape(-1, 24)[row][:n, :18] = G
+    coupling[HERE].reshape(-1, 24)[BLOCKS[e].v_start : BLOCKS[e].v_stop, :18] = G
     wrench[HERE, 6 * row.start : 6 * row.stop] = np.pad(V, [(0, 0), (0, WIDTHS[e] - n)]).ravel()
     right = np.zeros((COUNT, NV))
     right[HERE, BLOCKS[e].v_start : BLOCKS[e].v_stop] = f
@@ -100,9 +100,8 @@ def factored(e, B, G, V, f, k, sum, below, y):
     Lambda, c = wp.zeros(3, dtype=mat6, device="cpu"), wp.zeros(2, dtype=vec6, device="cpu")
     delta = device(right)
     wp.launch(k_factor, dim=1, device="cpu",
-              inputs=[device(square), device(np.zeros_like(coupling)), delta, device(coupling), device(wrench),
-                      device(L), device(J), swaps, X, Y, e, k, mat6(sum), vec6(below), *map(vec6, y), pivot, Lambda, c,
-                      HERE])  # fmt: skip
+              inputs=[device(square), device(coupling), delta, device(wrench), device(L), device(J), swaps, X, Y, e, k,
+                      mat6(sum), vec6(below), *map(vec6, y), pivot, Lambda, c, HERE])  # fmt: skip
     return pivot.numpy()[0], Lambda.numpy(), c.numpy(), delta.numpy()[HERE, BLOCKS[e].v_start : BLOCKS[e].v_stop]
 
 
@@ -133,3 +132,30 @@ def test_a_pivot_that_vanishes():
     B[3, 3] = 0.0
     none = random(n, 18), random(6, n), random(n), BLOCKS[e].nodes[0], random(6, 6), random(6), random(3, 6)
     assert factored(e, B, *none)[0] == BLOCKS[e].v_start + 3 + 1
+
+
+@wp.kernel
+def k_room(X: Matrix, J: Matrix, x: ColumnsStruct, first: int, k: int, A: mat6, sums: wp.array(dtype=mat6), i: int):
+    room = elimination.of_nodes_from(first, x.width, X)
+    elimination.keep_columns(x, i, k, first + 1, J, room)
+    elimination.clear_columns(x.width, i, first + 2, room)
+    elimination.hang(i, 2, A, X)
+    sums[0] = elimination.with_hanging(i, 2, A, X)
+    elimination.clear_row(i, J)
+
+
+def test_room_that_blocks_share():
+    """of_nodes_from, keep_columns and clear_columns: columns of a node at its place after the first of a block;
+    hang and with_hanging: sums of 6x6 matrices at a place; clear_row: one instance is zero."""
+    first, k, width = 3, 4, X.width
+    old, given, A = random(COUNT, 6 * 8 * width), random(COUNT, 6 * NODES * width), random(6, 6)
+    room, columns_of, sums = device(old), device(given), wp.zeros(1, dtype=mat6, device="cpu")
+    wp.launch(k_room, dim=1, device="cpu", inputs=[room, columns_of, X, first, k, mat6(A), sums, HERE])
+    want = old.copy()
+    want[HERE, 6 * width : 12 * width] = given[HERE, 6 * k * width : 6 * (k + 1) * width]
+    want[HERE, 12 * width : 18 * width] = 0.0
+    want[HERE, 72:108] += A.ravel()
+    np.testing.assert_array_equal(room.numpy(), want)
+    np.testing.assert_array_equal(sums.numpy()[0], want[HERE, 72:108].reshape(6, 6) + A)
+    given[HERE] = 0.0
+    np.testing.assert_array_equal(columns_of.numpy(), given)

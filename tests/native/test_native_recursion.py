@@ -1,43 +1,79 @@
 """The native functions that carry derivatives from step to step, against a system of equations over all steps.
 
-begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( and lu_solve_transposed( run in one kernel.
+stage_matrix( begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( and lu_solve_transposed( run in one
+kernel.
 """
 
 import numpy as np
 import pytest
+import warp as wp
 
-from lissom.gradients.recursion import StageSystems
+from lissom.errors import ConvergenceError
+from lissom.gradients.recursion import Matrices, StageSystems
 
-NV, ROWS, WIDTH, WIDE, STEPS = 7, 2, 8, 16, 3
+NV, ROWS, WIDTH, WIDE, STEPS, WINDOW = 7, 2, 8, 16, 5, 2
 GROUP = np.array([[1, 6]], dtype=np.int32)
+SCALE = np.linspace(0.5, 2.0, NV)
+
+
+def systems_of(parts, stages, rates, group):
+    """S by the equations of stage_matrices, without units."""
+    S = np.zeros((2 * STEPS * stages, NV + ROWS, NV + ROWS))
+    for r in range(len(S)):
+        p0, w0 = parts["weights"][r % stages].reshape(3, -1)[:2, 0]
+        T, W, c1, one = np.eye(NV), np.zeros((NV, NV)), w0 / p0, np.eye(NV)
+        for g, (at, many) in enumerate(group):
+            own = slice(at, at + many)
+            T[own, own], W[own, own] = parts["T"][r, g], parts["W"][r, g]
+        K, D, M, A, A_q = (parts[name][r] for name in ("K", "D", "M", "A", "A_q"))
+        move, rate = K @ T, D
+        if rates:
+            move, rate = K @ T + (D + c1 * M) @ W, D @ T + c1 * M @ (T - one)
+        S[r] = np.block([[M + w0 * rate + p0 * move, -A.T], [A_q @ T, np.zeros((ROWS, ROWS))]])
+        for row in np.flatnonzero(parts["slot"][r] < 0):
+            S[r, NV + row], S[r, :, NV + row] = 0.0, 0.0
+            S[r, NV + row, NV + row] = 1.0
+    return S
 
 
 def described(stages, rates, group, seed=4):
-    """Random systems of two motions, and the matrices that they are made of."""
+    """Random systems of two motions, and the matrices that they are made of; one row of loops follows from the other in
+    some of them."""
     rng = np.random.default_rng(seed)
     rows, n = 2 * STEPS * stages, NV + ROWS
-    weights = rng.normal(size=(stages, 3 * (4 + 3 * (stages - 1))))
+    weights = rng.uniform(0.5, 1.0, size=(stages, 3 * (4 + 3 * (stages - 1))))
     for s in range(stages):  # none of stages that come later
         for k in range(3):
             weights[s].reshape(3, -1)[k, 4 + 3 * s :] = 0.0
-    parts = {"K": rng.normal(size=(rows, n, NV)), "D": rng.normal(size=(rows, NV, NV))}
-    parts |= {"M": rng.normal(size=(rows, NV, NV)), "S": rng.normal(size=(rows, n, n)) + 4.0 * np.eye(n)}
-    parts |= {name: rng.normal(size=(rows, len(group), 6, 6)) for name in "TEW"}
+    parts = {name: rng.normal(size=(rows, NV, NV)) for name in "KDM"} | {"weights": weights}
+    parts["M"] += 4.0 * np.eye(NV)
+    parts |= {name: rng.normal(size=(rows, ROWS, NV)) for name in ("A", "A_q")}
+    parts["slot"] = np.where(rng.uniform(size=(rows, ROWS)) < 0.3, -1, np.arange(ROWS)).astype(np.int32)
+    parts |= {name: np.eye(6) + 0.3 * rng.normal(size=(rows, len(group), 6, 6)) for name in "TEW"}
     if not rates:
         parts["W"][:] = 0.0
 
-    def padded(X, width):
-        out = np.zeros((*X.shape[:-1], width))
+    def padded(X):
+        out = np.zeros((*X.shape[:-1], WIDTH))
         out[..., : X.shape[-1]] = X
         return out.reshape(len(X), -1)
 
-    flat = {name: np.ascontiguousarray(parts[name].reshape(rows, -1)) if len(group) else np.zeros((rows, 1))
-            for name in "TEW"}  # fmt: skip
-    made = StageSystems(
-        2, STEPS, NV, n, WIDTH, weights, rates, group, flat["T"], flat["E"], flat["W"], padded(parts["S"], WIDE),
-        np.zeros((rows, n * WIDE)), np.zeros((rows, n), dtype=np.int32), padded(parts["K"], WIDTH),
-        padded(parts["D"], WIDTH), padded(parts["M"], WIDTH),
-    )  # fmt: skip
+    flat = tuple(np.ascontiguousarray(parts[name].reshape(rows, -1)) if len(group) else np.zeros((rows, 1))
+                 for name in "TEW")  # fmt: skip
+    scale = wp.array(np.append(SCALE, 0.0), dtype=wp.float64, device="cpu")
+    names, room = ("K", "D", "M", "A", "A_q", "slot"), 2 * WINDOW * stages
+    sources = {name: parts[name] if name == "slot" else padded(parts[name]) for name in names}
+    given = Matrices(*(wp.array(np.zeros_like(sources[name][:room]), device="cpu") for name in names))
+
+    def fill(first):
+        for name in names:
+            own = sources[name].reshape(2, STEPS * stages, -1)[:, first * stages : (first + WINDOW) * stages]
+            getattr(given, name).numpy()[:] = own.reshape(room, -1)
+
+    made = StageSystems(2, STEPS, WINDOW, NV, WIDTH, n, WIDE, weights, rates, group, flat, scale, np.arange(1.0 * rows),
+                        given, fill)  # fmt: skip
+    parts["A_q"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
+    parts["S"] = systems_of(parts, stages, rates, group)
     return made, parts
 
 
@@ -60,7 +96,8 @@ def whole(made, parts, motion, state, forcing):
             c1 = w[0] / p[0]
             ahead_known = sum(c * x for c, x in zip(h[1:], known))
             speed = T @ rate + W @ move if made.rates else rate
-            right = forcing[k, s] - parts["K"][r] @ (E @ q + T @ move)
+            K = np.concatenate([parts["K"][r], parts["A_q"][r] / p[0]])
+            right = forcing[k, s] - K @ (E @ q + T @ move)
             right[:NV] -= parts["D"][r] @ speed + c1 * parts["M"][r] @ (speed - rate)
             y = np.linalg.solve(parts["S"][r], right)
             move, rate = move + p[0] * y[:NV], rate + w[0] * y[:NV]
@@ -77,7 +114,6 @@ def test_recursion(stages, rates, group):
     """Forwards it solves the equations stage by stage; backwards its products with any state are the same."""
     made, parts = described(stages, rates, group)
     rng = np.random.default_rng(5)
-    assert not made.factor().any()
     state = rng.normal(size=(2, 4, 4 * NV))
     forcing = rng.normal(size=(2, 4, STEPS, stages, NV + ROWS))
     found = made.forward(forcing, state.copy())
@@ -93,3 +129,31 @@ def test_recursion(stages, rates, group):
     given = np.einsum("nmkj,ndkj->nmd", seeds, kept) + np.einsum("nmj,ndj->nmd", end, found[:, :, -1, : 4 * NV])
     back = np.einsum("nmj,ndj->nmd", begun, state) + np.einsum("nmksj,ndksj->nmd", mu, forcing)
     np.testing.assert_allclose(back, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
+
+
+def test_matrices():
+    """Window after window they are those of the module, each row in the unit that makes it of size one."""
+    made, parts = described(3, True, GROUP)
+    for window in made.matrices():
+        S = parts["S"].reshape(2, STEPS, 3, NV + ROWS, NV + ROWS)[:, window].reshape(-1, NV + ROWS, NV + ROWS)
+        unit = 1.0 / np.maximum(np.abs(S[..., :NV] * SCALE).max(axis=-1), 1e-300)
+        unit[np.abs(S[..., :NV]).max(axis=-1) == 0.0] = 1.0
+        found = made.matrix.reshape(-1, NV + ROWS, WIDE)
+        np.testing.assert_allclose(made.units, unit, rtol=1e-12)
+        np.testing.assert_allclose(found[..., : NV + ROWS], S * unit[..., None], rtol=1e-9, atol=1e-12)
+        assert not found[..., NV + ROWS :].any()
+
+
+def test_a_singular_matrix_is_told_with_its_time():
+    """The first row of the last window, of the second motion."""
+    made, _ = described(1, False, GROUP[:0])
+    fill = made.fill
+
+    def broken(first):
+        fill(first)
+        for name in "KDM":
+            getattr(made.given, name).numpy()[WINDOW + (STEPS - 1 - first)] = 0.0
+
+    made.fill = broken
+    with pytest.raises(ConvergenceError, match=r"rollout at t=9 s: a step has no derivative"):
+        made.backward(np.zeros((2, 1, STEPS, 3 * NV + ROWS)), np.zeros((2, 1, 4 * NV)))

@@ -14,7 +14,16 @@ from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_
 from lissom.lie.types import kernel_options, vec6
 from lissom.passes import linear_solve
 from lissom.passes.column_tables import Matrix
-from lissom.passes.rare_kinds import is_body, is_mapped
+from lissom.passes.rare_kinds import (
+    is_body,
+    is_exp,
+    is_mapped,
+    is_stored,
+    may_be_stored,
+    may_be_tied,
+    may_have_loops,
+    may_stretch,
+)
 from lissom.robot.joints import MotionKind
 from lissom.systems.bordered import choose_rows, put_border, put_constrained
 from lissom.systems.loops import add_covector
@@ -41,21 +50,41 @@ def k_inputs(tau: Matrix, gain: Matrix, u: Matrix, extra: Matrix, nv: int, nu: i
     subtract_inputs(nv, nu, i, gain, u, extra, tau)
 
 
+@wp.func
+def rarities(out: Row, kind: int, has_quaternion: bool):
+    """What rare_kinds answers, a number each."""
+    one = wp.float64(1.0)
+    none = wp.float64(0.0)
+    out[0] = wp.where(is_exp(kind), one, none)
+    out[1] = wp.where(is_mapped(kind), one, none)
+    out[2] = wp.where(is_body(kind), one, none)
+    out[3] = wp.where(is_stored(has_quaternion), one, none)
+    out[4] = wp.where(may_be_stored(), one, none)
+    out[5] = wp.where(may_have_loops(), one, none)
+    out[6] = wp.where(may_be_tied(), one, none)
+    out[7] = wp.where(may_stretch(), one, none)
+
+
 @wp.kernel
-def k_kinds(out: Row, kind: int, i: int):
-    out[0] = wp.float64(0.0)
-    if is_mapped(kind):
-        out[0] = wp.float64(1.0)
-    if is_body(kind):
-        out[0] = wp.float64(2.0)
+def k_rarities(out: Row, kind: int, has_quaternion: bool, i: int):
+    rarities(out, kind, has_quaternion)
+
+
+@wp.kernel(module="unique", module_options=kernel_options(()))
+def k_plain(out: Row, kind: int, has_quaternion: bool, i: int):
+    rarities(out, kind, has_quaternion)
 
 
 def test_rare_kinds():
-    """is_mapped( and is_body( of kernels that serve every kind."""
+    """is_exp(, is_mapped(, is_body(, is_stored(, may_be_stored(, may_have_loops(, may_be_tied( and may_stretch( of
+    kernels that serve all robots, and of those that serve plain ones."""
     for kind in MotionKind:
-        out = wp.zeros(1, dtype=wp.float64, device="cpu")
-        wp.launch(k_kinds, dim=1, inputs=[out, kind.value, 0], device="cpu")
-        assert out.numpy()[0] == {"MAP": 1.0, "BODY": 2.0}.get(kind.name, 0.0)
+        stored = kind.has_quaternion
+        own = [kind.name == "EXP", kind.name == "MAP", kind.name == "BODY", stored]
+        for kernel, want in ((k_rarities, own + [True] * 4), (k_plain, [True] + [False] * 7)):
+            out = wp.zeros(8, dtype=wp.float64, device="cpu")
+            wp.launch(kernel, dim=1, inputs=[out, kind.value, stored, 0], device="cpu")
+            assert out.numpy().tolist() == want
 
 
 def test_rows():

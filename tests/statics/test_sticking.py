@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from interrupting import press_at
 
 import lissom as ls
 
@@ -141,3 +142,15 @@ def test_wrong_anchors_and_methods_are_refused(pulled):
     for method in ("bdf", "radau", "dop853"):
         with pytest.raises(ls.ModelError, match=f"contact 'plane': stick_stiffness needs a method .*got '{method}'"):
             ls.simulate(model, 0.1, method=method)
+
+
+def test_interrupted_equilibria_are_kept(monkeypatch, pulled):
+    """Purpose: of those that are sought one after the other the first is left by Ctrl-C in the second, with anchors."""
+    model, whole = pulled
+    press_at(monkeypatch, "statics.equilibrium", 2)
+    with pytest.raises(KeyboardInterrupt) as stop:
+        ls.solve_statics(model, [[6.0], [5.0], [4.0]])
+    found = stop.value.partial
+    assert found.q.shape == (1, model.nq)
+    np.testing.assert_array_equal(found.q[0], whole.q)
+    np.testing.assert_array_equal(found.anchors[0], whole.anchors)

@@ -21,7 +21,7 @@ from lissom.dynamics.configuration import checked_configuration, difference, gro
 from lissom.errors import ConvergenceError, ModelError
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.rollout import rollout
-from lissom.gradients.steps import over_groups, six
+from lissom.gradients.stage_states import over_groups, six
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import stack
 from lissom.lie.arrays import se3_Ad, se3_exp
@@ -75,7 +75,7 @@ def crocoddyl_action(
         raise ModelError(f"cost: must be an ls.TrackingCost or a crocoddyl.CostModelSum (got {cost!r})")
     bounds = None if limits is None else checks.limits(limits, nu)
     options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
-    rollout(model, dt=dt, steps=1, scheme=scheme)  # says what is wrong with the robot and the scheme
+    rollout(model, dt=dt, steps=1, scheme=scheme).forbid_anchors()  # says what is wrong with the robot and the scheme
     if isinstance(cost, TrackingCost):
         return _action(croc, _Node(model, cost, cost.references(np.array([float(t)])), options, bounds))
     return _action_of_crocoddyl_s_costs(croc, _Node(model, cost, None, options, bounds))

@@ -5,16 +5,12 @@ JAX is told their derivatives forwards, as matrices times directions, and turns 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from lissom.bridges.jax_calls import asked, increment, numbers, require_jax, rows, together, unit
-from lissom.dynamics.forward_dynamics import forward_dynamics
-from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
-from lissom.dynamics.inverse_dynamics import inverse_dynamics
-from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
+from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.model.model import Model
 from lissom.statics.equilibrium import solve_statics
@@ -39,13 +35,8 @@ def jax_inverse_dynamics(
     """
     require_jax(model)
     given = rows("q", q, model.nq), rows("v", v, model.nv), rows("a", a, model.nv)
-    options: Any = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
-    return _smooth(
-        model,
-        lambda *x: inverse_dynamics(model, *x, **options),
-        lambda *x: inverse_dynamics_derivatives(model, *x, **options),
-        given,
-    )
+    function = sloped_inverse_dynamics(model, gravity=gravity, elastic=elastic, loads=loads, t=t)
+    return _smooth(model, function, given)
 
 
 def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
@@ -63,12 +54,7 @@ def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float =
     require_jax(model)
     u = np.zeros(model.nu) if u is None else u
     given = rows("q", q, model.nq), rows("v", v, model.nv), rows("u", u, model.nu)
-    return _smooth(
-        model,
-        lambda *x: forward_dynamics(model, *x, t=t),
-        lambda *x: forward_dynamics_derivatives(model, *x, t=t),
-        given,
-    )
+    return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
 def jax_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: Any) -> Any:
@@ -108,9 +94,7 @@ def jax_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: An
     return rest(u, q0)
 
 
-def _smooth(
-    model: Model, value: Callable[..., np.ndarray], slopes: Callable[..., tuple[np.ndarray, ...]], given: Any
-) -> Any:
+def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
     """A function of q and two more arrays, (..., nv), with its derivatives by each of them, by q along increments."""
     import jax
     import jax.numpy as jnp
@@ -121,12 +105,13 @@ def _smooth(
 
     @jax.custom_jvp
     def function(*x: Any) -> Any:
-        return asked(lambda *y: (value(*y),), [out], *x)[0]
+        return asked(lambda *y: (smooth.value(*y),), [out], *x)[0]
 
     @function.defjvp
     def _(x: Any, dx: Any) -> Any:
         sizes = [model.nv, *(y.shape[-1] for y in x[1:])]
-        found = asked(lambda *y: (value(*y), *slopes(*y)), [out, *((*out, size) for size in sizes)], *x)
+        shapes = [out, *((*out, size) for size in sizes)]
+        found = asked(lambda *y: (smooth.value(*y), *smooth.slopes(*y)), shapes, *x)
         ways = increment(model, x[0], dx[0]), *dx[1:]
         return found[0], sum(jnp.einsum("...ij,...j->...i", s, way) for s, way in zip(found[1:], ways))
 

@@ -1,4 +1,5 @@
-"""Rollouts as functions of JAX, whose gradients are one pass from the end of the motion to its start."""
+"""Rollouts as functions of JAX, whose gradients are one pass from the end of the motion to its start, and whose changes
+along directions one from its start to its end."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from lissom.bridges.jax_calls import asked, increment, numbers, require_jax, rows, together, unit
+from lissom.bridges.jax_linear import linear
 from lissom.errors import ModelError
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.schemes import Scheme
@@ -27,7 +29,7 @@ def jax_rollout(
     every: int = 1,
     tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:
-    """rollout as a function of JAX, with gradients by q0, v0 and u.
+    """rollout as a function of JAX, with derivatives by q0, v0 and u, forwards and backwards.
 
     Args:
         q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
@@ -38,8 +40,8 @@ def jax_rollout(
         (q, v, a) at the times of the rollout, shapes (..., n, nq) and twice (..., n, nv).
     Raises:
         ModelError, ShapeError: as jax_inverse_dynamics.
-    Accuracy: as Rollout.backward. There are neither forward nor second derivatives. Cost: as rollout and its
-        backward; the last motion is kept for its gradient, others are found again.
+    Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these; the
+        last motion is kept for its derivatives, others are found again.
     """
     require_jax(model)
     import jax
@@ -56,24 +58,25 @@ def jax_rollout(
         motion = moved(*x)
         return motion.q, motion.v, motion.a
 
+    def ahead(*x: np.ndarray) -> tuple[np.ndarray, ...]:
+        return _carried_ahead(moved(*x[:3]), x[3:])
+
     def back(*x: np.ndarray) -> tuple[np.ndarray, ...]:
         return _carried_back(moved(*x[:3]), x[3:])
 
-    @jax.custom_vjp
+    shapes = [(*lead, times, size) for size in (model.nq, model.nv, model.nv)]
+
+    @jax.custom_jvp
     def motion(*x: Any) -> Any:
-        return asked(found, [(*lead, times, size) for size in (model.nq, model.nv, model.nv)], *x)
+        return asked(found, shapes, *x)
 
-    def forwards(*x: Any) -> Any:
-        states = motion(*x)
-        return states, (x, states[0])
+    @motion.defjvp
+    def _(x: Any, dx: Any) -> Any:
+        q, v, a = motion(*x)
+        way = increment(model, x[0], dx[0]), *dx[1:]
+        dq, dv, da = linear(ahead, back, [(*shape[:-1], model.nv) for shape in shapes], x, way)
+        return (q, v, a), (numbers(model, q, dq), dv, da)
 
-    def backwards(kept: Any, by: Any) -> Any:
-        x, q = kept
-        by_delta = _transposed(lambda delta: numbers(model, q, delta), by[1], by[0])
-        q0, v0, u = asked(back, [(*lead, model.nv), x[1].shape, x[2].shape], *x, by_delta, *by[1:])
-        return _transposed(lambda dq: increment(model, x[0], dq), x[0], q0), v0, u
-
-    motion.defvjp(forwards, backwards)
     q, v, a = motion(*given)
     return q, v, a
 
@@ -90,14 +93,6 @@ def _inputs(model: Model, u: Any, steps: int | None) -> Any:
     return jnp.broadcast_to(held, (steps, model.nu))
 
 
-def _transposed(linear: Callable[[Any], Any], like: Any, by: Any) -> Any:
-    """The transpose of a linear function of arrays like one, times another array."""
-    import jax
-    import jax.numpy as jnp
-
-    return jax.vjp(linear, jnp.zeros_like(like))[1](by)[0]
-
-
 def _remembering(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
     """A function of arrays that keeps its last answer: gradients are mostly of the motion found last."""
     last: list[Any] = []
@@ -110,18 +105,37 @@ def _remembering(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
     return call
 
 
+def _carried_ahead(motion: Rollout, ways: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Changes of q, v and a along those of q0 and v0, (..., nv), and of u, (..., steps, nu)."""
+    front, ready = _in_front(motion, ways, (1, 1, 2))
+    found = motion.forward(*ready)
+    return tuple(_back(x, front) for x in (found.q, found.v, found.a))
+
+
 def _carried_back(motion: Rollout, weights: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Derivatives of functions by q0, v0 and u, given those by q, v and a, (..., n, nv). Axes that weights have and the
-    motion, in which they are of size 1, has not are those of several functions of the one motion."""
+    """Derivatives of functions by q0, v0 and u, given those by q, v and a, (..., n, nv)."""
+    front, ready = _in_front(motion, weights, (2, 2, 2))
+    found = motion.backward(*ready)
+    return tuple(_back(x, front) for x in (found.q0, found.v0, found.u))
+
+
+def _in_front(
+    motion: Rollout, arrays: tuple[np.ndarray, ...], own: tuple[int, ...]
+) -> tuple[list[int], list[np.ndarray]]:
+    """Arrays that end with so many axes of their own, with the axes moved to the front that they have and the motion,
+    in which they are of size 1, has not: those of several functions, or directions, of the one motion."""
     lead = motion.lead
-    whole = np.broadcast_shapes(lead, *(w.shape[:-2] for w in weights))
-    many = [k for k, (size, own) in enumerate(zip(whole, lead)) if size != own]
+    whole = np.broadcast_shapes(lead, *(x.shape[: x.ndim - axes] for x, axes in zip(arrays, own)))
+    many = [k for k, (size, here) in enumerate(zip(whole, lead)) if size != here]
     front, ones = range(len(many)), [len(many) + k for k in many]
     ready = []
-    for w in weights:
-        w = np.broadcast_to(w, (*whole, *w.shape[-2:]))
-        ready.append(np.expand_dims(np.moveaxis(w, many, front), ones))
-    gradient = motion.backward(*ready)
-    q0, v0, u = (np.squeeze(x, tuple(ones)) for x in (gradient.q0, gradient.v0, gradient.u))
-    back = (np.moveaxis(x, front, many) for x in (q0, v0, u))
-    return tuple(back)
+    for x, axes in zip(arrays, own):
+        x = np.broadcast_to(x, (*whole, *x.shape[x.ndim - axes :]))
+        ready.append(np.expand_dims(np.moveaxis(x, many, front), ones))
+    return many, ready
+
+
+def _back(x: np.ndarray, many: list[int]) -> np.ndarray:
+    """What _in_front undoes."""
+    out = np.squeeze(x, tuple(len(many) + k for k in many))
+    return np.moveaxis(out, range(len(many)), many)

@@ -13,11 +13,8 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
-from lissom.dynamics.forward_dynamics import forward_dynamics
-from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
-from lissom.dynamics.inverse_dynamics import inverse_dynamics
-from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import rollout
@@ -46,13 +43,8 @@ def torch_inverse_dynamics(
         the received shape.
     Accuracy: as inverse_dynamics and inverse_dynamics_derivatives. There are no second derivatives.
     """
-    options: Any = {"gravity": gravity, "elastic": elastic, "loads": loads, "t": t}
-    return _smooth(
-        model,
-        lambda *x: inverse_dynamics(model, *x, **options),
-        lambda *x: inverse_dynamics_derivatives(model, *x, **options),
-        (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)),
-    )
+    function = sloped_inverse_dynamics(model, gravity=gravity, elastic=elastic, loads=loads, t=t)
+    return _smooth(model, function, (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)))
 
 
 def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
@@ -68,12 +60,8 @@ def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float
     Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
     """
     u = np.zeros(model.nu) if u is None else u
-    return _smooth(
-        model,
-        lambda *x: forward_dynamics(model, *x, t=t),
-        lambda *x: forward_dynamics_derivatives(model, *x, t=t),
-        (("q", q, model.nq), ("v", v, model.nv), ("u", u, model.nu)),
-    )
+    given = ("q", q, model.nq), ("v", v, model.nv), ("u", u, model.nu)
+    return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
 def torch_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: Any) -> Any:
@@ -158,19 +146,15 @@ def _tensor(torch: Any, name: str, value: Any) -> Any:
         raise ShapeError(f"{name}: expected numbers, got {value!r}") from None
 
 
-def _smooth(
-    model: Model,
-    value: Callable[..., np.ndarray],
-    slopes: Callable[..., Arrays],
-    given: tuple[tuple[str, Any, int], ...],
-) -> Any:
+def _smooth(model: Model, function: Sloped, given: tuple[tuple[str, Any, int], ...]) -> Any:
     """A function of q and two more arrays, (..., nv), with its gradients."""
 
     def found(*x: np.ndarray) -> tuple[Arrays, Any]:
-        return (value(unit_quaternions(model, x[0]), *x[1:]),), None
+        return (function.value(unit_quaternions(model, x[0]), *x[1:]),), None
 
     def back(_: Any, x: Arrays, by: Arrays) -> Arrays:
-        each = [np.einsum("...i,...ij->...j", by[0], s) for s in slopes(unit_quaternions(model, x[0]), *x[1:])]
+        slopes = function.slopes(unit_quaternions(model, x[0]), *x[1:])
+        each = [np.einsum("...i,...ij->...j", by[0], s) for s in slopes]
         return _by_numbers(model, x[0], each[0]), *each[1:]
 
     return _called(model, found, back, tuple((name, x, (size,)) for name, x, size in given))[0]

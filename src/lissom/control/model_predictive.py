@@ -86,8 +86,7 @@ class ModelPredictiveControl:
         checks.integer(self.iterations, "iterations", least=1)
         if not isinstance(self.cost, TrackingCost) or self.cost.model is not self.model:
             raise ModelError(f"cost: must be an ls.TrackingCost of the same model (got {self.cost!r})")
-        fluid = self.model.description.fluid
-        if self.model.n_motions or self.model.loads.varies or callable(getattr(fluid, "current", None)):
+        if self.model.n_motions or self.model.loads.varies:  # which currents are counted among
             rule = "must have no loads, currents or prescribed motions that depend on time"
             raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
         low, high = checks.limits((-np.inf, np.inf) if self.limits is None else self.limits, self.model.nu)

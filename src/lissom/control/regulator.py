@@ -33,7 +33,7 @@ from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.dynamics.linearization import linearize
 from lissom.errors import ModelError, ShapeError
-from lissom.gradients.steps import over_groups
+from lissom.gradients.stage_states import over_groups
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks

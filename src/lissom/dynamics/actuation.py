@@ -20,47 +20,81 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import AccuracyWarning, ShapeError
+from lissom.forces.acting import Acting
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
-from lissom.forces.tendons import add_channel_wrenches, add_path_forces, path_length
+from lissom.forces.tendons import PROJECT_AT, add_channel_wrenches, path_length, path_tangent, strain_at
+from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, filled
-from lissom.lie import so3
+from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.common import Differs
+from lissom.model.fields import vec6i, vec7i
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct
+from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.scratch import ScratchStruct
 from lissom.passes.traversal import project
 
-wp.set_module_options(kernel_options())
-
 Rows = wp.array2d(dtype=wp.float64)
 
 
-@wp.kernel
-def actuation_kernel(t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: Rows, length: Rows, first: int):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, q, q)
-    place_bases(t, s, i, q)
-    for k in range(t.n_dynamic):
-        traversal.outward_pose(t, s, i, k, q)
-    n = s.channel.size.shape[1]
-    for c in range(n):
-        length[i, c] = path_length(t, s, i, c, q)
-        for e in range(n):
-            s.channel.size[i, e] = so3.ZERO
-        s.channel.size[i, c] = so3.ONE
+PROJECT_ROW = PROJECT_AT.replace("row(tau, i)", "row(tau, i) + shift")
+
+
+@wp.func_native(PROJECT_ROW)
+def project_row(
+    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, shift: int, y: vec6, tau: Rows
+):  # fmt: skip
+    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
+    ...
+
+
+@wp.func
+def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
+    """B += the generalised force of each path inside rods, for channels of size one: rows of nv, one for each."""
+    for k in range(t.points.xi.shape[0]):
+        start = t.points.run_start[k]
+        v = t.points.run_v[k]
+        xi = t.points.xi[k] + strain_at(t.points.phi, start, v, i, t.points.q_shift[k], q)
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            direction, _stretch = path_tangent(t, xi, e)
+            f = t.paths.weight[e] * direction
+            y = se3.join(wp.cross(t.paths.offset[e], f), f)
+            project_row(t.points.phi, start, v, i, t.paths.channel[e] * t.nv, y, B)
+
+
+@free_of_forces
+def actuation_kernel(act: Acting) -> Any:
+    """Kernel of the actuation matrix and of lengths of tendons."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def actuation_alone(t: TablesStruct, s: ScratchStruct, q: Rows, tau: Rows, B: Rows, length: Rows, first: int):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, q, q)
+        place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
-            s.node[i, k].F = vec6()
-        add_channel_wrenches(t, s, i, -so3.ONE)
-        add_pull_wrenches(t, s, i, -so3.ONE)
-        project(t, s, i, tau)
-        add_path_forces(t, i, q, s.channel.size, so3.ONE, tau)
-        add_pull_forces(t, s, i, so3.ONE, tau)
-        for j in range(t.nv):
-            B[i, c * t.nv + j] = tau[i, j]
+            traversal.outward_pose(t, s, i, k, q)
+        n = s.channel.size.shape[1]
+        beyond_rods = t.segments.channel.shape[0] + t.wrenches.channel.shape[0] + t.pulls.channel.shape[0]
+        for c in range(n):
+            length[i, c] = path_length(t, s, i, c, q)
+            if beyond_rods > 0:
+                for e in range(n):
+                    s.channel.size[i, e] = so3.ZERO
+                s.channel.size[i, c] = so3.ONE
+                for k in range(t.n_dynamic):
+                    s.node[i, k].F = vec6()
+                add_channel_wrenches(t, s, i, -so3.ONE)
+                add_pull_wrenches(t, s, i, -so3.ONE)
+                project(t, s, i, tau)
+                add_pull_forces(t, s, i, so3.ONE, tau)
+            for j in range(t.nv):
+                B[i, c * t.nv + j] = wp.where(beyond_rods > 0, tau[i, j], so3.ZERO)
+        add_path_rows(t, i, q, B)
+
+    return actuation_alone
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -76,7 +110,7 @@ def _make(model: Model, batch: int) -> Workspace:
 
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
-    w, lead = filled(model, "actuation", _make, q=q)
+    w, lead = filled(model, "actuation", _make, ("q",), q)
     here = w.host["q"].tobytes() if w.batch == 1 else None
     if here is None or w.user != here:  # what a law asks for B is asked for lengths next
         w.user = None
@@ -99,6 +133,13 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
                              f"got shape {value.shape}")  # fmt: skip
         B += value @ gain
     return B
+
+
+def tightening_inputs(model: Model) -> np.ndarray:
+    """Which inputs tighten tendons and do nothing else, so that they cannot push, shape (nu,)."""
+    gain, tendon = model.channels.gain, model.channels.is_tendon
+    others = (gain[~tendon] != 0.0).any(axis=0) | (model.inputs.joint_gain != 0.0).any(axis=0)
+    return (gain[tendon] > 0.0).any(axis=0) & (gain[tendon] >= 0.0).all(axis=0) & ~others
 
 
 def warn_of_pushing(model: Model, u: np.ndarray) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from lissom.errors import ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import leading, stack
+from lissom.launch.workspace import leading, stack, stretched
 from lissom.lie.arrays import se3_log, so3_log
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
@@ -95,8 +95,10 @@ def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
     if not np.isfinite(q).all():
         raise ShapeError(f"{name}: must be finite, got NaN or infinity")
     for at, _, _ in groups(model):
-        if np.any(np.abs(np.linalg.norm(q[..., at : at + 4], axis=-1) - 1.0) > 1e-6):
-            raise ShapeError(f"{name}: a quaternion must have unit length to 1e-6")
+        apart = np.abs(np.linalg.norm(q[..., at : at + 4], axis=-1) - 1.0)
+        if np.any(apart > 1e-6):
+            worst = stretched(model, q.reshape(-1, model.nq)[np.argmax(apart)])
+            raise ShapeError(f"{name}: a quaternion must have unit length to 1e-6 ({worst})")
     return unit_quaternions(model, q)
 
 

@@ -90,7 +90,7 @@ def run_constraints(
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Residuals, rates and rows of loops, left in `gap`, `rate`, `A` and `A_q`; the leading axes. If `choosing`, also
     which rows are independent, for `chosen_rows` and in `kept`, which takes half as long again."""
-    w, lead = filled(model, "constraints", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    w, lead = filled(model, "constraints", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     w.host["choosing"][0] = choosing
     w.run()
     w.raise_for_status()
@@ -196,7 +196,7 @@ def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.nd
     lead = leading(q=q, multipliers=force)
     force = np.broadcast_to(force, (*lead, model.n_rows)).reshape(batch_of(lead), model.n_rows)
     zero = np.zeros(model.nv)
-    w, _ = derivative_workspace(model, q=np.broadcast_to(q, (*lead, model.nq)), v=zero, a=zero, u=np.zeros(model.nu))
+    w, _ = derivative_workspace(model, np.broadcast_to(q, (*lead, model.nq)), zero, zero, np.zeros(model.nu))
     run_residual_derivatives(model, w, 0.0, gravity=False, elastic=False, loads=False, force=force)
     w.raise_for_status()
     return -square_results(model, w, lead)[0]
@@ -280,7 +280,7 @@ def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
 
 def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace of the derivatives after a run without external forces."""
-    w, lead = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
+    w, lead = derivative_workspace(model, q, v, a, np.zeros(model.nu))
     run_residual_derivatives(model, w, 0.0, gravity=False, elastic=False, loads=False)
     w.raise_for_status()
     return w, lead

@@ -28,6 +28,7 @@ wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 NUMBERS = wp.constant(17)  # of a touching pair: which, depth, point, normal, force, anchor if it sticks
+CURVED = wp.constant(2)  # instead of force and anchor, how the normal turns with the ball
 
 
 @final
@@ -111,6 +112,9 @@ def contacts_kernel(
                 touching[i, at + 8 + r] = f[r]
                 touching[i, at + 11 + r] = on_obstacle[r]
                 touching[i, at + 14 + r] = on_ball[r]
+            if with_forces[0] == CURVED:
+                for r in range(9):
+                    touching[i, at + 8 + r] = x.N[r / 3, r % 3]
             count += 1
     if count < s.near.pair.shape[1]:
         touching[i, NUMBERS * count] = wp.float64(-1.0)
@@ -155,7 +159,7 @@ def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
     states = {name: flat(x, lead) for name, x in rows.items()}
     found = [_NONE] * count
     for part in parts(count) if len(model.surroundings.pair) else ():
-        w, _ = filled(model, "contacts", _make, **{name: x[part] for name, x in states.items()})
+        w, _ = filled(model, "contacts", _make, ("q", "v"), states["q"][part], states["v"][part])
         w.host["with_forces"][0] = 1
         w.run()
         w.raise_for_status()
@@ -189,14 +193,20 @@ def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:
     return tuple(_nested(found[k * size : (k + 1) * size], lead[1:]) for k in range(lead[0]))
 
 
-def _touching_rows(model: Model, q: Any, v: Any) -> np.ndarray:
+def touching_shapes(model: Model, q: np.ndarray) -> np.ndarray:
+    """Which pairs touch at one state, depth, point and normal of each, and the normal's derivative by the centre of the
+    ball, row by row; shape (n, 17)."""
+    return _touching_rows(model, q, None, int(CURVED))
+
+
+def _touching_rows(model: Model, q: Any, v: Any, mode: int = 1) -> np.ndarray:
     """The numbers of each touching pair at one state, shape (n, 17)."""
     if len(model.surroundings.pair) == 0:
         return np.zeros((0, int(NUMBERS)))
-    w, lead = filled(model, "contacts", _make, q=q, v=np.zeros(model.nv) if v is None else v)
+    w, lead = filled(model, "contacts", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     if lead:
         raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
-    w.host["with_forces"][0] = 1
+    w.host["with_forces"][0] = mode
     w.run()
     w.raise_for_status()
     return _ended(w.host["touching"][0].reshape(-1, int(NUMBERS)))

@@ -18,8 +18,10 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.acting import Acting
+from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec6
@@ -32,63 +34,67 @@ from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, sum_over_subtrees
 
-wp.set_module_options(kernel_options())
 
+@free_of_forces
+def coriolis_kernel(act: Acting) -> Any:
+    """Kernel of the Coriolis matrix."""
 
-@wp.kernel
-def coriolis_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    x: ColumnsStruct,
-    b: MassBuffersStruct,
-    Y: wp.array2d(dtype=mat6),
-    S_dot: Matrix,
-    P: Matrix,
-    Q: Matrix,
-    lower: Matrix,
-    q: Matrix,
-    v: Matrix,
-    C: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, v)
-    place_bases(t, s, i, q)
-    columns.clear_rows(t.nv, x.width, i, b.half)
-    columns.clear_rows(t.nv, x.width, i, lower)
-    for k in range(t.n_dynamic):
-        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        traversal.base_inertia(t, s, b.composite, i, k)
-        if is_body(t.node[k].kind):
-            Y[i, k] = deforming_derivatives.own_coriolis(t, s, i, k, b.composite[i, k])
-        else:
-            Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
-        kinds.motion_columns(t, s, x, i, k, b.S)
-        kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
-    columns.clear_sums(x, i, b.V)
-    columns.clear_sums(x, i, P)
-    columns.clear_sums(x, i, Q)
-    sum_over_subtrees(t, i, b.composite)
-    sum_over_subtrees(t, i, Y)
-    for step in range(t.n_dynamic):
-        k = t.n_dynamic - 1 - step
-        v0 = t.node[k].v_start
-        v1 = t.node[k].v_stop
-        M = b.composite[i, k]
-        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, S_dot, P, lower)
-        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, Q, lower)
-        columns.add_product(x, M, v0, v1, i, k, b.S, P)
-        columns.add_product(x, wp.transpose(Y[i, k]), v0, v1, i, k, b.S, Q)
-        columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
-        columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
-        columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
-        if is_body(t.node[k].kind):
-            deforming_derivatives.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
-        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
-        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
-        columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
-    columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
-    traversal.inspect_result(s, i, C)
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def coriolis(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        b: MassBuffersStruct,
+        Y: wp.array2d(dtype=mat6),
+        S_dot: Matrix,
+        P: Matrix,
+        Q: Matrix,
+        lower: Matrix,
+        q: Matrix,
+        v: Matrix,
+        C: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        columns.clear_rows(t.nv, x.width, i, b.half)
+        columns.clear_rows(t.nv, x.width, i, lower)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+            traversal.base_inertia(t, s, b.composite, i, k)
+            if is_body(t.node[k].kind):
+                Y[i, k] = deforming_derivatives.own_coriolis(t, s, i, k, b.composite[i, k])
+            else:
+                Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
+            kinds.motion_columns(t, s, x, i, k, b.S)
+            kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
+        columns.clear_sums(x, i, b.V)
+        columns.clear_sums(x, i, P)
+        columns.clear_sums(x, i, Q)
+        sum_over_subtrees(t, i, b.composite)
+        sum_over_subtrees(t, i, Y)
+        for step in range(t.n_dynamic):
+            k = t.n_dynamic - 1 - step
+            v0 = t.node[k].v_start
+            v1 = t.node[k].v_stop
+            M = b.composite[i, k]
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, S_dot, P, lower)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, Q, lower)
+            columns.add_product(x, M, v0, v1, i, k, b.S, P)
+            columns.add_product(x, wp.transpose(Y[i, k]), v0, v1, i, k, b.S, Q)
+            columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
+            columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
+            if is_body(t.node[k].kind):
+                deforming_derivatives.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
+        columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
+        traversal.inspect_result(s, i, C)
+
+    return coriolis
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -118,7 +124,12 @@ def coriolis_matrix(model: Model, q: Any, v: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: about three mass matrices.
     Source: SoRoSim 2022 eq. (26), from which it differs by a matrix that vanishes on v.
     """
-    w, lead = filled(model, "coriolis_matrix", _make, q=q, v=v)
+    C = call_of(model, "coriolis_matrix", "C")(q, v)
+    if C is not None:
+        return C[:, : model.nv]
+    w, lead = filled(model, "coriolis_matrix", _make, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
+    if not lead:
+        w.prepare(("q", "v"), "C", model.nv, column_width(model))
     return w.result("C", lead, model.nv, column_width(model))[..., : model.nv]

@@ -139,7 +139,7 @@ def energy(model: Model, q: Any, v: Any) -> Energy:
         ShapeError: the argument, the expected and the received shape.
     Source: SoRoSim 2022 eq. (44).
     """
-    w, lead = filled(model, "energy", mass_sums, q=q, v=v)
+    w, lead = filled(model, "energy", mass_sums, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)

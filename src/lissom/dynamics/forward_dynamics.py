@@ -15,6 +15,7 @@ with p = 0 but where an integrator asks to be pulled back onto the loops. Source
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,12 +23,13 @@ import warp as wp
 
 from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.articulated_dynamics import articulated_kernel, record_articulated, solves_by_blocks
+from lissom.dynamics.closed_dynamics import closed_kernel, record_closed, solves_closed
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import for_models
-from lissom.launch.workspace import Workspace, flat, leading, stack, workspace
+from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -37,6 +39,7 @@ from lissom.passes import scratch, traversal
 from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width
 from lissom.passes.linear_solve import ldl_solve
 from lissom.passes.moves import put_configuration_rate
+from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRowsStruct, own_rows
 from lissom.systems.constrained import hold_prescribed, solve_constrained
@@ -107,13 +110,13 @@ def forward_dynamics_kernel(act: Acting) -> Any:
             a[i, j] = -a[i, j]
         mass_matrix_sweep(t, s, x, b, i, M)
         pivot = wp.int32(0)
-        if t.loops.node.shape[0] == 0:
-            hold_prescribed(t, t.nv, x.width, i, given, M, a)
-            pivot = ldl_solve(t.nv, x.width, i, M, a)
-        else:
+        if may_have_loops() and t.loops.node.shape[0] > 0:
             loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
             own_rows(t, s, x, i, b.S, 0, loops.A)
             pivot = solve_constrained(t, x, i, given, pull[0], M, loops, a)
+        else:
+            hold_prescribed(t, t.nv, x.width, i, given, M, a)
+            pivot = ldl_solve(t.nv, x.width, i, M, a)
         if pivot > 0 and s.status[i] == 0:
             s.status[i] = scratch.STATUS_SINGULAR + pivot
         traversal.inspect_result(s, i, a)
@@ -132,13 +135,20 @@ def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
 
 def accelerations_kernel(model: Model) -> Any:
     """The kernel of forward dynamics that a model takes."""
+    if solves_closed(model):
+        return closed_kernel
     return articulated_kernel if solves_by_blocks(model) else forward_dynamics_kernel
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int, *, whole: bool = False) -> Workspace:
     w = _buffers(model, batch, ("v", "given", "extra", "a"))
     w.outputs = ("a",)
-    loops, pull, q_dot = with_loops(w, model, batch), w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
+    closes = solves_closed(model) and not whole
+    loops = with_loops(w, model, batch, whole=not closes)
+    pull, q_dot = w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
+    if closes:
+        record_closed(w, model, batch, loops, pull, q_dot)
+        return w
     if solves_by_blocks(model):  # without loops, so that nothing pulls
         record_articulated(w, model, batch, loops, q_dot)
         return w
@@ -182,12 +192,19 @@ def run_forward_dynamics(
     """Accelerations of a batch (n, ...), or of one state, left in `a`, dq/dt in `q_dot`, forces of loops in `force`,
     with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
+    _run(w, model, q, v, u, t, pull)
+    if (w.status > scratch.STATUS_SINGULAR).any() and solves_closed(model):  # a loop may hold what has no mass
+        w = workspace(model, "forward_dynamics whole", w.batch, partial(_make, whole=True))
+        _run(w, model, q, v, u, t, pull)
+    return w
+
+
+def _run(w: Workspace, model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float) -> None:
     _fill(w, model, t, 1.0, q=q, v=v, u=u)
     if len(model.prescribed.dof):
         w.host["given"][:, model.prescribed.dof] = _given(model, t, w.batch)
     w.host["pull"][0] = pull
     w.run()
-    return w
 
 
 def _given(model: Model, t: Times, count: int) -> Any:
@@ -240,7 +257,11 @@ def forward_dynamics(model: Model | ModelBatch, q: Any, v: Any, u: Any = None, t
     """
     if isinstance(model, ModelBatch):
         return for_models(forward_dynamics, locals(), "q", "v", "u")
-    q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), input_rows(model, u)
+    u = np.zeros(model.nu) if u is None else u
+    known = call_of(model, "forward_dynamics", "a")(q, v, u)
+    if known is not None:
+        return known
+    q, v, u = stack("q", q, model.nq), stack("v", v, model.nv), stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=u)
     rows = [flat(x, lead) for x in (q, v, u)]
     if not np.isfinite(rows[2]).all():
@@ -249,7 +270,15 @@ def forward_dynamics(model: Model | ModelBatch, q: Any, v: Any, u: Any = None, t
     w = run_forward_dynamics(model, rows[0], rows[1], rows[2], t)
     raise_if_massless(model, w)
     w.raise_for_status()
+    if not lead and _is_of_state(model):
+        w.prepare(("q", "v", "u"), "a", model.nv)
     return w.host["a"].reshape(*lead, model.nv).copy()
+
+
+def _is_of_state(model: Model) -> bool:
+    """Whether accelerations follow from q, v and u alone in a kernel, and no tendon has to be watched for a push."""
+    others = model.n_motions or model.n_rows or model.loads.varies or model.inputs.custom or model.surroundings.called
+    return not others and not model.channels.is_tendon.any()
 
 
 def raise_if_massless(model: Model, w: Workspace) -> None:

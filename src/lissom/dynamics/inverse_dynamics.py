@@ -14,7 +14,7 @@ import warp as wp
 from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.acting import Acting
 from lissom.launch.over_models import for_models, over_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -69,12 +69,12 @@ def run_inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, gravity: bool, elastic: bool, loads: bool, t: Times
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Fill and run the workspace of inverse dynamics; the caller reads `tau` and `status`."""
-    w, lead = filled(model, "inverse_dynamics", _make, q=q, v=v, a=a)
+    w, lead = filled(model, "inverse_dynamics", _make, ("q", "v", "a"), q, v, a)
     if w.options != (gravity, elastic, loads):
         w.options = (gravity, elastic, loads)
         w.put_gravity(gravity)
         w.host["terms"][0] = acting_flags(elastic, loads)
-    if loads:
+    if loads and model.n_load_rows:
         put_loads(model, w, t)
     w.run()
     return w, lead
@@ -108,10 +108,15 @@ def inverse_dynamics(
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Cost: O(nodes).
     Source: Mathew 2025 §4, eqs. (14)-(16); S in the child frame here.
     """
-    if isinstance(model, ModelBatch):
+    if type(model) is ModelBatch:
         return for_models(inverse_dynamics, locals(), "q", "v", "a")
+    tau = call_of(model, "inverse_dynamics", "tau", (gravity, elastic, loads))(q, v, a)
+    if tau is not None:
+        return tau
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
+    if not lead and not (loads and model.n_load_rows):
+        w.prepare(("q", "v", "a"), "tau", model.nv)
     return w.result("tau", lead, model.nv)
 
 

@@ -25,6 +25,7 @@ Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -36,13 +37,14 @@ from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, filled, require_finite
+from lissom.launch.workspace import Passing, Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
 from lissom.passes import columns, traversal
 from lissom.passes.column_tables import Matrix, column_width
+from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
 from lissom.systems.armature import add_armature_rows
@@ -91,13 +93,14 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         columns.clear_rows(t.nv, b.x.width, i, dq)
         columns.clear_rows(t.nv, b.x.width, i, dv)
         columns.clear_rows(t.nv, b.x.width, i, da)
-        derivative_outward(t, s, b, i, q, v, a, se3.join(vec3(), -G), load[i], terms[0], respond)
-        add_loop_stiffness(t, s, i, loops.force, b.H)
-        acc_base = se3.join(vec3(), -G)
-        loop_rates(t, s, i, acc_base, loops.rate, loops.acceleration)
-        add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
-        choose_independent(b.x, i, loops)
         project(t, s, i, tau)
+        derivative_outward(t, s, b, i, v, a, se3.join(vec3(), -G), load[i], terms[0], respond, dq)
+        add_loop_stiffness(t, s, i, loops.force, b.H)
+        if may_have_loops():
+            acc_base = se3.join(vec3(), -G)
+            loop_rates(t, s, i, acc_base, loops.rate, loops.acceleration)
+            add_loop_derivatives(t, s, b, i, acc_base, loops, rates)
+            choose_independent(b.x, i, loops)
         derivative_inward(t, s, b, i, v, a, loops.force, dq, dv, da)
         add_armature_rows(t, b.x.width, i, so3.ONE, da)
         stiffen(t, s, b.x, i, q, v, b.no_move, so3.ONE, so3.ZERO, terms[0], dq)
@@ -116,7 +119,7 @@ def _make(model: Model, batch: int) -> Workspace:
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "gravity", "load", "terms")
-    tables = [w.tables, w.scratch, derivative_buffers(model, batch)]
+    tables = [w.tables, w.scratch, Passing(partial(derivative_buffers, model))]
     loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
@@ -166,7 +169,7 @@ def residual_derivatives(
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
-    w, lead = derivative_workspace(model, q=q, v=v, a=a, u=factor * u)
+    w, lead = derivative_workspace(model, q, v, a, factor * u)
     w.rough = rough
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     w.rough = False
@@ -181,9 +184,9 @@ def residual_derivatives(
     return dq, dv, da, w
 
 
-def derivative_workspace(model: Model, **arrays: Any) -> tuple[Workspace, tuple[int, ...]]:
+def derivative_workspace(model: Model, q: Any, v: Any, a: Any, u: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace of the derivatives with q, v, a and u in it, and their leading axes."""
-    return filled(model, "residual_derivatives", _make, **arrays)
+    return filled(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
 
 
 def row_results(model: Model, w: Workspace, name: str, lead: tuple[int, ...] = ()) -> np.ndarray:
@@ -223,7 +226,7 @@ def inverse_dynamics_derivatives(
     Accuracy: exact derivatives of the discrete model, to rounding. Cost: O(nodes · nv · coordinates of one link).
     Source: Mathew 2025 §4, eqs. (21)-(33), merged as (3)-(6) of this module say.
     """
-    w, lead = derivative_workspace(model, q=q, v=v, a=a, u=np.zeros(model.nu))
+    w, lead = derivative_workspace(model, q, v, a, np.zeros(model.nu))
     run_residual_derivatives(model, w, t, gravity=gravity, elastic=elastic, loads=loads)
     w.raise_for_status()
     dq, dv, da = square_results(model, w, lead)

@@ -200,8 +200,8 @@ def inverse_dynamics_tangent(
     Source: Boyer 2023 §VII.B, in the base frame.
     """
     zero = np.zeros(model.nv)
-    given = {name: zero if x is None else x for name, x in (("dq", dq), ("dv", dv), ("da", da))}
-    w, lead = filled(model, "inverse_dynamics_tangent", _make, q=q, v=v, a=a, **given)
+    names, given = ("q", "v", "a", "dq", "dv", "da"), (zero if x is None else x for x in (dq, dv, da))
+    w, lead = filled(model, "inverse_dynamics_tangent", _make, names, q, v, a, *given)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.acting import Acting
+from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.model import Model
@@ -30,41 +32,47 @@ from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_width
 from lissom.passes.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
 
-wp.set_module_options(kernel_options())
+_STATE = ("q", "v", "a")
 
 
-@wp.kernel
-def motion_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    pose: Matrix,
-    twist: Matrix,
-    acc: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    place_bases(t, s, i, q)
-    for k in range(t.n_nodes):
-        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-        R = s.node[i, k].R
-        p = s.node[i, k].p
-        x = p + origin_of(t, s, i, k)
-        eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
-        acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
-        for r in range(3):
-            for c in range(3):
-                pose[i, 16 * k + 4 * r + c] = R[r, c]
-            pose[i, 16 * k + 4 * r + 3] = x[r]
-        for r in range(6):
-            twist[i, 6 * k + r] = eta_B[r]
-            acc[i, 6 * k + r] = acc_B[r]
-    traversal.inspect_result(s, i, pose)
-    traversal.inspect_result(s, i, twist)
-    traversal.inspect_result(s, i, acc)
+@free_of_forces
+def motion_kernel(act: Acting) -> Any:
+    """Kernel of poses, twists and accelerations of nodes."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def motion_of_nodes(
+        t: TablesStruct,
+        s: ScratchStruct,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        pose: Matrix,
+        twist: Matrix,
+        acc: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        place_bases(t, s, i, q)
+        for k in range(t.n_nodes):
+            traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+            R = s.node[i, k].R
+            p = s.node[i, k].p
+            x = p + origin_of(t, s, i, k)
+            eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
+            acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
+            for r in range(3):
+                for c in range(3):
+                    pose[i, 16 * k + 4 * r + c] = R[r, c]
+                pose[i, 16 * k + 4 * r + 3] = x[r]
+            for r in range(6):
+                twist[i, 6 * k + r] = eta_B[r]
+                acc[i, 6 * k + r] = acc_B[r]
+        traversal.inspect_result(s, i, pose)
+        traversal.inspect_result(s, i, twist)
+        traversal.inspect_result(s, i, acc)
+
+    return motion_of_nodes
 
 
 @wp.func
@@ -76,89 +84,101 @@ def frame_of(s: Scratch, i: int, frames: FrameRows, f: int):
     return s.node[i, k].R * frames.R[f], s.node[i, k].R * frames.p[f] + s.node[i, k].p
 
 
-@wp.kernel
-def frames_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    frames: FrameRowsStruct,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    pose: Matrix,
-    twist: Matrix,
-    acc: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    place_bases(t, s, i, q)
-    for k in range(t.n_nodes + frames.count[1]):
-        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-    bad = wp.float64(0.0)
-    for f in range(frames.count[0]):
-        k = frames.node[f]
-        R, p = frame_of(s, i, frames, f)
-        x = p + origin_of(t, s, i, k)
-        eta = vec6()
-        rate = vec6()
-        if k >= 0:
-            eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
-            rate = se3.Ad_inverse(R, p, s.node[i, k].acc)
-        for r in range(3):
-            for c in range(3):
-                pose[i, 16 * f + 4 * r + c] = R[r, c]
-            pose[i, 16 * f + 4 * r + 3] = x[r]
-        for r in range(6):
-            twist[i, 6 * f + r] = eta[r]
-            acc[i, 6 * f + r] = rate[r]
-            bad += so3.ZERO * (eta[r] + rate[r])
-        bad += so3.ZERO * (x[0] + x[1] + x[2])
-    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
-        s.status[i] = STATUS_OVERFLOW
+@free_of_forces
+def frames_kernel(act: Acting) -> Any:
+    """Kernel of those of frames."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def motion_of_frames(
+        t: TablesStruct,
+        s: ScratchStruct,
+        frames: FrameRowsStruct,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        pose: Matrix,
+        twist: Matrix,
+        acc: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        place_bases(t, s, i, q)
+        for k in range(t.n_nodes + frames.count[1]):
+            traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+        bad = wp.float64(0.0)
+        for f in range(frames.count[0]):
+            k = frames.node[f]
+            R, p = frame_of(s, i, frames, f)
+            x = p + origin_of(t, s, i, k)
+            eta = vec6()
+            rate = vec6()
+            if k >= 0:
+                eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
+                rate = se3.Ad_inverse(R, p, s.node[i, k].acc)
+            for r in range(3):
+                for c in range(3):
+                    pose[i, 16 * f + 4 * r + c] = R[r, c]
+                pose[i, 16 * f + 4 * r + 3] = x[r]
+            for r in range(6):
+                twist[i, 6 * f + r] = eta[r]
+                acc[i, 6 * f + r] = rate[r]
+                bad += so3.ZERO * (eta[r] + rate[r])
+            bad += so3.ZERO * (x[0] + x[1] + x[2])
+        if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+            s.status[i] = STATUS_OVERFLOW
+
+    return motion_of_frames
 
 
-@wp.kernel
-def jacobian_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    x: ColumnsStruct,
-    S: Matrix,
-    S_dot: Matrix,
-    frames: FrameRowsStruct,
-    q: Matrix,
-    v: Matrix,
-    J: Matrix,
-    J_dot: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, v)
-    place_bases(t, s, i, q)
-    for k in range(t.n_nodes + frames.count[1]):
-        traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-        kinds.motion_columns(t, s, x, i, k, S)
-        kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
-    n = t.nv
-    for f in range(frames.count[0]):
-        for j in range(6 * n):
-            J[i, 6 * n * f + j] = so3.ZERO
-            J_dot[i, 6 * n * f + j] = so3.ZERO
-        k = frames.node[f]  # the world's frame has no columns
-        R, p = frame_of(s, i, frames, f)
-        eta = vec6()
-        if k >= 0:
-            eta = s.node[i, k].eta
-        while k >= 0:
-            for j in range(t.node[k].v_start, t.node[k].v_stop):
-                column = columns.column(x, S, i, k, j)
-                rate = columns.column(x, S_dot, i, k, j) - se3.ad(eta, column)
-                column_B = se3.Ad_inverse(R, p, column)
-                rate_B = se3.Ad_inverse(R, p, rate)
-                for r in range(6):
-                    at = 6 * n * f + r * n + j
-                    J[i, at] = J[i, at] + column_B[r]
-                    J_dot[i, at] = J_dot[i, at] + rate_B[r]
-            k = t.node[k].parent
+@free_of_forces
+def jacobian_kernel(act: Acting) -> Any:
+    """Kernel of Jacobians of frames and their rates."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def jacobians(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        S: Matrix,
+        S_dot: Matrix,
+        frames: FrameRowsStruct,
+        q: Matrix,
+        v: Matrix,
+        J: Matrix,
+        J_dot: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        for k in range(t.n_nodes + frames.count[1]):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+            kinds.motion_columns(t, s, x, i, k, S)
+            kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
+        n = t.nv
+        for f in range(frames.count[0]):
+            for j in range(6 * n):
+                J[i, 6 * n * f + j] = so3.ZERO
+                J_dot[i, 6 * n * f + j] = so3.ZERO
+            k = frames.node[f]  # the world's frame has no columns
+            R, p = frame_of(s, i, frames, f)
+            eta = vec6()
+            if k >= 0:
+                eta = s.node[i, k].eta
+            while k >= 0:
+                for j in range(t.node[k].v_start, t.node[k].v_stop):
+                    column = columns.column(x, S, i, k, j)
+                    rate = columns.column(x, S_dot, i, k, j) - se3.ad(eta, column)
+                    column_B = se3.Ad_inverse(R, p, column)
+                    rate_B = se3.Ad_inverse(R, p, rate)
+                    for r in range(6):
+                        at = 6 * n * f + r * n + j
+                        J[i, at] = J[i, at] + column_B[r]
+                        J_dot[i, at] = J_dot[i, at] + rate_B[r]
+                k = t.node[k].parent
+
+    return jacobians
 
 
 def _make_motion(model: Model, batch: int) -> Workspace:
@@ -166,33 +186,19 @@ def _make_motion(model: Model, batch: int) -> Workspace:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     w = Workspace(model, batch, shapes | {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)})
     w.everywhere, w.weighs = True, False
+    w.host["pose"].reshape(batch, n, 4, 4)[..., 3, 3] = 1.0
     d = w.on_device
     names = ("q", "v", "a", "pose", "twist", "acc")
     w.record(motion_kernel, [w.tables, w.scratch, *(d[name] for name in names)])
     return w
 
 
-def _run_motion(model: Model, q: Any, v: Any = None, a: Any = None) -> tuple[tuple[int, ...], Workspace]:
-    zero = np.zeros(model.nv)
-    w, lead = filled(model, "motion", _make_motion, q=q, v=zero if v is None else v, a=zero if a is None else a)
-    w.run()
-    w.raise_for_status()
-    return lead, w
-
-
-def _node_poses(model: Model, q: Any) -> np.ndarray:
-    lead, w = _run_motion(model, q)
-    g = w.result("pose", lead, model.n_nodes, 4, 4)
-    g[..., 3, 3] = 1.0
-    return g
-
-
 def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Poses (..., n_nodes, 4, 4) and body twists (..., n_nodes, 6) of all nodes."""
-    lead, w = _run_motion(model, q, v)
-    g = w.result("pose", lead, model.n_nodes, 4, 4)
-    g[..., 3, 3] = 1.0
-    return g, w.result("twist", lead, model.n_nodes, 6)
+    w, lead = filled(model, "motion", _make_motion, ("q", "v"), q, v)
+    w.run()
+    w.raise_for_status()
+    return w.result("pose", lead, model.n_nodes, 4, 4), w.result("twist", lead, model.n_nodes, 6)
 
 
 @over_models("q", together=True)
@@ -207,7 +213,15 @@ def forward_kinematics(model: Model, q: Any) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Source: SoRoSim 2022 eq. (34).
     """
-    return _node_poses(model, q)
+    g = call_of(model, "poses", "pose")(q)
+    if g is not None:
+        return g
+    w, lead = filled(model, "poses", _make_motion, ("q",), q)  # its own workspace: v and a stay zero there
+    w.run()
+    w.raise_for_status()
+    if not lead:
+        w.prepare(("q",), "pose", model.n_nodes, 4, 4)
+    return w.result("pose", lead, model.n_nodes, 4, 4)
 
 
 @over_models("q")
@@ -223,8 +237,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
     Raises:
         ModelError: no such link or frame, or s outside [0, 1]. ShapeError: the argument and its shapes.
     """
-    w, lead, places = _run_frames(model, q, None, None, link_or_frame, s)
-    return of_frames(w, lead, places, "pose", 4, 4)
+    return _poses(model, q, places_of(model, link_or_frame, s))
 
 
 @over_models("q", "v")
@@ -277,7 +290,7 @@ def _run_frames(model: Model, q: Any, v: Any, a: Any, name: str, s: Any) -> tupl
 def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
     room, zero = room_for(places), np.zeros(model.nv)
     make = partial(_make_frames, room=room)
-    w, lead = filled(model, f"frames {room}", make, q=q, v=zero if v is None else v, a=zero if a is None else a)
+    w, lead = filled(model, f"frames {room}", make, _STATE, q, zero if v is None else v, zero if a is None else a)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
@@ -286,8 +299,23 @@ def _run_at(model: Model, q: Any, v: Any, a: Any, places: Places) -> tuple[Works
 
 def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
     """Poses (..., n_places, 4, 4) of frames."""
-    w, lead = _run_at(model, q, None, None, places)
-    return of_frames(w, lead, replace(places, single=False), "pose", 4, 4)
+    return _poses(model, q, replace(places, single=False))
+
+
+def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
+    """Poses (..., 4, 4) of a single frame, or (..., n_places, 4, 4)."""
+    family = f"poses {room_for(places)}"  # its own workspace: v and a stay zero there
+    g = call_of(model, family, "pose", (places,))(q)
+    if g is not None:
+        return g
+    w, lead = filled(model, family, partial(_make_frames, room=room_for(places)), ("q",), q)
+    put_places(w, model, places)
+    w.options = (places,)
+    w.run()
+    w.raise_for_status()
+    if not lead and places.single:
+        w.prepare(("q",), "pose", 4, 4)
+    return of_frames(w, lead, places, "pose", 4, 4)
 
 
 def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *shape: int) -> np.ndarray:
@@ -312,7 +340,7 @@ def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -
     places = places_of(model, name, s)
     room = room_for(places)
     make = partial(_make_jacobian, room=room)
-    w, lead = filled(model, f"jacobian {room}", make, q=q, v=np.zeros(model.nv) if v is None else v)
+    w, lead = filled(model, f"jacobian {room}", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()

@@ -21,6 +21,8 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.kinematics import frame_of, of_frames
+from lissom.forces.acting import Acting
+from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, filled
@@ -29,13 +31,11 @@ from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import places_of
 from lissom.model.tables import Tables, TablesStruct
-from lissom.passes import columns, traversal
+from lissom.passes import columns, kinds, traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import STATUS_OVERFLOW, ScratchStruct
-from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers, own_columns
-
-wp.set_module_options(kernel_options())
+from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers
 
 
 @wp.func
@@ -61,47 +61,54 @@ def put_in_frame(
                 out[i, first + r * t.nv + j] = x[r]
 
 
-@wp.kernel
-def kinematics_derivatives_kernel(
-    t: TablesStruct,
-    s: ScratchStruct,
-    b: DerivativeBuffersStruct,
-    frames: FrameRowsStruct,
-    q: Matrix,
-    v: Matrix,
-    a: Matrix,
-    twist_q: Matrix,
-    acc_q: Matrix,
-    acc_v: Matrix,
-    by_rate: Matrix,
-    first: int,
-):
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    place_bases(t, s, i, q)
-    for k in range(t.n_nodes + frames.count[1]):
-        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-        own_columns(t, s, b, i, k, q, v, a, vec6())
-    for f in range(frames.count[0]):
-        k = frames.node[f]
-        for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # the world stands still
-            twist_q[i, j] = so3.ZERO
-            acc_q[i, j] = so3.ZERO
-            acc_v[i, j] = so3.ZERO
-            by_rate[i, j] = so3.ZERO
-        if k >= 0:
-            R, p = frame_of(s, i, frames, f)
-            at = 6 * t.nv * f
-            eta = s.node[i, k].eta
-            put_in_frame(t, b, i, k, R, p, b.J_R, vec6(), b.J, at, twist_q)
-            put_in_frame(t, b, i, k, R, p, b.J_Q, eta, b.J_R, at, acc_q)
-            put_in_frame(t, b, i, k, R, p, b.J_E, eta, b.J, at, acc_v)
-            put_in_frame(t, b, i, k, R, p, b.J, vec6(), b.J, at, by_rate)
-    bad = wp.float64(0.0)
-    for j in range(6 * t.nv * frames.count[0]):
-        bad += so3.ZERO * acc_q[i, j]
-    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
-        s.status[i] = STATUS_OVERFLOW
+@free_of_forces
+def kinematics_derivatives_kernel(act: Acting) -> Any:
+    """Kernel of the derivatives of motions of frames."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def derivatives_of_frames(
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: DerivativeBuffersStruct,
+        frames: FrameRowsStruct,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        twist_q: Matrix,
+        acc_q: Matrix,
+        acc_v: Matrix,
+        by_rate: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        place_bases(t, s, i, q)
+        for k in range(t.n_nodes + frames.count[1]):
+            traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+        nodes = t.n_nodes + frames.count[1]
+        kinds.derivative_columns(t, s, b.x, i, nodes, v, a, vec6(), b.S, b.J, b.J_R, b.J_Q, b.J_E, 0, twist_q)
+        for f in range(frames.count[0]):
+            k = frames.node[f]
+            for j in range(6 * t.nv * f, 6 * t.nv * (f + 1)):  # the world stands still
+                twist_q[i, j] = so3.ZERO
+                acc_q[i, j] = so3.ZERO
+                acc_v[i, j] = so3.ZERO
+                by_rate[i, j] = so3.ZERO
+            if k >= 0:
+                R, p = frame_of(s, i, frames, f)
+                at = 6 * t.nv * f
+                eta = s.node[i, k].eta
+                put_in_frame(t, b, i, k, R, p, b.J_R, vec6(), b.J, at, twist_q)
+                put_in_frame(t, b, i, k, R, p, b.J_Q, eta, b.J_R, at, acc_q)
+                put_in_frame(t, b, i, k, R, p, b.J_E, eta, b.J, at, acc_v)
+                put_in_frame(t, b, i, k, R, p, b.J, vec6(), b.J, at, by_rate)
+        bad = wp.float64(0.0)
+        for j in range(6 * t.nv * frames.count[0]):
+            bad += so3.ZERO * acc_q[i, j]
+        if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+            s.status[i] = STATUS_OVERFLOW
+
+    return derivatives_of_frames
 
 
 _RESULTS = ("twist_q", "acc_q", "acc_v", "by_rate")
@@ -122,7 +129,7 @@ def _make(model: Model, batch: int, room: int) -> Workspace:
 def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple[str, ...]) -> tuple[np.ndarray, ...]:
     places = places_of(model, name, s)
     room = room_for(places)
-    w, lead = filled(model, f"kinematics derivatives {room}", partial(_make, room=room), q=q, v=v, a=a)
+    w, lead = filled(model, f"kinematics derivatives {room}", partial(_make, room=room), ("q", "v", "a"), q, v, a)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()

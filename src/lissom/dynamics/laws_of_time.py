@@ -119,7 +119,7 @@ def _surroundings(model: Model) -> Iterator[_Law]:
 
 def _motions(model: Model) -> Iterator[_Law]:
     """Positions, velocities and accelerations."""
-    links, joints = model.links.names, model.links.joint
+    links, joints = model.links.names, model.one(0, 1).links.joint
     made: list[tuple[_Law, ...]] = []
     for motion in model.description.motions.values():
         size = joints[links.index(motion.link)].nv

@@ -116,7 +116,7 @@ def mass_inverse_dynamics(
     """
     if isinstance(model, ModelBatch):
         return for_models(mass_inverse_dynamics, locals(), "q", "v")
-    w, lead = filled(model, "mass_inverse_dynamics", _make, q=q, v=v)
+    w, lead = filled(model, "mass_inverse_dynamics", _make, ("q", "v"), q, v)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:

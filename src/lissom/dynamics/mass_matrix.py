@@ -20,16 +20,16 @@ import warp as wp
 from lissom.forces.acting import Acting
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import for_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import ScratchStruct
-from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
+from lissom.systems.mass import MassBuffersStruct, mass_buffers, square_mass_matrix
 
 
 @free_of_forces
@@ -45,18 +45,16 @@ def mass_matrix_kernel(act: Acting) -> Any:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_pose(t, s, i, k, q)
-        mass_matrix_sweep(t, s, x, b, i, M)
+        square_mass_matrix(t, s, x, b, i, M)
         traversal.inspect_result(s, i, M)
 
     return mass_matrix_alone
 
 
 def _make(model: Model, batch: int) -> Workspace:
-    w = Workspace(model, batch, {"q": (model.nq,), "M": (model.nv * column_width(model),)})
+    w = Workspace(model, batch, {"q": (model.nq,), "M": (model.nv**2,)})
     x, b = column_tables(model), mass_buffers(model, batch)
     w.record(mass_matrix_kernel, [w.tables, w.scratch, x, b, w.on_device["q"], w.on_device["M"]])
-    if "M" in w.row:  # the result of one state is the square of rows that are wider
-        w.row["M"] = w.row["M"][0].reshape(model.nv, column_width(model))[:, : model.nv], (model.nv, model.nv)
     return w
 
 
@@ -72,11 +70,14 @@ def mass_matrix(model: Model | ModelBatch, q: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: O(nodes · nv · coordinates of one link).
     Source: Mathew 2025 (D58)-(D59); SoRoSim 2022 eq. (25).
     """
-    if isinstance(model, ModelBatch):
+    if type(model) is ModelBatch:
         return for_models(mass_matrix, locals(), "q")
-    w, lead = filled(model, "mass_matrix", _make, q=q)
+    M = call_of(model, "mass_matrix", "M")(q)
+    if M is not None:
+        return M
+    w, lead = filled(model, "mass_matrix", _make, ("q",), q)
     w.run()
     w.raise_for_status()
-    if not lead and "M" in w.row:
-        return w.result("M", lead, model.nv, model.nv)
-    return w.result("M", lead, model.nv, column_width(model))[..., : model.nv]
+    if not lead:
+        w.prepare(("q",), "M", model.nv, model.nv)
+    return w.result("M", lead, model.nv, model.nv)

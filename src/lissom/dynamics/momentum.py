@@ -28,7 +28,7 @@ def momentum(model: Model, q: Any, v: Any) -> np.ndarray:
     Accuracy: as inverse_dynamics. Cost: O(nodes).
     Source: the sum of M η over the nodes, taken to the world as a wrench is.
     """
-    w, lead = filled(model, "energy", mass_sums, q=q, v=v)
+    w, lead = filled(model, "energy", mass_sums, ("q", "v"), q, v)
     w.run()
     w.raise_for_status()
     return w.result("out", lead, 12)[..., 3:9].copy()
@@ -47,7 +47,7 @@ def center_of_mass(model: Model, q: Any) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Accuracy: as inverse_dynamics. Cost: O(nodes).
     """
-    w, lead = filled(model, "center_of_mass", mass_sums, q=q)  # its own workspace: v stays zero there
+    w, lead = filled(model, "center_of_mass", mass_sums, ("q",), q)  # its own workspace: v stays zero there
     mass = np.atleast_1d(model.by_row(_mass, w.batch))
     w.run()
     w.raise_for_status()

@@ -13,11 +13,15 @@ with the accelerations (3) of the ends at a = 0, and what is inside deformable b
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import warp as wp
 
+from lissom.forces.acting import Acting
 from lissom.forces.distances import SHORT
 from lissom.forces.tendons import path_tangent, segment_end, strain_at
+from lissom.launch.composed import free_of_forces
 from lissom.launch.stacks import pulls
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
@@ -26,9 +30,8 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
+from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import Scratch, ScratchStruct
-
-wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -76,24 +79,31 @@ def rod_bend(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.float64:
     return total
 
 
-@wp.kernel
-def path_rates_kernel(
-    t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, a: Rows, inside: Rows, out: Rows, first: int
-):  # fmt: skip
-    i = first + wp.tid()
-    traversal.inspect(t, s, i, q, v, a)
-    place_bases(t, s, i, q)
-    for k in range(t.n_dynamic):
-        traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
-    for c in range(out.shape[1]):
-        total = rod_bend(t, i, c, q, v)
-        for j in range(t.segments.channel.shape[0]):
-            if t.segments.channel[j] == c:
-                total += segment_bend(t, s, i, j)
-        for e in range(t.pulls.channel.shape[0]):
-            if t.pulls.channel[e] == c:
-                total -= inside[i, e]
-        out[i, c] = total
+@free_of_forces
+def path_rates_kernel(act: Acting) -> Any:
+    """Kernel of (2) and (3)."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def bends(
+        t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, a: Rows, inside: Rows, out: Rows, first: int
+    ):  # fmt: skip
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
+        for c in range(out.shape[1]):
+            total = rod_bend(t, i, c, q, v)
+            if may_be_tied():
+                for j in range(t.segments.channel.shape[0]):
+                    if t.segments.channel[j] == c:
+                        total += segment_bend(t, s, i, j)
+            for e in range(t.pulls.channel.shape[0]):
+                if t.pulls.channel[e] == c:
+                    total -= inside[i, e]
+            out[i, c] = total
+
+    return bends
 
 
 def _make(model: Model, batch: int) -> Workspace:
@@ -112,7 +122,7 @@ def has_path_bends(model: Model) -> bool:
 
 def path_bends(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """L̈ of (1) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
-    w, lead = filled(model, "path_rates", _make, q=q, v=v)
+    w, lead = filled(model, "path_rates", _make, ("q", "v"), q, v)
     for part in pulls(model):
         w.host["inside"][0, part.by_pull] = part.pulls.bends(q[part.q], v[part.v])
     w.run()

@@ -14,7 +14,7 @@ import warp as wp
 from lissom.forces.answers import clear_answers
 from lissom.forces.term import Term
 from lissom.forces.terms import TERMS
-from lissom.lie.types import RARE, mat6, vec3, vec6
+from lissom.lie.types import MORE, RARE, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
 from lissom.passes.column_tables import Columns, Matrix
@@ -39,17 +39,22 @@ class Acting(NamedTuple):
 def acting_on(model: Model) -> Acting:
     """What acts on a model; models that have the same terms share it, and with it their kernels."""
     return _composed(
-        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rare_kinds(model)
+        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rarities(model)
     )
 
 
 def nothing_on(model: Model) -> Acting:
     """The same if nothing acted on the model."""
-    return _composed((), _rare_kinds(model))
+    return _composed((), _rarities(model))
 
 
-def _rare_kinds(model: Model) -> tuple[str, ...]:
-    return tuple(kind for kind in RARE if (model.nodes.kind == MotionKind[kind].value).any())
+def _rarities(model: Model) -> tuple[str, ...]:
+    """Those of RARE that a model has: kinds of nodes, or anything beyond plain robots."""
+    nodes = model.nodes
+    kinds = tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
+    tied = model.meets_anything or len(model.springs) or len(model.segments.channel)
+    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or tied or len(model.spools.channel)
+    return (*kinds, *([MORE] if is_more else ()))
 
 
 @cache

@@ -15,6 +15,7 @@ from lissom.lie.types import mat6
 from lissom.model.tables import Tables
 from lissom.passes.column_products import add_cross_product
 from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import NodeChange, Scratch
 
 
@@ -54,7 +55,7 @@ def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
 def couple_tied(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
     """Add to the running sum W of node k how its wrench answers to the columns J of the nodes that something ties it
     to, by touching (1) and (2)."""
-    if s.near.touching.shape[0] > 0:
+    if may_be_tied() and s.near.touching.shape[0] > 0:
         couple_pairs(s, x, i, k, of_twist, J, W)
 
 
@@ -85,7 +86,7 @@ def change_by_answers(
     if s.near.N.shape[0] > 0:
         for k in range(t.n_dynamic):
             d[i, k].F = d[i, k].F + s.near.N[i, k] * d[i, k].w
-    if s.near.touching.shape[0] > 0:
+    if may_be_tied() and s.near.touching.shape[0] > 0:
         for j in range(s.near.touching[i]):
             a = s.near.a[i, j]
             b = s.near.b[i, j]

@@ -27,6 +27,7 @@ from lissom.lie.types import vec6
 from lissom.model.tables import Tables
 from lissom.passes import group
 from lissom.passes.column_tables import Matrix
+from lissom.passes.rare_kinds import is_stored, may_stretch
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
 
@@ -38,12 +39,13 @@ NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # the tension that says of a 
 @wp.func(inline=False)
 def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix):
     """The lengths of elastic tendons pulled in become their tensions by (1); s holds the poses."""
-    for e in range(t.spools.channel.shape[0]):
-        c = t.spools.channel[e]
-        stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + s.channel.size[i, c]
-        s.channel.size[i, c] = so3.ZERO
-        if stretch > -BEGINS * t.spools.slack[e]:
-            s.channel.size[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
+    if may_stretch():
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + s.channel.size[i, c]
+            s.channel.size[i, c] = so3.ZERO
+            if stretch > -BEGINS * t.spools.slack[e]:
+                s.channel.size[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
 
 
 @wp.func(inline=False)
@@ -92,7 +94,7 @@ def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
     for j in range(t.nv):
         s.channel.moved_row[i, j] = s.channel.row[i, j]
     for k in range(t.n_dynamic):
-        if t.node[k].has_quaternion:
+        if is_stored(t.node[k].has_quaternion):
             A, B = group.move_tangent(t, i, k, move)
             y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
             start = t.node[k].v_start
@@ -106,9 +108,10 @@ def add_tendon_stretch(
     t: Tables, s: Scratch, i: int, width: int, q: Matrix, move: Matrix, by_q: wp.float64, dq: Matrix
 ):  # fmt: skip
     """dq += by_q k b bᵀ T(move) of (2) of the taut elastic tendons; the wrenches in s are lost."""
-    for e in range(t.spools.channel.shape[0]):
-        c = t.spools.channel[e]
-        if s.channel.size[i, c] > so3.ZERO:
-            tendon_row(t, s, i, c, q)
-            move_row(t, s, i, move)
-            add_outer_product(t.nv, width, i, by_q * t.spools.stiffness[e], s.channel.row, s.channel.moved_row, dq)
+    if may_stretch():
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            if s.channel.size[i, c] > so3.ZERO:
+                tendon_row(t, s, i, c, q)
+                move_row(t, s, i, move)
+                add_outer_product(t.nv, width, i, by_q * t.spools.stiffness[e], s.channel.row, s.channel.moved_row, dq)

@@ -17,6 +17,7 @@ from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.column_tables import Columns
 from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
+from lissom.passes.rare_kinds import may_be_stored
 from lissom.passes.scratch import SPRINGS, Scratch
 
 
@@ -94,16 +95,17 @@ def elastic_force(
         v,
         tau,
     )
-    for j in range(t.pose_springs.node.shape[0]):
-        k = t.pose_springs.node[j]
-        x = spring_logarithm(t, j, i, q)
-        w = se3.angular(x)
-        A, B = se3.tangent_inverse(x, so3.stumpff(wp.dot(w, w)))
-        y = se3.apply_transpose(A, B, t.pose_springs.stiffness[j] * x)
-        start = t.node[k].v_start
-        for c in range(6):
-            if start + c < t.node[k].v_stop:
-                tau[i, start + c] = tau[i, start + c] + y[c]
+    if may_be_stored():
+        for j in range(t.pose_springs.node.shape[0]):
+            k = t.pose_springs.node[j]
+            x = spring_logarithm(t, j, i, q)
+            w = se3.angular(x)
+            A, B = se3.tangent_inverse(x, so3.stumpff(wp.dot(w, w)))
+            y = se3.apply_transpose(A, B, t.pose_springs.stiffness[j] * x)
+            start = t.node[k].v_start
+            for c in range(6):
+                if start + c < t.node[k].v_stop:
+                    tau[i, start + c] = tau[i, start + c] + y[c]
 
 
 WEIGHTED_ROWS = """
@@ -158,7 +160,7 @@ def elastic_stiffness(
         by_v,
         out,
     )
-    if by_q != so3.ZERO:
+    if may_be_stored() and by_q != so3.ZERO:
         for j in range(t.pose_springs.node.shape[0]):
             k = t.pose_springs.node[j]
             A, B = move_tangent(t, i, k, move)
@@ -218,13 +220,14 @@ def elastic_change(
         dv,
         tau,
     )
-    for j in range(t.pose_springs.node.shape[0]):
-        k = t.pose_springs.node[j]
-        start = t.node[k].v_start
-        y = group_spring_stiffness(t, j, i, q) * twist(t, dq, i, k)
-        for r in range(6):
-            if start + r < t.node[k].v_stop:
-                tau[i, start + r] = tau[i, start + r] + y[r]
+    if may_be_stored():
+        for j in range(t.pose_springs.node.shape[0]):
+            k = t.pose_springs.node[j]
+            start = t.node[k].v_start
+            y = group_spring_stiffness(t, j, i, q) * twist(t, dq, i, k)
+            for r in range(6):
+                if start + r < t.node[k].v_stop:
+                    tau[i, start + r] = tau[i, start + r] + y[r]
 
 
 @wp.func
@@ -260,9 +263,10 @@ def elastic_energy(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64
         for e in range(t.elasticity.start[row], t.elasticity.start[row + 1]):
             j = t.elasticity.column[e]
             total += so3.HALF * t.elasticity.row_stiffness[e] * deflection(t, i, row, q) * deflection(t, i, j, q)
-    for j in range(t.pose_springs.node.shape[0]):
-        x = spring_logarithm(t, j, i, q)
-        total += so3.HALF * wp.dot(x, t.pose_springs.stiffness[j] * x)
+    if may_be_stored():
+        for j in range(t.pose_springs.node.shape[0]):
+            x = spring_logarithm(t, j, i, q)
+            total += so3.HALF * wp.dot(x, t.pose_springs.stiffness[j] * x)
     return total
 
 

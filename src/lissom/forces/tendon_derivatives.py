@@ -31,6 +31,7 @@ from lissom.lie.types import mat3, mat6, vec3
 from lissom.model.tables import Tables
 from lissom.passes.column_products import add_point_block
 from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import Scratch
 
 
@@ -62,24 +63,25 @@ def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix,
 @wp.func
 def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
     """(3) of every straight piece into H of its two nodes; what ties them is listed."""
-    for j in range(t.segments.channel.shape[0]):
-        x_a = segment_end(t, s, i, j, 0)
-        x_b = segment_end(t, s, i, j, 1)
-        length = wp.max(wp.length(x_b - x_a), SHORT)
-        n = (x_b - x_a) / length
-        tension = s.channel.size[i, t.segments.channel[j]]
-        pull = tension * n
-        stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
-        K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
-        on_a = at_point(x_a, K, -so3.hat(pull))
-        bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
-        a = t.segments.node[j, 0]
-        b = t.segments.node[j, 1]
-        if a >= 0:
-            H[i, a] = H[i, a] + on_a
-        if b >= 0:
-            H[i, b] = H[i, b] + on_a - bar
-        tie_nodes(s, i, a, b, on_a, mat6(), bar, 0)
+    if may_be_tied():
+        for j in range(t.segments.channel.shape[0]):
+            x_a = segment_end(t, s, i, j, 0)
+            x_b = segment_end(t, s, i, j, 1)
+            length = wp.max(wp.length(x_b - x_a), SHORT)
+            n = (x_b - x_a) / length
+            tension = s.channel.size[i, t.segments.channel[j]]
+            pull = tension * n
+            stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
+            K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
+            on_a = at_point(x_a, K, -so3.hat(pull))
+            bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
+            a = t.segments.node[j, 0]
+            b = t.segments.node[j, 1]
+            if a >= 0:
+                H[i, a] = H[i, a] + on_a
+            if b >= 0:
+                H[i, b] = H[i, b] + on_a - bar
+            tie_nodes(s, i, a, b, on_a, mat6(), bar, 0)
 
 
 @wp.func

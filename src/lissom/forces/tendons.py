@@ -21,6 +21,7 @@ from lissom.lie.types import vec3, vec6
 from lissom.model.fields import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes.base_frames import origin_of
+from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -128,9 +129,10 @@ def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
                 phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
                 _direction, stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
                 total -= t.paths.weight[e] * stretch
-    for j in range(t.segments.channel.shape[0]):
-        if t.segments.channel[j] == c:
-            total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
+    if may_be_tied():
+        for j in range(t.segments.channel.shape[0]):
+            if t.segments.channel[j] == c:
+                total += wp.length(segment_end(t, s, i, j, 1) - segment_end(t, s, i, j, 0))
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.channel[e] == c:
             total -= s.pulls.work[i, e]
@@ -153,8 +155,9 @@ def input_wrench(t: Tables, s: Scratch, i: int, j: int):
 @wp.func
 def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
     """F += sign · (wrench needed against the straight pieces of tendons and the controlled wrenches)."""
-    for j in range(t.segments.channel.shape[0]):
-        add_segment_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
+    if may_be_tied():
+        for j in range(t.segments.channel.shape[0]):
+            add_segment_wrench(t, s, i, j, sign * s.channel.size[i, t.segments.channel[j]])
     for j in range(t.wrenches.channel.shape[0]):
         m, f, x = input_wrench(t, s, i, j)
         k = t.wrenches.node[j]

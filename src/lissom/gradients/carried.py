@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.configuration import groups
 from lissom.errors import ShapeError
 from lissom.gradients.dense_steps import ends_of_steps
 from lissom.gradients.designs import Designs
@@ -15,12 +16,11 @@ from lissom.gradients.recursion import StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
-from lissom.passes.column_tables import column_width
 
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
 
-_MOST_BYTES = 2**24  # of the systems of one stretch of steps: what stays in a cache is read again for less
+_MOST_BYTES = 2**24  # of what is kept of the steps of one stretch beside their systems
 
 
 @final
@@ -56,13 +56,13 @@ class Sensitivity:
 def carried_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[str]) -> Gradient:
     """What `Rollout.backward` returns."""
     model, lead = rollout.common, rollout.lead
-    seeds, extra = _rows(rollout, given, (len(rollout.t), model.nv))
+    seeds, extra = direction_rows(rollout, given, (len(rollout.t), model.nv))
     by_q, by_v, by_a = seeds.values()
     nv, m, (n, many) = model.nv, model.n_rows, by_q.shape[:2]
     state, by_u = np.zeros((n, many, 4 * nv)), np.zeros((n, many, rollout.steps, model.nu))
     designs = Designs(model, tuple(parameters), n)
     by_design = np.zeros((n, many, designs.count))
-    for path in rollout.stretches(longest_stretch(rollout), back=True):
+    for path in rollout.stretches(longest_stretch(rollout, many, designs.count), back=True):
         systems, states = stage_systems(model, rollout.stepping, path)
         left = np.zeros((n, many, path.steps, 3 * nv + m))
         ends = np.arange(path.first + 1, path.first + path.steps + 1)
@@ -102,9 +102,9 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
     moved = designs.joined(parameters)
     du = {"du": given.pop("du")}
     more = (moved.shape[:-1] if moved is not None else (),)
-    extra = _extra(rollout, {name: (x, 1) for name, x in given.items()} | {"du": (du["du"], 2)}, *more)
-    starting, _ = _rows(rollout, given, (nv,), extra)
-    along = _rows(rollout, du, (steps, model.nu), extra)[0]["du"]
+    extra = extra_axes(rollout, {name: (x, 1) for name, x in given.items()} | {"du": (du["du"], 2)}, *more)
+    starting, _ = direction_rows(rollout, given, (nv,), extra)
+    along = direction_rows(rollout, du, (steps, model.nu), extra)[0]["du"]
     dq0, dv0 = starting.values()
     n, many = dq0.shape[:2]
     dp = None if moved is None else np.broadcast_to(moved, (*extra, designs.count)).reshape(many, designs.count)
@@ -121,7 +121,7 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
     state = np.ascontiguousarray(np.concatenate([dq, dv, da, da], axis=-1))
     found = np.zeros((n, many, len(rollout.t), 3 * nv))
     found[:, :, 0] = state[..., : 3 * nv]
-    for path in rollout.stretches(longest_stretch(rollout)):
+    for path in rollout.stretches(longest_stretch(rollout, many, designs.count)):
         systems, states = stage_systems(model, rollout.stepping, path)
         each = (n, path.steps, systems.stages)
         forcing = np.zeros((n, many, path.steps, systems.stages, nv + m))
@@ -146,7 +146,7 @@ def matrices_of_steps(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
     n = batch_of(rollout.lead)
     A, B = np.zeros((n, rollout.steps, 4 * nv, 4 * nv)), np.zeros((n, rollout.steps, 4 * nv, nu))
     begun = np.eye(4 * nv, 4 * nv + nu)
-    for path in rollout.stretches(max(1, longest_stretch(rollout) // 4)):
+    for path in rollout.stretches(longest_stretch(rollout, 4 * nv + nu, 0)):
         found = matrices_of_path(rollout, path, begun)
         some = slice(path.first, path.first + path.steps)
         A[:, some], B[:, some] = found[..., : 4 * nv], found[..., 4 * nv :]
@@ -156,15 +156,20 @@ def matrices_of_steps(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
 def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray, *, accelerations: bool = True) -> np.ndarray:
     """δq, δv, δa and δâ at the end of each step of a path, shape (motions, steps, 4 nv, many), or the first two alone,
     by changes of these at its start, (..., 4 nv, many), whose last directions are those of the inputs."""
+    rollout.forbid_anchors()
     model = rollout.common
-    systems, states = stage_systems(model, rollout.stepping, path, factor=False)
-    n, many = len(path.q), begun.shape[-1]
-    forcing = np.zeros((n * path.steps, systems.stages, systems.unknowns, many))
-    B = input_columns(model, states)
-    forcing[..., : model.nv, many - model.nu :] = B.reshape(n * path.steps, systems.stages, model.nv, model.nu)
-    start = np.broadcast_to(begun, (n * path.steps, *begun.shape[-2:]))
-    found = ends_of_steps(systems, forcing, start, accelerations=accelerations)
-    return found.reshape(n, path.steps, -1, many)
+    systems, states = stage_systems(model, rollout.stepping, path)
+    nv, nu, n, many = model.nv, model.nu, len(path.q), begun.shape[-1]
+    B = input_columns(model, states).reshape(n, path.steps, systems.stages, nv, nu)
+    found = np.empty((n, path.steps, 4 * nv if accelerations else 2 * nv, many))
+    for window in systems.matrices():
+        rows = n * systems.window
+        forcing = np.zeros((rows, systems.stages, systems.unknowns, many))
+        forcing[..., :nv, many - nu :] = B[:, window].reshape(rows, systems.stages, nv, nu)
+        start = np.broadcast_to(begun, (rows, *begun.shape[-2:]))
+        ends = ends_of_steps(systems, window, forcing, start, accelerations=accelerations)
+        found[:, window] = ends.reshape(n, systems.window, *ends.shape[-2:])
+    return found
 
 
 def _t(X: np.ndarray) -> np.ndarray:
@@ -179,15 +184,16 @@ def _scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     return slopes
 
 
-def longest_stretch(rollout: Rollout) -> int:
-    """Steps whose systems are in memory at once."""
+def longest_stretch(rollout: Rollout, directions: int, designs: int) -> int:
+    """Steps whose states are in memory at once, beside those that were kept."""
     model = rollout.common
     rows = batch_of(rollout.lead) * len(rollout.scheme.stages)
-    one = 8 * 5 * (model.nv + model.n_rows) * (column_width(model) + model.n_rows)
+    whole = model.nv + model.n_rows
+    one = 8 * (model.nv * model.nu + whole * (8 + 2 * directions + designs) + 108 * len(groups(model)))
     return max(1, _MOST_BYTES // max(one * rows, 1))
 
 
-def _extra(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple[int, ...]) -> tuple[int, ...]:
+def extra_axes(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple[int, ...]) -> tuple[int, ...]:
     """Axes in front of those of the batch in arguments (..., of so many axes)."""
     lead = rollout.lead
     found = [np.shape(x)[: np.ndim(x) - axes] for x, axes in given.values() if x is not None]
@@ -202,7 +208,7 @@ def _extra(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple[int
     return extra
 
 
-def _rows(
+def direction_rows(
     rollout: Rollout, given: dict[str, Any], core: tuple[int, ...], extra: tuple[int, ...] | None = None
 ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
     """Arguments as (motions, functions, *core), and the leading axes of the functions."""
@@ -214,7 +220,7 @@ def _rows(
         if x is not None and not np.isfinite(x).all():
             raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         arrays[name] = x
-    front = _extra(rollout, {k: (x, len(core)) for k, x in arrays.items()}) if extra is None else extra
+    front = extra_axes(rollout, {k: (x, len(core)) for k, x in arrays.items()}) if extra is None else extra
     n, many = batch_of(rollout.lead), batch_of(front)
     out = {}
     for name, x in arrays.items():

@@ -3,6 +3,8 @@ which takes many directions of one step together. The equations are those of rec
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from lissom.errors import ConvergenceError
@@ -10,12 +12,12 @@ from lissom.gradients.recursion import StageSystems
 
 
 def ends_of_steps(
-    systems: StageSystems, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
+    systems: StageSystems, window: slice, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
 ) -> np.ndarray:
-    """δq, δv, δa and δâ at the end of each step, shape (rows, 4 nv, many), or the first two alone.
+    """δq, δv, δa and δâ at the end of each step of a window, shape (rows, 4 nv, many), or the first two alone.
 
     Args:
-        systems: those of the steps, not factored.
+        systems: with the matrices of the window, not factored.
         forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, many).
         start: δq, δv, δa and δâ at the start of each step, (rows, 4 nv, many).
         accelerations: whether δa and δâ are asked for.
@@ -24,20 +26,24 @@ def ends_of_steps(
     """
     nv, stages = systems.nv, systems.stages
     q, *known = np.split(start, 4, axis=1)
-    S, K, D, M = (_squares(systems, x) for x in (systems.matrix, systems.K, systems.D, systems.M))
-    if systems.units is not None:
-        forcing = forcing * systems.units.reshape(-1, stages, systems.unknowns, 1)
+    given = systems.given
+    rows = systems.matrix.reshape(-1, stages, systems.unknowns, systems.wide)[: len(start)]
+    S = rows[..., : systems.unknowns]
+    K, A_q, D, M = (_rows(systems, x, len(start)) for x in (given.K, given.A_q, given.D, given.M))
     for s, (p, to_w, to_ahead) in enumerate(systems.weights.reshape(stages, 3, -1)):
-        turns = _blocks(systems, s)
+        turns = _blocks(systems, window, s)
         bends, c1 = systems.rates and bool(turns), to_w[0] / p[0]
         move, rate = _sum(p[1:], known), _sum(to_w[1:], known)  # k of (1)
         at, speed = _states(q, move, rate, turns, bends)
-        right = K[:, s] @ at  # large arrays are made few times: fresh memory takes longer than what is done with it
-        np.subtract(forcing[:, s], right, out=right)
-        spare = D[:, s] @ speed
+        right = forcing[:, s].copy()  # large arrays are made few times: fresh memory takes longer than what is done
+        spare = K[:, s] @ at
         right[:, :nv] -= spare
+        right[:, :nv] -= np.matmul(D[:, s], speed, out=spare)
         if bends:
             right[:, :nv] -= c1 * (M[:, s] @ (speed - rate))
+        if systems.unknowns > nv:
+            right[:, nv:] -= A_q[:, s] @ at / p[0]
+        right *= systems.units.reshape(-1, stages, systems.unknowns, 1)[: len(start), s]
         x = _solved(S[:, s], right)[:, :nv]  # (2)
         move += np.multiply(x, p[0], out=spare)  # (1)
         rate += np.multiply(x, to_w[0], out=spare)
@@ -48,21 +54,18 @@ def ends_of_steps(
     return np.concatenate([at, speed, known[-1], ahead] if accelerations else [at, speed], axis=1)
 
 
-def _squares(systems: StageSystems, X: np.ndarray) -> np.ndarray:
-    """Padded rows of matrices as (rows, stages, ..., columns)."""
-    if X.size == 1:
-        return X.reshape(1, 1, 1, 1)
-    own = X is systems.matrix
-    columns, width = (systems.unknowns, X.shape[1] // systems.unknowns) if own else (systems.nv, systems.width)
-    return X.reshape(-1, systems.stages, X.shape[1] // width, width)[..., :columns]
+def _rows(systems: StageSystems, X: Any, rows: int) -> np.ndarray:
+    """Padded rows of matrices of a window as (rows, stages, ..., columns)."""
+    whole = X.numpy()
+    whole = whole.reshape(len(whole), -1, systems.width)[: rows * systems.stages, :, : systems.nv]
+    return whole.reshape(rows, systems.stages, -1, systems.nv)
 
 
-def _blocks(systems: StageSystems, s: int) -> list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
+def _blocks(systems: StageSystems, window: slice, s: int) -> list[tuple[slice, np.ndarray, np.ndarray, np.ndarray]]:
     """Coordinates, T, E and W of each stored pose in a stage."""
-    found = []
+    found, each = [], (systems.count, systems.steps, systems.stages, len(systems.group), 6, 6)
     for g, (at, many) in enumerate(systems.group):
-        maps = (x.reshape(-1, systems.stages, len(systems.group), 6, 6) for x in (systems.T, systems.E, systems.W))
-        T, E, W = (x[:, s, g, :many, :many] for x in maps)
+        T, E, W = (x.reshape(each)[:, window, s, g, :many, :many].reshape(-1, many, many) for x in systems.turns)
         found.append((slice(at, at + many), T, E, W))
     return found
 

@@ -20,7 +20,8 @@ import numpy as np
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
-from lissom.gradients.steps import Path, StageStates
+from lissom.gradients.stage_states import StageStates
+from lissom.gradients.steps import Path
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
@@ -153,7 +154,7 @@ def _start_residuals(
     left = w.host["tau"].copy()
     if not model.n_rows:
         return left
-    w, _ = derivative_workspace(model, q=q, v=v, a=a, u=u)
+    w, _ = derivative_workspace(model, q, v, a, u)
     run_residual_derivatives(model, w, t, inputs=True, force=force)
     return np.concatenate([left, *(w.host[name] for name in ("acceleration", "gap", "rate"))], axis=1)
 

@@ -18,11 +18,11 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.dynamics.tensions import input_response
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.designs import Designs
-from lissom.gradients.steps import StageStates
+from lissom.gradients.stage_states import StageStates
 from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.ends import Equilibrium
 
 
 @final

@@ -70,6 +70,7 @@ def feedback_rollout(
     u = np.zeros((checks.integer(steps, "steps", least=1), nu))
     options: dict[str, Any] = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     whole = rollout(model, q0, v0, u[:1], **options)
+    whole.forbid_anchors()
     if whole.lead:
         raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")
     u[0] = _input(model, law, 0.0, whole.q[0], whole.v[0], numbers)

@@ -22,7 +22,7 @@ from lissom.gradients.designs import CENTRAL, SHARE, Designs, Entry
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.model.model import Model
-from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.ends import Equilibrium
 
 _Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 

@@ -20,6 +20,7 @@ inputs and design values.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
@@ -28,6 +29,8 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
+from lissom.errors import ConvergenceError
+from lissom.gradients.stage_matrices import stage_matrix
 from lissom.gradients.stage_passes import (
     begin_backward,
     begin_forward,
@@ -38,6 +41,7 @@ from lissom.gradients.stage_passes import (
 )
 from lissom.launch.compiling import load
 from lissom.launch.cores import cores, making, on_all
+from lissom.launch.warp_private import direct
 from lissom.lie.types import kernel_options
 from lissom.passes.linear_solve import lu_factor
 
@@ -46,17 +50,19 @@ wp.set_module_options(kernel_options())
 Rows = wp.array2d(dtype=wp.float64)
 Integers = wp.array2d(dtype=wp.int32)
 
-FACTOR, BACKWARD, FORWARD = range(3)
+MAKE, FACTOR, BACKWARD, FORWARD = range(4)
 _LEAST_PER_THREAD = 16
 
 
 @wp.kernel
 def recursion_kernel(
-    task: int, sizes: wp.array(dtype=wp.int32), rates: int, weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows,
-    matrix: Rows, L: Rows, pivots: Integers, K: Rows, D: Rows, M: Rows, given: Rows, state: Rows, work: Rows,
-    unknown: Rows, result: Rows, status: Integers, first: int,
+    task: int, sizes: wp.array(dtype=wp.int32), window: wp.array(dtype=wp.int32), weights: Rows, group: Integers,
+    T: Rows, E: Rows, W: Rows, scale: wp.array(dtype=wp.float64), K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows,
+    slot: Integers, matrix: Rows, L: Rows, pivots: Integers, units: Rows, status: Integers, given: Rows, state: Rows,
+    work: Rows, unknown: Rows, result: Rows, first: int,
 ):  # fmt: skip
-    # sizes: of unknowns, of coordinates, both padded, of steps, stages, directions and stored poses
+    # sizes: of unknowns, of coordinates, both padded, of steps, stages, stored poses, whether these add up rates, steps
+    # of a window, directions; window: its first step, then the first and the last of what is to be done
     i = first + wp.tid()
     n = sizes[0]
     nv = sizes[1]
@@ -64,86 +70,111 @@ def recursion_kernel(
     width = sizes[3]
     steps = sizes[4]
     stages = sizes[5]
-    groups = sizes[7]
-    base = i / sizes[6] * steps * stages
+    groups = sizes[6]
+    rates = sizes[7]
+    many = sizes[8]
+    if task < BACKWARD:
+        at = i / (many * stages) * steps * stages + window[0] * stages + i % (many * stages)
+        stage_matrix(nv, n, width, wide, stages, groups, rates, at, i, i % stages, weights, group, T, W, K, D, M, A,
+                     A_q, slot, scale, matrix, units)  # fmt: skip
     if task == FACTOR:
         status[i, 0] = lu_factor(n, wide, i, matrix, L, pivots)
+    base = i / sizes[9] * steps * stages
+    here = i / sizes[9] * many * stages
     if task == BACKWARD:
-        for back in range(steps * stages):
-            at = steps * stages - 1 - back
+        for back in range((window[2] - window[1]) * stages):
+            at = window[2] * stages - 1 - back
             k = at / stages
             s = at % stages
+            r = here + at - window[0] * stages
             begin_backward(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, given, state, work, result
             )
-            lu_solve_transposed(n, wide, base + at, matrix, L, pivots, i, at * n, result)
+            lu_solve_transposed(n, wide, r, matrix, L, pivots, i, at * n, result)
             end_backward(
-                nv, n, width, stages, groups, rates, base, i, k, s, weights, group, T, E, W, K, D, M, state, work,
-                result,
+                nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
+                state, work, result,
             )  # fmt: skip
     if task == FORWARD:
-        for at in range(steps * stages):
+        for at in range(window[1] * stages, window[2] * stages):
             k = at / stages
             s = at % stages
+            r = here + at - window[0] * stages
             begin_forward(
-                nv, n, width, stages, groups, rates, base, i, k, s, weights, group, T, E, W, K, D, M, given, state,
-                work, unknown,
+                nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
+                given, state, work, unknown,
             )  # fmt: skip
-            lu_solve_at(n, wide, base + at, matrix, L, pivots, i, unknown)
+            lu_solve_at(n, wide, r, matrix, L, pivots, i, unknown)
             end_forward(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, state, work, unknown, result
             )
 
 
-def _arrays(*values: np.ndarray) -> list[Any]:
-    """The same memory as arrays of the kernel."""
-    dtypes = [wp.int32 if x.dtype == np.int32 else wp.float64 for x in values]
-    return [wp.array(x, dtype=dtype, device="cpu", copy=False) for x, dtype in zip(values, dtypes)]
+@final
+@dataclass(frozen=True)
+class Matrices:
+    """∂r/∂q, ∂r/∂v and ∂r/∂a at the states of a window in rows of `width`, the rows A and A_q of loops, and −1 for
+    those of them that follow from others; arrays of Warp."""
+
+    K: Any
+    D: Any
+    M: Any
+    A: Any
+    A_q: Any
+    slot: Any
 
 
 @final
-@dataclass(frozen=True)
 class StageSystems:
-    """The systems (2) of the stages of some steps, of motion after motion, step by step, with their factors.
+    """The systems (2) of the stages of some steps, of motion after motion, step by step. A window of some steps at a
+    time is there, so that what is read again stays in a cache.
 
-    Fields:
-        count: motions. steps: of each. weights: of each stage, (stages, 3 (4 + 3 (stages − 1))): those in Δ, w and â.
-        rates: whether stored poses add up rates. group: where the coordinates of stored poses begin and how many there
-        are, (groups, 2). T, E, W: of these, (rows, 36 groups). matrix, L, pivots: of S (rows, ...). K, D, M: (rows,
-        ...), in rows of `width`, M without rows unless rates are added up for stored poses. unknowns: of S.
-        units: (rows, unknowns) that the rows of S, K, D and M have been multiplied by, if any.
+    Args:
+        count: motions. steps: of each. window: steps that are there at once. nv, unknowns: coordinates, and these with
+        rows of loops. width, wide: how many with padding. weights: of each stage, (stages, 3 (4 + 3 (stages − 1))):
+        those in Δ, w and â. rates: whether stored poses add up rates. group: where the coordinates of stored poses
+        begin and how many there are, (groups, 2). turns: T, E and W of these, (rows, 36 groups). scale: natural sizes
+        of the coordinates, an array of Warp. t: of all rows [s]. given: matrices of the window. fill: puts them there,
+        of the window that begins with a step.
     """
 
-    count: int
-    steps: int
-    nv: int
-    unknowns: int
-    width: int
-    weights: np.ndarray
-    rates: bool
-    group: np.ndarray
-    T: np.ndarray
-    E: np.ndarray
-    W: np.ndarray
-    matrix: np.ndarray
-    L: np.ndarray
-    pivots: np.ndarray
-    K: np.ndarray
-    D: np.ndarray
-    M: np.ndarray
-    units: np.ndarray | None = None
+    def __init__(
+        self, count: int, steps: int, window: int, nv: int, width: int, unknowns: int, wide: int, weights: np.ndarray,
+        rates: bool, group: np.ndarray, turns: tuple[np.ndarray, np.ndarray, np.ndarray], scale: Any, t: np.ndarray,
+        given: Matrices, fill: Callable[[int], None],
+    ) -> None:  # fmt: skip
+        self.count, self.steps, self.window, self.stages = count, steps, window, len(weights)
+        self.nv, self.width, self.unknowns, self.wide = nv, width, unknowns, wide
+        self.weights, self.rates, self.group, self.turns, self.t = weights, rates, group, turns, t
+        self.given, self.fill = given, fill
+        rows = count * window * self.stages
+        self.matrix = np.zeros((rows, unknowns * wide))
+        self.units = np.zeros((rows, unknowns))
+        sizes = unknowns, nv, wide, width, steps, self.stages, len(group), int(rates), window
+        self._sizes = np.array([*sizes, 1], dtype=np.int32)
+        self._at = np.zeros(3, dtype=np.int32)
+        self._before = [
+            *_arrays(self._sizes, self._at, weights, group, *turns), scale,
+            *(given.K, given.D, given.M, given.A, given.A_q, given.slot), *_arrays(self.matrix),
+        ]  # fmt: skip
+        self._units = _arrays(self.units)
+        self._none = *_arrays(np.zeros((1, 1))), *_arrays(np.zeros((1, 1), dtype=np.int32))
 
     @property
-    def stages(self) -> int:
-        """Stages of a step."""
-        return len(self.weights)
+    def windows(self) -> list[tuple[int, int, int]]:
+        """First step of each window, and where begins and ends what none before has had."""
+        begins = range(0, self.steps, self.window)
+        return [(min(k, self.steps - self.window), k, min(k + self.window, self.steps)) for k in begins]
 
-    def factor(self) -> np.ndarray:
-        """Factor all matrices in place; of each 0, or 1 + the index of a pivot that vanished."""
-        none = np.zeros((1, 1))
-        status = np.zeros((len(self.matrix), 1), dtype=np.int32)
-        self._run(FACTOR, len(self.matrix), 1, none, none, none, none, none, status)
-        return status[:, 0]
+    def matrices(self) -> Iterator[slice]:
+        """The steps of each window in turn, while its matrices S are there, not factored."""
+        none, other = self._none
+        make = self._launch(MAKE, len(self.matrix), [none, other, *self._units, other, *[none] * 5])
+        for first, _, stop in self.windows:
+            self._at[0] = first
+            self.fill(first)
+            make()
+            yield slice(first, stop)
 
     def backward(self, seeds: np.ndarray, state: np.ndarray) -> np.ndarray:
         """μ of all stages, shape (count, m, steps, stages, unknowns).
@@ -152,14 +183,13 @@ class StageSystems:
             seeds: derivatives by q, v, a and λ at the end of each step, (count, m, steps, 3 nv + n_rows).
             state: derivatives by q, v, a and â at the end of the last one, (count, m, 4 nv); replaced by those at the
                 start of the first.
+        Raises:
+            ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         mu = np.zeros((self.count * m, self.steps * self.stages * self.unknowns))
-        work = self._work(m)
-        flat = seeds.reshape(self.count * m, -1)
-        self._run(BACKWARD, self.count * m, m, flat, state.reshape(self.count * m, -1), work, work, mu, None)
-        rows = mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
-        return rows if self.units is None else rows * self._units
+        self._carry(BACKWARD, seeds, state, mu, np.zeros((1, 1)))
+        return mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
 
     def forward(self, forcing: np.ndarray, state: np.ndarray) -> np.ndarray:
         """δq, δv, δa, δâ and δλ at the end of each step, shape (count, m, steps, 4 nv + n_rows).
@@ -168,53 +198,51 @@ class StageSystems:
             forcing: f of (2), (count, m, steps, stages, unknowns).
             state: δq, δv, δa and δâ at the start of the first step, (count, m, 4 nv); replaced by those at the end of
                 the last.
+        Raises:
+            ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         out = np.zeros((self.count * m, self.steps * (3 * self.nv + self.unknowns)))
-        unknown = np.zeros((self.count * m, self.unknowns))
-        flat = (forcing if self.units is None else forcing * self._units).reshape(self.count * m, -1)
-        self._run(
-            FORWARD, self.count * m, m, flat, state.reshape(self.count * m, -1), self._work(m), unknown, out, None
-        )
+        self._carry(FORWARD, forcing, state, out, np.zeros((self.count * m, self.unknowns)))
         return out.reshape(self.count, m, self.steps, -1)
 
-    @property
-    def _units(self) -> np.ndarray:
-        assert self.units is not None
-        return self.units.reshape(self.count, 1, self.steps, self.stages, self.unknowns)
+    def _carry(self, task: int, given: np.ndarray, state: np.ndarray, result: np.ndarray, unknown: np.ndarray) -> None:
+        """One task for all windows, from the last one on backwards."""
+        rows, m = len(self.matrix), state.shape[1]
+        work = np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))
+        L, status = np.zeros(self.matrix.shape), np.zeros((rows, 1), dtype=np.int32)
+        made = L, np.zeros((rows, self.unknowns), dtype=np.int32)
+        flat = given.reshape(self.count * m, -1), state.reshape(self.count * m, -1)
+        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result)]
+        self._sizes[-1] = m
+        factor, carry = self._launch(FACTOR, rows, carried), self._launch(task, self.count * m, carried)
+        for window in reversed(self.windows) if task == BACKWARD else self.windows:
+            self._at[:] = window
+            self.fill(window[0])
+            factor()
+            if status.any():
+                row = int(np.flatnonzero(status)[0])
+                motion, rest = divmod(row, self.window * self.stages)
+                t = self.t[(motion * self.steps + window[0]) * self.stages + rest]
+                rule = "a step has no derivative, its matrix is singular; take a shorter dt"
+                raise ConvergenceError(f"rollout at t={t:g} s: {rule}")
+            carry()
 
-    def _work(self, m: int) -> np.ndarray:
-        return np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))
-
-    def _run(
-        self, task: int, count: int, directions: int, given: np.ndarray, state: np.ndarray, work: np.ndarray,
-        unknown: np.ndarray, result: np.ndarray, status: np.ndarray | None,
-    ) -> None:  # fmt: skip
-        """Launch the kernel for so many instances, split over the cores."""
-        wide = self.matrix.shape[1] // self.unknowns
-        sizes = (
-            self.unknowns,
-            self.nv,
-            wide,
-            self.width,
-            self.steps,
-            self.stages,
-            directions,
-            len(self.group),
-        )
-        none = np.zeros((1, 1), dtype=np.int32)
-        own = _arrays(self.weights, self.group, self.T, self.E, self.W, self.matrix, self.L, self.pivots)
-        more = _arrays(self.K, self.D, self.M, given, state, work, unknown, result, none if status is None else status)
-        first = wp.array(np.array(sizes, dtype=np.int32), dtype=wp.int32, device="cpu")
+    def _launch(self, task: int, count: int, more: list[Any]) -> Callable[[], None]:
+        """The kernel for so many instances, split over the cores."""
         with making():
             load([recursion_kernel.module], "cpu")
-        inputs = [task, first, int(self.rates), *own, *more]
-        parts = max(1, min(cores(), count // (_LEAST_PER_THREAD if task == FACTOR else 1)))
-        edges = np.linspace(0, count, parts + 1).astype(int).tolist()
-        calls = [partial(_launch, a, b, inputs) for a, b in pairwise(edges)]
-        calls[0]() if len(calls) == 1 else on_all(calls)
+        parts = max(1, min(cores(), count // (1 if task in (BACKWARD, FORWARD) else _LEAST_PER_THREAD)))
+        calls = []
+        for first, stop in pairwise(np.linspace(0, count, parts + 1).astype(int).tolist()):
+            inputs = [task, *self._before, *more, first]
+            with making():
+                command = wp.launch(recursion_kernel, stop - first, inputs=inputs, device="cpu", record_cmd=True)
+                calls.append(direct(command))
+        return calls[0] if len(calls) == 1 else partial(on_all, calls)
 
 
-def _launch(first: int, stop: int, inputs: list[Any]) -> None:
-    """The kernel for some instances."""
-    wp.launch(recursion_kernel, dim=stop - first, inputs=[*inputs, first], device="cpu")
+def _arrays(*values: np.ndarray) -> list[Any]:
+    """The same memory as arrays of the kernel."""
+    dtypes = [wp.int32 if x.dtype == np.int32 else wp.float64 for x in values]
+    return [wp.array(x, dtype=dtype, device="cpu", copy=False) for x, dtype in zip(values, dtypes)]

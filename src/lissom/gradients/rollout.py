@@ -12,8 +12,10 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
-from lissom.errors import ModelError, ShapeError, of_instance
+from lissom.dynamics.contacts import contact_anchors, put_anchors
+from lissom.errors import ModelError, ShapeError, keeping, of_instance
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
+from lissom.gradients.carried_anchors import anchored_back, anchored_forward
 from lissom.gradients.starts import Starts, starts
 from lissom.gradients.steps import Path, Stepping
 from lissom.integration.schemes import Scheme
@@ -36,6 +38,7 @@ class Rollout:
         t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
         u: inputs of each step (steps, nu). scheme, dt: how the steps were taken, dt [s].
         model: what moves. every: steps from one of the times to the next.
+        anchors: where pairs hold on, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks.
     """
 
     t: np.ndarray
@@ -49,6 +52,8 @@ class Rollout:
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
     stepping: Stepping = field(repr=False)
+    anchors: np.ndarray | None = field(default=None, repr=False)
+    anchored: Model | None = field(default=None, repr=False)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -79,10 +84,14 @@ class Rollout:
         Raises:
             ShapeError: the argument, the expected and the received shape. ModelError: a path leads to no number.
         Accuracy: exact derivative of the steps as they are, to rounding; by design values 1e-9, as their tables are
-        differenced. Cost: once to twice that of the motion, whatever the number of inputs; three times with loops and
-        many coordinates.
+        differenced. Cost: once to twice that of the motion, whatever the number of inputs.
         """
-        return carried_back(self, {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}, parameters)
+        given = {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}
+        if self.anchors is None:
+            return carried_back(self, given, parameters)
+        if parameters:
+            self.forbid_anchors()
+        return anchored_back(self, given)
 
     def forward(
         self, dq0: Any = None, dv0: Any = None, du: Any = None, *, parameters: Mapping[str, Any] | None = None
@@ -100,7 +109,19 @@ class Rollout:
             ShapeError, ModelError: as backward.
         Accuracy: as backward.
         """
-        return carried_forward(self, {"dq0": dq0, "dv0": dv0, "du": du}, dict(parameters or {}))
+        given = {"dq0": dq0, "dv0": dv0, "du": du}
+        if self.anchors is None:
+            return carried_forward(self, given, dict(parameters or {}))
+        if parameters:
+            self.forbid_anchors()
+        return anchored_forward(self, given)
+
+    def forbid_anchors(self) -> None:
+        """Raise ModelError where contacts stick."""
+        if self.anchors is not None:
+            name = self.common.surroundings.sticking[0]
+            rule = "stick_stiffness must be 0 but for derivatives of single motions by q0, v0 and u"
+            raise ModelError(f"contact {name!r}: {rule}, since anchors remember")
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """A and B of each step, x' = A x + B δu for x = (δq, δv, δa, δâ) before and after it, where â is the
@@ -172,9 +193,10 @@ def rollout(
     Returns:
         Rollout, with `forward` and `backward`.
     Raises:
-        ConvergenceError: Newton's method finds no step, with its time.
-        ModelError: an argument is wrong, forces or poses come from Python functions, or contacts stick, whose anchors
-            remember. ShapeError: the argument, the expected and the received shape.
+        ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
+        Rollout of the steps that were taken, if there are any.
+        ModelError: an argument is wrong, forces or poses come from Python functions, or a batch, `every` or an
+            obstacle that moves, where contacts stick. ShapeError: the argument, the expected and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
@@ -192,20 +214,28 @@ def rollout(
     given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
     warn_of_pushing(common, given)
-    a, force = accelerations(common, 0.0, q, v, given[:, 0])
+    moving = _anchored(common, q, v) if common.one(0, 1).surroundings.sticks else common
+    a, force = accelerations(moving, 0.0, q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
+
+    def moved(path: Path) -> Rollout:
+        path.a[:, 0] = path.ahead[:, 0] = a
+        t = dt * np.arange(0, path.steps + 1, every)
+        q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
+        anchors, anchored = (None, None) if moving is common else (_anchors(moving, path), moving)
+        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, anchors, anchored)
+
     with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
-        if every == 1:
-            path = stepping.run(common, begin, given, tell=tell)
-        else:
-            path = _sparse(common, stepping, begin, given, every, tell)
-    path.a[:, 0] = path.ahead[:, 0] = a
-    t = dt * np.arange(0, many + 1, every)
-    q, v, a = (x.reshape((*lead, len(t), x.shape[-1])) for x in (path.q, path.v, path.a))
-    inputs = given.reshape((*lead, many, common.nu))
-    return Rollout(t, q, v, a, inputs, own, float(dt), every, model, path, stepping)
+        try:
+            if every == 1:
+                return moved(stepping.run(moving, begin, given, tell=tell))
+            return moved(_sparse(common, stepping, begin, given, every, tell))
+        except KeyboardInterrupt as stop:
+            path = getattr(stop, "partial", None)
+            stop.partial = None if path is None else moved(path)  # type: ignore[attr-defined]
+            raise
 
 
 def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
@@ -215,9 +245,31 @@ def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
     checks.number(dt, "dt", above=0.0)
     checks.integer(every, "every", least=1)
     checks.number(tolerance, "tolerance", above=0.0)
-    if model.one(0, 1).surroundings.sticks:
-        sticking = model.one(0, 1).surroundings.sticking[0]
-        raise ModelError(f"contact {sticking!r}: stick_stiffness must be 0 for gradients, since anchors remember")
+    world = model.one(0, 1).surroundings
+    if world.sticks:
+        where = f"contact {world.sticking[0]!r}"
+        moving = {world.obstacle_link[k] for k, law in world.pair[:, 1:] if world.law[law, 5] > 0.0} - {None}
+        if moving:
+            raise ModelError(f"{where}: what sticks must be fixed in the world, for rollouts (got {sorted(moving)})")
+        if every > 1:
+            raise ModelError(f"{where}: every must be 1 where contacts stick (got {every})")
+
+
+def _anchored(model: Model, q: np.ndarray, v: np.ndarray) -> Model:
+    """The model of a single motion, whose contacts hold on at its start."""
+    if len(q) > 1 or model.models:
+        name = model.one(0, 1).surroundings.sticking[0]
+        raise ModelError(f"contact {name!r}: where contacts stick a rollout is of a single motion (got {len(q)})")
+    return model.anchored(contact_anchors(model, q[0], v[0]))
+
+
+def _anchors(model: Model, path: Path) -> np.ndarray:
+    """Where pairs hold on at all times of a path, (steps + 1, n_pairs, 6)."""
+    rows = [model.surroundings.anchors]
+    for q, v in zip(path.q[0, 1:], path.v[0, 1:]):
+        put_anchors(model, rows[-1])
+        rows.append(contact_anchors(model, q, v))
+    return np.array(rows)
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
@@ -256,10 +308,17 @@ def _sparse(
 ) -> Path:
     """The path with the states at every so many steps alone."""
     kept = {name: [x] for name, x in begin.items()}
-    for first in range(0, u.shape[1], every):
-        path = stepping.run(model, begin, u[:, first : first + every], first, tell)
-        begin = {name: getattr(path, name)[:, -1] for name in begin}
-        for name, x in begin.items():
-            kept[name].append(x)
-    rows = {name: np.stack(x, axis=1) for name, x in kept.items()}
-    return Path(0, **rows, u=u, left=np.zeros((len(u), 0, 0, 3, model.nv)))
+
+    def so_far(count: int) -> Path:
+        rows = {name: np.stack(x[: count + 1], axis=1) for name, x in kept.items()}
+        return Path(0, **rows, u=u[:, : count * every], left=np.zeros((len(u), 0, 0, 3, model.nv)))
+
+    count = 0
+    with keeping(lambda: so_far(count) if count else None):
+        for first in range(0, u.shape[1], every):
+            path = stepping.run(model, begin, u[:, first : first + every], first, tell)
+            begin = {name: getattr(path, name)[:, -1] for name in begin}
+            for name, x in begin.items():
+                kept[name].append(x)
+            count += 1
+    return so_far(count)

@@ -1,4 +1,5 @@
-"""One stage of a step forwards and backwards, inside a kernel; the equations are those of recursion."""
+"""One stage of a step forwards and backwards, inside a kernel; the equations are those of recursion. K, A_q, D, M and
+the units of rows are those of a window of steps, row `here`; T, E and W those of all steps."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
@@ -141,23 +142,26 @@ END_BACKWARD = """
     double* all = start + 4 * nv;
     double* c = all + 3 * nv * s;
     double* z = all + 3 * nv * stages;
-    const double* y = row(mu, own) + (k * stages + s) * n;
+    double* y = row(mu, own) + (k * stages + s) * n;
     const double c1 = to_w[0] / p[0];
     for (int j = 0; j < 3 * width; ++j)
         z[j] = 0.0;
+    for (int e = 0; e < n; ++e)
+        y[e] *= row(units, here)[e];
     for (int e = 0; e < n; ++e) {
-        const double* from = row(K, r) + size_t(e) * width;
+        const double* from = e < nv ? row(K, here) + size_t(e) * width : row(A_q, here) + size_t(e - nv) * width;
+        const double by = e < nv ? y[e] : y[e] / p[0];
         for (int j = 0; j < width; j += 8)
-            add(z + j, load(from + j) * y[e]);
+            add(z + j, load(from + j) * by);
     }
     for (int e = 0; e < nv; ++e) {
-        const double* from = row(D, r) + size_t(e) * width;
+        const double* from = row(D, here) + size_t(e) * width;
         for (int j = 0; j < width; j += 8)
             add(z + width + j, load(from + j) * y[e]);
     }
     if (rates && groups)
         for (int e = 0; e < nv; ++e) {
-            const double* from = row(M, r) + size_t(e) * width;
+            const double* from = row(M, here) + size_t(e) * width;
             for (int j = 0; j < width; j += 8)
                 add(z + 2 * width + j, load(from + j) * y[e]);
         }
@@ -206,11 +210,11 @@ END_BACKWARD = """
 
 @wp.func_native(END_BACKWARD)
 def end_backward(
-    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int,
-    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, D: Rows, M: Rows, state: Rows, work: Rows,
-    mu: Rows,
+    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
+    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
+    state: Rows, work: Rows, mu: Rows,
 ):  # fmt: skip
-    """Hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before."""
+    """Give μ its units, and hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before."""
     ...
 
 
@@ -267,21 +271,22 @@ BEGIN_FORWARD = (
         }
     }
     for (int e = 0; e < n; ++e) {
-        double sum = right[e];
-        const double* by_q = row(K, r) + size_t(e) * width;
+        const double* by_q = e < nv ? row(K, here) + size_t(e) * width : row(A_q, here) + size_t(e - nv) * width;
+        double moved = 0.0;
         for (int j = 0; j < nv; ++j)
-            sum -= by_q[j] * z[j];
+            moved += by_q[j] * z[j];
+        double sum = right[e] - (e < nv ? moved : moved / p[0]);
         if (e < nv) {
-            const double* by_v = row(D, r) + size_t(e) * width;
+            const double* by_v = row(D, here) + size_t(e) * width;
             for (int j = 0; j < nv; ++j)
                 sum -= by_v[j] * z[width + j];
             if (rates && groups) {
-                const double* by_a = row(M, r) + size_t(e) * width;
+                const double* by_a = row(M, here) + size_t(e) * width;
                 for (int j = 0; j < nv; ++j)
                     sum -= by_a[j] * z[2 * width + j];
             }
         }
-        y[e] = sum;
+        y[e] = sum * row(units, here)[e];
     }
 """
 )
@@ -289,9 +294,9 @@ BEGIN_FORWARD = (
 
 @wp.func_native(BEGIN_FORWARD)
 def begin_forward(
-    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int,
-    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, D: Rows, M: Rows, forcing: Rows, state: Rows,
-    work: Rows, unknown: Rows,
+    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
+    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
+    forcing: Rows, state: Rows, work: Rows, unknown: Rows,
 ):  # fmt: skip
     """The right side of (2) in stage s of step k."""
     ...

@@ -15,13 +15,13 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.configuration import difference, groups, integrate
-from lissom.errors import ConvergenceError
+from lissom.dynamics.contacts import contact_anchors, put_anchors
+from lissom.errors import ConvergenceError, keeping
+from lissom.gradients.damped_steps import damped_step
 from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.step_rows import scheme_numbers
 from lissom.launch.workspace import Workspace, crowded
-from lissom.lie.arrays import se3_tangent, se3_tangent_inverse
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
@@ -85,7 +85,8 @@ class Stepping:
         many there are.
 
         Raises:
-            ConvergenceError: Newton's method found no step, with its time.
+            ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
+            the Path so far, None where there are no steps.
         """
         n, steps, _ = u.shape
         w = keeping_workspace(model, n, self.scheme)
@@ -101,94 +102,69 @@ class Stepping:
         out = {name: np.concatenate([begin[name][:, None], np.zeros((n, steps, k))], 1) for name, k in sizes.items()}
         before = len(self.scheme.stages) - 1
         left = np.zeros((n, steps, before, 3, model.nv))
-        for start in range(0, steps, longest):
-            many = min(longest, steps - start)
-            rows = self._window(model, w, u[:, start : start + many], first + start)
-            tell(first + start + many)
-            at = 0
-            for name, k in sizes.items():
-                out[name][:, start + 1 : start + many + 1] = rows[..., at : at + k]
-                at += k
-            if before:
-                kept = host["left"].reshape(n, -1, before, 3, model.nv)
-                left[:, start : start + many] = kept[:, :many]
-        return Path(first, **out, u=u, left=left)
+        path, done = Path(first, **out, u=u, left=left), 0
+        with keeping(lambda: path.part(0, done) if done else None):
+            for start in range(0, steps, longest):
+                many = min(longest, steps - start)
+                here = {name: x[:, start] for name, x in out.items()}
+                rows = self._window(model, w, u[:, start : start + many], first + start, here)
+                at = 0
+                for name, k in sizes.items():
+                    out[name][:, start + 1 : start + many + 1] = rows[..., at : at + k]
+                    at += k
+                if before:
+                    kept = host["left"].reshape(n, -1, before, 3, model.nv)
+                    left[:, start : start + many] = kept[:, :many]
+                done = start + many
+                tell(first + done)
+        return path
 
-    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int) -> np.ndarray:
-        """Rows (q, v, a, â, λ) that so many steps leave as there are inputs."""
+    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray]) -> np.ndarray:
+        """Rows (q, v, a, â, λ) that so many steps from `here` leave as there are inputs."""
         host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
         put_times(model, w, self.times(first, many).ravel().tolist())
         put_inputs(w, np.repeat(u, stages, axis=1), stages)
         host["counts"][:, 0], host["span"][:] = 0, (0, many, 0)
         w.run()
         done = host["counts"][:, 0]
-        if (done < many).any():
-            i = int(np.argmin(done))
-            if w.status[i] == STATUS_CROWDED:
-                raise crowded(model)
-            where = f"instance {i} of {len(u)}: " if len(u) > 1 else ""
+        rows = host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
+        while (done < many).any():
+            host["span"][:, 0] = many
+            for i in np.flatnonzero(done < many).tolist():
+                if w.status[i] == STATUS_CROWDED:
+                    raise crowded(model)
+                k = int(done[i])
+                before = {name: x[i] for name, x in here.items()} if k == 0 else _named(rows[i, k - 1], here)
+                self._go_on(model, w, (i, k), u[i, k], first + k, before)
+                rows[i, k] = np.concatenate([host[name][i] for name in here])
+                done[i] = host["span"][i, 0] = k + 1
+            w.run()
+        return rows
+
+    def _go_on(
+        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
+    ) -> None:
+        """Put a step of one motion, which the kernel did not find, where the next one begins."""
+        (i, k), host, n = at, w.host, w.batch
+        own = model.one(i, n)
+        found = damped_step(own, self.scheme, self.dt, self.tolerance, here, u, self.times(number, 1)[0])
+        if found is None:
+            where = f"instance {i} of {n}: " if n > 1 else ""
             raise ConvergenceError(
-                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * (first + int(done[i])):g} s: Newton's "
-                "method finds no step; take a shorter dt, or one that the stiffest part of the motion allows"
+                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number:g} s: Newton's method finds no "
+                "step; take a shorter dt, or one that the stiffest part of the motion allows"
             )
-        return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
+        if own.surroundings.sticks:
+            put_anchors(own, contact_anchors(own, found.q, found.v))
+        for name in here:
+            host[name][i] = getattr(found, name)
+        host["before"][i], host["force_before"][i] = found.a, found.force
+        host["counts"][i, 1:] = 0
+        if found.left.size:
+            host["left"].reshape(n, -1, found.left.size)[i, k] = found.left.ravel()
 
 
-@final
-@dataclass(frozen=True)
-class StageStates:
-    """The state at the end of each stage of a path, rows of motion after motion, step by step.
-
-    Fields:
-        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored.
-    """
-
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    u: np.ndarray
-    force: np.ndarray | None
-    t: np.ndarray
-    move: np.ndarray | None
-    rate: np.ndarray | None
-
-
-def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
-    """The states of all stages. Forces of loops in stages before the last one are not kept by the steps: None."""
-    n, steps, before = path.left.shape[:3]
-    start, has_groups = path.q[:, :-1], bool(groups(model))
-    move = rate = None
-    v, a = path.v[:, 1:, None], path.a[:, 1:, None]
-    q = path.q[:, 1:, None]
-    if has_groups:
-        move = difference(model, start, path.q[:, 1:])[:, :, None]
-        rate = over_groups(model, move, v, invert=True) if stepping.scheme.follows_rates else v
-    if before:
-        moves, rates, found = (path.left[:, :, :, k] for k in range(3))
-        speeds = over_groups(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
-        q = np.concatenate([integrate(model, start[:, :, None], moves), q], axis=2)
-        v, a = np.concatenate([speeds, v], axis=2), np.concatenate([found, a], axis=2)
-        if move is not None and rate is not None:
-            move, rate = np.concatenate([moves, move], axis=2), np.concatenate([rates, rate], axis=2)
-    times = np.broadcast_to(stepping.times(path.first, steps), (n, steps, before + 1))
-    u = np.repeat(path.u.reshape(n * steps, -1), before + 1, axis=0)
-    rows = [None if x is None else x.reshape(n * steps * (before + 1), -1) for x in (q, v, a, move, rate)]
-    force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
-    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4])  # pyright: ignore
-
-
-def over_groups(model: Model, move: np.ndarray, x: np.ndarray, *, invert: bool = False) -> np.ndarray:
-    """T(Δ) x in the coordinates of stored poses, or T(Δ)⁻¹ x; the others stay."""
-    out = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, move.shape)))
-    for _, j, free in groups(model):
-        block = slice(j, j + (6 if free else 3))
-        own = six(move[..., block])
-        T = (se3_tangent_inverse if invert else se3_tangent)(own)
-        many = block.stop - block.start
-        out[..., block] = np.einsum("...ij,...j->...i", T[..., :many, :many], out[..., block])
-    return out
-
-
-def six(x: np.ndarray) -> np.ndarray:
-    """Increments of a spherical joint as those of a free one that stays in place."""
-    return x if x.shape[-1] == 6 else np.concatenate([x, np.zeros_like(x)], axis=-1)
+def _named(row: np.ndarray, like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The parts of a row, of the sizes of others."""
+    ends = np.cumsum([x.shape[-1] for x in like.values()])
+    return dict(zip(like, np.split(row.copy(), ends[:-1])))

@@ -10,6 +10,7 @@ import numpy as np
 from lissom.gym.robots import pendulum
 from lissom.gym.task import Task, TaskStart, TaskState
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.fields import Numbers
 
 
@@ -31,7 +32,7 @@ class TaskBalance(Task):
         bend: of starts at random, standard deviation [1/m].
     """
 
-    model: Model = field(default_factory=pendulum)
+    model: Model | ModelBatch = field(default_factory=pendulum)
     most: Numbers = 10.0
     period: float = 0.02
     steps: int = 2

@@ -6,14 +6,16 @@ the others.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.errors import ShapeError
+from lissom.errors import ModelError, ShapeError
 from lissom.gym.task import Task, TaskState
 from lissom.integration.copies import Copies
 from lissom.launch.workspace import stack
+from lissom.model.model_batch import ModelBatch
 
 
 class Outcome(NamedTuple):
@@ -29,8 +31,10 @@ class Outcome(NamedTuple):
 
 @final
 class Episodes:
-    """Episodes of so many copies.
+    """Episodes of so many copies, of each model of a batch as many, one model behind the other.
 
+    Raises:
+        ModelError: the copies are not as many of each model. What the task and its robot break.
     Fields:
         task. n: number of copies. random: their generators. least, most: limits of what is seen, each (n_seen,).
     """
@@ -39,7 +43,11 @@ class Episodes:
         task.check()
         self.task, self.random = task, random
         model = task.model
-        self.copies = Copies(model, copies, dt=task.period / task.steps, steps=task.steps)
+        self._tasks = [replace(task, model=one) for one in model] if isinstance(model, ModelBatch) else [task]
+        if copies % len(self._tasks):
+            raise ModelError(f"copies: must be a multiple of the {len(self._tasks)} models of the task (got {copies})")
+        common = model.common if isinstance(model, ModelBatch) else model
+        self.copies = Copies(common, copies, dt=task.period / task.steps, steps=task.steps)
         self.n, n = copies, copies
         self._count = np.zeros(n, dtype=int)
         self._u, self._action, self._goal = np.zeros((n, model.nu)), np.zeros((n, task.n_actions)), np.zeros((n, 0))
@@ -54,6 +62,10 @@ class Episodes:
         own = (self.copies.q, self.copies.v, self._u, self._action, self._goal)
         q, v, u, action, goal = (x.copy() for x in own)
         return TaskState(self._count * task.period, q, v, u, action, goal, task.model)
+
+    def task_of(self, copy: int) -> Task:
+        """The task of one copy, with the model of its own."""
+        return self._tasks[copy * len(self._tasks) // self.n]
 
     def see(self) -> np.ndarray:
         """What is seen now (n, n_seen)."""
@@ -79,25 +91,30 @@ class Episodes:
         lost = self.copies.advance(self._u, rests)
         self._count[moves] += 1
         state = self.state()
-        told = {name: np.asarray(value) for name, value in task.told(state).items()}
+        told = {name: self._rows(f"told[{name!r}]", value) for name, value in task.told(state).items()}
         truncated = self._count >= task.limit
         if len(lost):
             truncated[lost] = True
             told["is_unsolved"] = np.isin(np.arange(self.n), lost)
         seen = np.clip(self._see(state), self.least, self.most)
-        return Outcome(seen, task.reward(state), task.terminated(state), truncated, told)
+        reward = self._rows("reward", task.reward(state), axes=1)
+        return Outcome(seen, reward, self._rows("terminated", task.terminated(state), axes=1), truncated, told)
+
+    def _rows(self, name: str, value: Any, axes: int | None = None) -> np.ndarray:
+        """What a task says of all copies, as an array of so many axes, if that is known."""
+        rows = np.asarray(value)
+        if rows.ndim != (axes or max(rows.ndim, 1)) or len(rows) != self.n:
+            rest = "" if axes == 1 else " ..."
+            raise ShapeError(f"{type(self.task).__name__}.{name}: expected shape ({self.n},{rest}), got {rows.shape}")
+        return rows
 
     def _see(self, state: TaskState) -> np.ndarray:
-        seen = np.asarray(self.task.observe(state), dtype=np.float64)
-        if seen.ndim != 2 or len(seen) != self.n:
-            name = type(self.task).__name__
-            raise ShapeError(f"{name}.observe: expected shape ({self.n}, ...), got {seen.shape}")
-        return seen
+        return self._rows("observe", self.task.observe(state), axes=2).astype(np.float64)
 
     def _begin(self, which: np.ndarray, random: np.random.Generator | None = None) -> np.ndarray:
         """Put copies (k,) to starts of episodes; their goals (k, ...)."""
-        model, task = self.task.model, self.task
-        starts = [task.start(self.random[k] if random is None else random) for k in which.tolist()]
+        model = self.task.model
+        starts = [self.task_of(k).start(self.random[k] if random is None else random) for k in which.tolist()]
         rest, none = np.zeros(model.nv), np.zeros(model.nu)
         q = np.array([model.neutral() if x.q is None else x.q for x in starts]).reshape(len(which), model.nq)
         v = np.array([rest if x.v is None else x.v for x in starts]).reshape(len(which), model.nv)

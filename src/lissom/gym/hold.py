@@ -11,6 +11,7 @@ import numpy as np
 from lissom.gym.robots import FINGERS, ball_start, gripper
 from lissom.gym.task import Task, TaskStart, TaskState
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.fields import Numbers
 
 
@@ -32,7 +33,7 @@ class TaskHold(Task):
         aside: most way of the ball from the middle, along each axis [m].
     """
 
-    model: Model = field(default_factory=gripper)
+    model: Model | ModelBatch = field(default_factory=gripper)
     most: Numbers = 4.0
     period: float = 0.05
     steps: int = 25

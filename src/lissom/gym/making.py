@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lissom.errors import ModelError
 from lissom.gym.task import Task
+from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
     after `task.limit` actions, or where no step is found, of which `info["is_unsolved"]` tells.
 
     Args:
-        task: what the robot is to do.
+        task: what the robot is to do; of one model.
         render_mode: "rgb_array", of which `render()` is a picture; None draws nothing.
         size: width of pictures [pixels].
     Returns:
@@ -38,6 +39,8 @@ def environment(task: Task, *, render_mode: str | None = None, size: int = 480) 
     from lissom.gym.single import SingleEnvironment
 
     _check(task, render_mode)
+    one = not isinstance(task.model, ModelBatch)
+    checks.require(one, "task", "must have one model, as vector_environment alone takes a batch", task.model)
     made = SingleEnvironment(task, render_mode, checks.integer(size, "size", least=1))
     given = {"task": task, "size": size, "render_mode": render_mode}
     made.spec = EnvSpec(f"lissom/{type(task).__name__}-v0", entry_point="lissom.gym.making:environment", kwargs=given)
@@ -50,10 +53,11 @@ def vector_environment(
     """Vector environment of Gymnasium: many copies of a robot at a task, which move in one launch on all cores.
 
     Actions are numbers from −1 to 1 [-]. Copy k does what an environment alone with the seed of copy k does, to the
-    last bit; a seed s of `reset` is s + k for it.
+    last bit; a seed s of `reset` is s + k for it. Where the model of the task is a ModelBatch, each of its models has
+    as many copies, one model behind the other: copy k has model k · models // copies, whole.
 
     Args:
-        task: what the robot is to do. copies: how many.
+        task: what the robot is to do, or robots that differ in numbers. copies: how many, a multiple of the models.
         autoreset: when the next episode of a copy begins: "next_step", "same_step", or "disabled", by
             `reset(options={"reset_mask": ...})` alone. It stands in `metadata["autoreset_mode"]`.
         render_mode, size: as environment.

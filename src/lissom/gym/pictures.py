@@ -13,6 +13,6 @@ MODES = ("rgb_array",)
 
 
 def picture(task: Task, state: TaskState, copy: int, size: int) -> np.ndarray:
-    """Picture of one copy, shape (height, width, 3), whole numbers from 0 to 255."""
+    """Picture of one copy, whose task that is, shape (height, width, 3), whole numbers from 0 to 255."""
     options: dict[str, Any] = {"size": size} | task.drawn(state, copy)
-    return render(task.model, state.q[copy], **options)
+    return render(task.robot, state.q[copy], **options)

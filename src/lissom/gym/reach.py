@@ -12,6 +12,7 @@ from lissom.dynamics.kinematics import frame_pose
 from lissom.gym.robots import manipulator
 from lissom.gym.task import Task, TaskStart, TaskState
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.fields import Numbers
 from lissom.statics.equilibrium import solve_statics
 
@@ -35,7 +36,7 @@ class TaskReach(Task):
         share: of the most inputs that points ask for, a ratio. tolerance: distance of success [m].
     """
 
-    model: Model = field(default_factory=manipulator)
+    model: Model | ModelBatch = field(default_factory=manipulator)
     most: Numbers = (30.0, 30.0, 30.0, 10.0, 10.0)
     period: float = 0.05
     steps: int = 5

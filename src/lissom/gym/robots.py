@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.bases import BasisLegendre
 from lissom.robot.bodies import RigidBody, Rod
 from lissom.robot.fluid import Hydrodynamics
@@ -99,7 +100,7 @@ def gripper() -> Model:
     return robot.build()
 
 
-def ball_start(model: Model) -> tuple[np.ndarray, int]:
+def ball_start(model: Model | ModelBatch) -> tuple[np.ndarray, int]:
     """Where the gripper begins, the ball on the table as deep as its weight presses it, and where the place of the ball
     stands in q."""
     q, at = model.neutral(), model.nq - 4

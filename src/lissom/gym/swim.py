@@ -10,6 +10,7 @@ import numpy as np
 from lissom.gym.robots import swimmer
 from lissom.gym.task import Task, TaskStart, TaskState
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot.fields import Numbers
 
 
@@ -31,7 +32,7 @@ class TaskSwim(Task):
         bend: of starts at random, standard deviation [1/m].
     """
 
-    model: Model = field(default_factory=swimmer)
+    model: Model | ModelBatch = field(default_factory=swimmer)
     most: Numbers = 20.0
     period: float = 0.1
     steps: int = 10

@@ -8,14 +8,18 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import tightening_inputs
 from lissom.dynamics.kinematics import frame_pose, frame_twist
+from lissom.errors import ModelError
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
@@ -44,7 +48,7 @@ class TaskState:
     Fields:
         t: time since their episodes began (n,) [s]. q, v: (n, nq) and (n, nv). u: inputs that act (n, nu).
         action: the one that led there (n, ...), zero at the start. goal: of their episodes (n, ...).
-        model: the robot.
+        model: the robot, or a batch of as many models as divide n, one model behind the other.
     """
 
     t: np.ndarray
@@ -53,12 +57,12 @@ class TaskState:
     u: np.ndarray
     action: np.ndarray
     goal: np.ndarray
-    model: Model = field(repr=False)
+    model: Model | ModelBatch = field(repr=False)
     _known: dict[Any, np.ndarray] = field(default_factory=dict, repr=False)
 
     def pose(self, name: str) -> np.ndarray:
         """Poses of the tip of a link, or of a frame (n, 4, 4), computed once for these states."""
-        return self._once((name, "pose"), lambda: frame_pose(self.model, self.q, name))
+        return self._once((name, "pose"), lambda: self._by_model(lambda one, some: frame_pose(one, self.q[some], name)))
 
     def place(self, name: str) -> np.ndarray:
         """Where these are (n, 3) [m]."""
@@ -68,10 +72,18 @@ class TaskState:
         """Their velocities in the world (n, 3) [m/s]."""
 
         def made() -> np.ndarray:
-            own = frame_twist(self.model, self.q, self.v, name)[:, None, 3:]
+            twists = self._by_model(lambda one, some: frame_twist(one, self.q[some], self.v[some], name))
+            own = twists[:, None, 3:]
             return (self.pose(name)[:, :3, :3] * own).sum(axis=2)
 
         return self._once((name, "velocity"), made)
+
+    def _by_model(self, compute: Callable[[Model, slice], np.ndarray]) -> np.ndarray:
+        """What is computed of the rows of each model."""
+        if not isinstance(self.model, ModelBatch):
+            return compute(self.model, slice(None))
+        ends = np.linspace(0, len(self.t), len(self.model) + 1).astype(int).tolist()
+        return np.concatenate([compute(one, slice(*span)) for one, span in zip(self.model, pairwise(ends))])
 
     def _once(self, key: tuple[str, str], make: Callable[[], np.ndarray]) -> np.ndarray:
         if key not in self._known:
@@ -85,18 +97,19 @@ class Task(ABC):
 
     A class of your own says where episodes begin (`start`), what is seen (`observe`) and what it is worth (`reward`);
     it may say more. All of these but `start` speak of n copies at once, and of each row by itself. Random numbers come
-    from the generator that `start` is given, and from nowhere else.
+    from the generator that `start` is given, and from nowhere else. Loads and motions that vary in time begin with
+    each episode, at time zero.
 
     Args:
-        model: the robot. Nothing of it may need Python, the time, or a memory, as loads and motions that vary, or
-            contacts that stick, do.
+        model: the robot, which may have no Python functions of the state; or a batch, for vector environments.
+            `start` and `drawn` are asked of the task with the model of one copy, all else of that with the batch.
         most: inputs that an action of 1 stands for, one number or (nu,). least: those of −1; None is zero for tendons,
             which cannot push, and −most for everything else.
         period: how long an action acts [s]. steps: in which number of steps. limit: actions of an episode, after which
             it is cut.
     """
 
-    model: Model
+    model: Model | ModelBatch
     most: Numbers = 1.0
     least: Numbers | None = None
     period: float = 0.05
@@ -141,23 +154,28 @@ class Task(ABC):
         """What `render` is told besides where a copy is."""
         return {}
 
+    @property
+    def robot(self) -> Model:
+        """The model, or the first one of a batch."""
+        return self.model[0] if isinstance(self.model, ModelBatch) else self.model
+
     @cached_property
     def input_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Inputs of actions of −1 and 1, each (nu,)."""
         where, nu = type(self).__name__, self.model.nu
         rule = "must be a number, or one for each input"
-        high = _each(self.most, nu, f"{where}: most", rule)
+        high = checks.each(self.most, nu, f"{where}: most", rule)
         if self.least is not None:
-            low = _each(self.least, nu, f"{where}: least", rule)
+            low = checks.each(self.least, nu, f"{where}: least", rule)
         else:
-            low = np.where(pulls_alone(self.model), 0.0, -high)
+            low = np.where(tightening_inputs(self.robot), 0.0, -high)
         checks.require(bool((low < high).all()), f"{where}: least", "must be < most", low)
         return low, high
 
     @cached_property
     def configuration_limits(self) -> tuple[np.ndarray, np.ndarray]:
         """Where the stops of joints are, low and high (nq,); infinite where there is none, as in rods."""
-        model = self.model
+        model = self.robot
         low, high = np.full(model.nq, -np.inf), np.full(model.nq, np.inf)
         for joint, start in zip(model.links.joint, model.links.q_start.tolist()):
             if joint.limits is not None:
@@ -167,6 +185,7 @@ class Task(ABC):
     def check(self) -> None:
         """Raise ModelError where a number of the task is out of its range."""
         where = type(self).__name__
+        self._check_models()
         checks.number(self.period, f"{where}: period", above=0.0)
         checks.integer(self.steps, f"{where}: steps", least=1)
         checks.integer(self.limit, f"{where}: limit", least=1)
@@ -174,14 +193,14 @@ class Task(ABC):
             bool(np.isfinite(self.input_limits).all()), where, "must have finite limits of inputs", self.most
         )
 
-
-def _each(value: Numbers, nu: int, where: str, rule: str) -> np.ndarray:
-    many = np.ndim(value) > 0
-    return np.broadcast_to(checks.array(value, (nu,) if many else (), where, rule), (nu,)).copy()
-
-
-def pulls_alone(model: Model) -> np.ndarray:
-    """Which inputs tighten tendons and do nothing else, shape (nu,)."""
-    gain, tendon = model.channels.gain != 0.0, model.channels.is_tendon
-    others = gain[~tendon].any(axis=0) | (model.inputs.joint_gain != 0.0).any(axis=0)
-    return gain[tendon].any(axis=0) & (model.channels.gain[tendon] >= 0.0).all(axis=0) & ~others
+    def _check_models(self) -> None:
+        """Models of a batch share the spaces of actions and of what is seen, and so what these are made of."""
+        if not isinstance(self.model, ModelBatch):
+            return
+        for name in ("input_limits", "configuration_limits"):
+            first = getattr(self, name)
+            for k, one in enumerate(self.model):
+                own = getattr(replace(self, model=one), name)
+                if not np.array_equal(own, first):
+                    rule = f"{name} of all models must be those of the first one, {first}"
+                    raise ModelError(f"{type(self).__name__}: model {k} of a batch: {rule} (got {own})")

@@ -1,6 +1,7 @@
 """Many copies of a robot at a task, as a vector environment of Gymnasium.
 
-What it returns is what SyncVectorEnv returns of as many single environments, to the last bit.
+What it returns is what SyncVectorEnv returns of as many single environments, to the last bit; of a batch of models, of
+environments of its models.
 """
 
 from __future__ import annotations
@@ -112,7 +113,7 @@ class ManyEnvironments(VectorEnv[np.ndarray, np.ndarray, np.ndarray]):
         if self.render_mode is None:
             return None
         state = self.episodes.state()
-        return tuple(picture(self.task, state, k, self.size) for k in range(self.num_envs))
+        return tuple(picture(self.episodes.task_of(k), state, k, self.size) for k in range(self.num_envs))
 
 
 def _masked(told: Told, which: np.ndarray) -> Told:

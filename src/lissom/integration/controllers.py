@@ -154,7 +154,9 @@ def _with_state(model: Model, controller: Controller, hold: float) -> ControlLaw
         value = called("controller: derivatives", t, known, t, q.copy(), v.copy(), z.copy())
         both = np.vstack([np.asarray(part, dtype=np.float64) for part in value])
         if both.shape != shape or not np.isfinite(both).all():
-            raise ShapeError(f"controller: derivatives: expected two finite arrays {(model.nu, model.nv)} at t={t:g}")
+            got = both.tolist() if both.shape == shape else [np.shape(part) for part in value]
+            rule = f"expected two finite arrays {(model.nu, model.nv)} at t={t:g}"
+            raise ShapeError(f"controller: derivatives: {rule}, got {got}")
         return np.hstack([both[: model.nu], both[model.nu :]])
 
     return ControlLaw(inputs, rate, controller.start, hold, derivatives=None if known is None else derivatives)

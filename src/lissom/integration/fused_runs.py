@@ -19,7 +19,9 @@ from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_l
 from lissom.dynamics.loads import rows_of_times
 from lissom.integration.fused_steps import (
     block_steps_kernel,
+    closed_steps_kernel,
     driven_block_steps_kernel,
+    driven_closed_steps_kernel,
     driven_steps_kernel,
     implicit_steps_kernel,
 )
@@ -35,8 +37,9 @@ from lissom.lie.types import vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import with_anchors
 from lissom.robot.expression_programs import Steps, linked
+from lissom.systems.closed_blocks import steps_closed_by_blocks
 from lissom.systems.newton_blocks import steps_by_blocks
-from lissom.systems.newton_matrix import newton_block_buffers, newton_buffers
+from lissom.systems.newton_matrix import newton_block_buffers, newton_buffers, newton_closed_buffers
 
 STEPS_FAMILY = "implicit_steps"
 WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
@@ -70,19 +73,22 @@ def _length(model: Model, drives: int) -> int:
 
 def steps_kernel(model: Model, drives: int = 0) -> Any:
     """The kernel of that workspace."""
-    return _kernel(steps_by_blocks(model), _length(model, drives))
+    return _ways(model)[1 if _length(model, drives) else 0]
 
 
-def _kernel(by_blocks: bool, length: int) -> Any:
-    if by_blocks:
-        return driven_block_steps_kernel if length else block_steps_kernel
-    return driven_steps_kernel if length else implicit_steps_kernel
+def _ways(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
+    """The kernel, that of a robot that formulas drive, and what makes their buffers."""
+    if not is_whole and steps_by_blocks(model):
+        return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
+    if not is_whole and steps_closed_by_blocks(model):
+        return closed_steps_kernel, driven_closed_steps_kernel, newton_closed_buffers
+    return implicit_steps_kernel, driven_steps_kernel, newton_buffers
 
 
 def whole_workspace(model: Model) -> Workspace:
     """Buffers and launch for one instance, with the matrix as a whole even of robots of many links: the derivatives of
     feedback laws, which Python adds to it, tie all to all."""
-    if not steps_by_blocks(model):
+    if not (steps_by_blocks(model) or steps_closed_by_blocks(model)):
         return steps_workspace(model, 1)
     length = _length(model, 0)
     make = partial(_make, room=1, length=length, is_whole=True)
@@ -98,10 +104,11 @@ def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
 
 
-def private_workspace(model: Model, batch: int, steps: int) -> Workspace:
-    """The same, of nobody else, with room for so many steps in a launch."""
+def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
+    """The same, of nobody else, with room for so many steps in a launch, anchors of their own even for a batch of one,
+    and rows for what acts, or as many as all instances share."""
     with making():
-        return _make(model, batch, room=1, length=_length(model, 0), steps=steps)
+        return _make(model, batch, room=1, length=_length(model, 0), steps=steps, rows=rows)
 
 
 def bytes_of_instance(model: Model) -> int:
@@ -119,13 +126,20 @@ def _run_length(model: Model, batch: int) -> int:
 
 
 def _make(
-    model: Model, batch: int, room: int, length: int, before: int = 0, steps: int = 0, is_whole: bool = False
+    model: Model,
+    batch: int,
+    room: int,
+    length: int,
+    before: int = 0,
+    steps: int = 0,
+    is_whole: bool = False,
+    rows: int = 0,
 ) -> Workspace:
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
     x = step_rows(w, model, n * 3 * before * model.nv)
-    common = (n + batch) * MOST_STAGES
+    common = rows or (n + batch) * MOST_STAGES
     shared = [
         w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
         w.buffer("span", (batch, 3), wp.int32),
@@ -137,12 +151,12 @@ def _make(
     ]
     w.put_gravity()
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
-    by_blocks = steps_by_blocks(model) and not is_whole
-    b = (newton_block_buffers if by_blocks else newton_buffers)(model, batch)
+    plain, driven, buffers = _ways(model, is_whole)
+    b = buffers(model, batch)
     shown(w, b.loops)
     w.share("matrix", b.matrix)
     tables = w.tables
-    if batch > 1 and model.one(0, 1).surroundings.sticks:
+    if (batch > 1 or steps) and model.one(0, 1).surroundings.sticks:
         anchor = w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3)
         tables = with_anchors(tables, w.own(anchor, [anchor] * len(model.models)))
     w.weight = LONG
@@ -156,8 +170,7 @@ def _make(
         laws,
         meeting_rows(w, model, laws),
     ]
-    kernel = _kernel(by_blocks, length)
-    w.record(kernel, [tables, w.scratch, b, x, *shared, out, counts, *paced])
+    w.record(driven if length else plain, [tables, w.scratch, b, x, *shared, out, counts, *paced])
     return w
 
 

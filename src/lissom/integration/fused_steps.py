@@ -57,16 +57,23 @@ from lissom.integration.step_stages import (
     Counts,
     conclude,
     factor_blocks,
+    factor_closed,
     factor_matrix,
     go_on,
     solve_blocks,
+    solve_closed,
     solve_matrix,
 )
 from lissom.lie import so3
 from lissom.lie.types import EXPRESSIONS, kernel_options, vec3, vec6
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.scratch import Scratch, ScratchStruct
-from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_blocks_of, newton_matrix_of
+from lissom.systems.newton_matrix import (
+    NewtonBuffersStruct,
+    newton_blocks_of,
+    newton_closed_of,
+    newton_matrix_of,
+)
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -146,6 +153,16 @@ def driven_block_steps_kernel(acting: Acting) -> Any:
     return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
 
 
+def closed_steps_kernel(act: Acting) -> Any:
+    """The same for robots with loops."""
+    return _kernel(act, newton_closed_of(act), factor_closed, solve_closed)
+
+
+def driven_closed_steps_kernel(acting: Acting) -> Any:
+    """The same of a robot with loops whose loads, motions or inputs are expressions."""
+    return closed_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
 def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
     residual, renew = residual_of(act), act.renew
     looks = renew is not no_memory  # contacts alone remember something, and only what can touch has a way to look along
@@ -194,7 +211,7 @@ def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
                             held[now], counts, residual, matrix, factor, solve,
                         )  # fmt: skip
                 if going == CONVERGED and stage_stop == stages:
-                    conclude(t, x, c, b, i, size, numbers, counts)
+                    conclude(t, x, c, b, i, size, numbers, counts, solve)
                 again = wp.int32(0)
                 if paces:
                     event = event_of(t, s, x, m, c, i, size, going, pace[i, NOW], not plans)

@@ -49,7 +49,8 @@ class Samples:
         if not (np.isfinite(t).all() and np.isfinite(u).all()):
             raise ShapeError("samples: must be finite, got NaN or infinity")
         if np.any(np.diff(t) <= 0):
-            raise ShapeError("samples: t must rise strictly")
+            k = int(np.argmax(np.diff(t) <= 0))
+            raise ShapeError(f"samples: t must rise strictly (got {t[k + 1]:g} s after {t[k]:g} s, row {k + 1})")
         object.__setattr__(self, "t", t)
         object.__setattr__(self, "u", u)
 

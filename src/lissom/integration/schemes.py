@@ -9,7 +9,7 @@ manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach. Theory 48, 2012.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import final
 
@@ -96,14 +96,6 @@ class StepState:
     before: np.ndarray
     force_before: np.ndarray
     is_steady: bool = False
-
-    def for_step(self, h: float) -> StepState:
-        """The same with â and the acceleration before moved to where a step of size h wants them."""
-        if self.h in (0.0, h):
-            return self
-        ahead, before = (self.a + (h / self.h) * (x - self.a) for x in (self.ahead, self.before))
-        force_before = self.force + (h / self.h) * (self.force_before - self.force)
-        return replace(self, ahead=ahead, before=before, force_before=force_before)
 
 
 def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:

@@ -19,7 +19,7 @@ from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
-from lissom.dynamics.kinematics import motion_kernel
+from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.laws_of_time import steps_of_inputs
 from lissom.dynamics.mass_matrix import mass_matrix_kernel
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
@@ -233,7 +233,7 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
     loops = (constraint_kernel, mass_matrix_kernel) if model.n_rows else ()
     contacts = (encounters_kernel,) if len(model.surroundings.pair) else ()
     kernels = (accelerations_kernel(model), steps, *loops, *contacts)
-    ahead(model, f"simulate by {steps.__name__}", *kernels, then=(motion_kernel,))
+    ahead(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
 
 
 def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:

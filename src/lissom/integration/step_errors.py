@@ -51,7 +51,7 @@ def velocity_error(
     fastest = wp.float64(0.0)
     most = wp.float64(0.0)
     for j in range(t.nv):
-        e = last * x.bare[i, j] + first * x.before[i, j]
+        e = last * x.a[i, j] + first * x.before[i, j]
         for k in range(stages - 1):
             e += numbers[FIRST_ERROR + 5 + 3 * k] * x.earlier[i, (3 * k + 2) * t.nv + j]
         fastest = wp.max(fastest, wp.abs(x.v[i, j]) * x.inverse_scale[j])

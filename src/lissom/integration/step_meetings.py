@@ -40,6 +40,7 @@ from lissom.passes import group, traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.linear_solve import largest
 from lissom.passes.moves import move_configuration
+from lissom.passes.rare_kinds import is_stored
 from lissom.passes.scratch import Scratch
 
 Rows = wp.array2d(dtype=wp.float64)
@@ -137,7 +138,7 @@ def put_between(
     move_configuration(t, i, x.start, m.move, m.q)
     if m.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion:
+            if is_stored(t.node[k].has_quaternion):
                 group.take_rate(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
     if knows:
         follow_laws(t, m, i, start + part * h)

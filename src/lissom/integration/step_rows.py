@@ -17,10 +17,11 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes import group, traversal
 from lissom.passes.base_frames import place_bases
-from lissom.passes.linear_solve import lu_solve
+from lissom.passes.rare_kinds import is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows, ask_closed
 from lissom.systems.loops import loop_rates, loop_residuals
+from lissom.systems.newton_matrix import NewtonBuffers
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -267,7 +268,7 @@ def take_rates(t: Tables, x: StepRows, i: int):
     """v and a of stored poses from the rate of Δ, and from the acceleration were that v: v = T(Δ) w of esdirk."""
     if x.q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion:
+            if is_stored(t.node[k].has_quaternion):
                 group.take_rate(t, i, k, x.notes[i, C1], x.move, x.rate, x.bare, x.v, x.a)
 
 
@@ -326,7 +327,7 @@ def still_open(t: Tables, s: Scratch, x: StepRows, c: Tolerances, i: int, loops:
     """What the kept rows miss, and the others: residuals over CLOSED and, where asked, rates over AT_REST."""
     kept = wp.float64(0.0)
     others = wp.float64(0.0)
-    if t.loops.node.shape[0] > 0:
+    if may_have_loops() and t.loops.node.shape[0] > 0:
         place_bases(t, s, i, x.q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, x.q, x.v, x.a, vec6())
@@ -354,29 +355,29 @@ def ask_loops(
 
 
 @wp.func
-def close_loops(t: Tables, x: StepRows, i: int, n: int, c1: wp.float64, loops: LoopRows):
+def close_loops(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c1: wp.float64, solve: wp.Function):
     """Move q alone by what is left of e when the step has changed it by −A v / c₁: the part δ of (3)."""
     for j in range(t.nv):
-        loops.unknown[i, j] = so3.ZERO
-    for row in range(loops.gap.shape[1]):
-        loops.gap[i, row] = loops.gap[i, row] - loops.rate[i, row] / c1
-    ask_closed(t.nv, i, loops, so3.ONE, loops.gap)
-    lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+        b.loops.unknown[i, j] = so3.ZERO
+    for row in range(b.loops.gap.shape[1]):
+        b.loops.gap[i, row] = b.loops.gap[i, row] - b.loops.rate[i, row] / c1
+    ask_closed(t.nv, i, b.loops, so3.ONE, b.loops.gap)
+    solve(b, x, i)
     for j in range(t.nv):
-        x.move[i, j] = x.move[i, j] - loops.unknown[i, j]
+        x.move[i, j] = x.move[i, j] - b.loops.unknown[i, j]
 
 
 @wp.func
-def settle_acceleration(t: Tables, x: StepRows, i: int, n: int, c0: wp.float64, loops: LoopRows):
+def settle_acceleration(t: Tables, b: NewtonBuffers, x: StepRows, i: int, c0: wp.float64, solve: wp.Function):
     """Take off the acceleration by which A a + Ȧ v differs from zero, and the forces it took, by (4)."""
     for j in range(t.nv):
-        loops.unknown[i, j] = so3.ZERO
-    ask_closed(t.nv, i, loops, so3.ONE, loops.acceleration)
-    lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+        b.loops.unknown[i, j] = so3.ZERO
+    ask_closed(t.nv, i, b.loops, so3.ONE, b.loops.acceleration)
+    solve(b, x, i)
     for j in range(t.nv):
-        x.a[i, j] = x.a[i, j] - loops.unknown[i, j]
-        x.ahead[i, j] = x.ahead[i, j] - loops.unknown[i, j]
-    for row in range(loops.force.shape[1]):
-        at = loops.slot[i, row]
+        x.a[i, j] = x.a[i, j] - b.loops.unknown[i, j]
+        x.ahead[i, j] = x.ahead[i, j] - b.loops.unknown[i, j]
+    for row in range(b.loops.force.shape[1]):
+        at = b.loops.slot[i, row]
         if at >= 0:
-            loops.force[i, row] = loops.force[i, row] - loops.sigma[i] / c0 * loops.unknown[i, t.nv + at]
+            b.loops.force[i, row] = b.loops.force[i, row] - b.loops.sigma[i] / c0 * b.loops.unknown[i, t.nv + at]

@@ -52,10 +52,13 @@ from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.moves import move_configuration
+from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import border, take_forces
+from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
 from lissom.systems.constrained import hold_prescribed
-from lissom.systems.newton_blocks import factor_newton_blocks, solve_newton_blocks
+from lissom.systems.loop_changes import put_changes
+from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 
 Counts = wp.array2d(dtype=wp.int32)
@@ -76,7 +79,7 @@ POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own m
 LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
 
 
-@wp.func
+@wp.func(inline=False)
 def go_on(
     at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int,
     h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3, load: wp.array(dtype=vec6),
@@ -188,16 +191,30 @@ def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
 
 @wp.func
 def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
-    """Factor the matrix block by block where it is new."""
-    if x.notes[i, FRESH] == so3.ZERO:
-        return True
-    return factor_newton_blocks(t, s, b.blocks, i)
+    """Whether the matrix, which is factored block by block as it is made, has factors."""
+    return b.blocks.pivot[i, 0] == 0
 
 
 @wp.func
 def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
     """Solve by the factors of factor_blocks."""
     solve_newton_blocks(b.blocks, i, b.loops.unknown)
+
+
+@wp.func
+def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """The same with loops."""
+    if x.notes[i, FRESH] == so3.ZERO:
+        return True
+    pivot = factor_closed_blocks(t, s, b.kept, b.closed, i, so3.ONE, b.loops, put_changes)
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    return pivot == 0
+
+
+@wp.func
+def solve_closed(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_closed."""
+    solve_closed_blocks(b.kept, b.closed, i, x.v.shape[1], b.loops)
 
 
 @wp.func
@@ -220,7 +237,6 @@ def correct_stage(
         return FAILED
     c0 = x.notes[i, C0]
     c1 = x.notes[i, C1]
-    n = int(x.notes[i, UNKNOWNS])
     ask_loops(t, s, x, c, i, c1, gravity, b.loops)
     solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
@@ -230,8 +246,8 @@ def correct_stage(
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
     take_forces(t.nv, i, b.loops)
-    if c.project != so3.ZERO and t.loops.node.shape[0] > 0:
-        close_loops(t, x, i, n, c1, b.loops)
+    if may_have_loops() and c.project != so3.ZERO and t.loops.node.shape[0] > 0:
+        close_loops(t, b, x, i, c1, solve)
     move_configuration(t, i, x.start, x.move, x.q)
     return decided(t, s, b, x, c, i, size, closes, counts)
 
@@ -328,11 +344,11 @@ def is_enough(
 @wp.func
 def conclude(
     t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, h: wp.float64,
-    numbers: wp.array(dtype=wp.float64), counts: Counts,
+    numbers: wp.array(dtype=wp.float64), counts: Counts, solve: wp.Function,
 ):  # fmt: skip
     """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
     counts[i, STEADY] = is_steady(t, x, i)
     if c.share < so3.ZERO:  # steps of a given size ask for a share
         estimate_error(t, x, c, i, h, numbers)
-    if c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
-        settle_acceleration(t, x, i, int(x.notes[i, UNKNOWNS]), x.notes[i, C0], b.loops)
+    if may_have_loops() and c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
+        settle_acceleration(t, b, x, i, x.notes[i, C0], solve)

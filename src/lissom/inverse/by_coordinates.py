@@ -11,7 +11,7 @@ Source: Y. Nakamura, H. Hanafusa, J. Dyn. Syst. Meas. Control 108, 1986, for rob
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import final
 
 import numpy as np
@@ -19,7 +19,7 @@ import numpy as np
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
-from lissom.inverse.targets import Targets, few_sizes
+from lissom.inverse.targets import Targets, few_sizes, put_rows
 from lissom.model.model import Model
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
@@ -75,17 +75,28 @@ class Search:
         """Which are where they should be."""
         return (targets.away(self.errors) <= tolerance) & (np.abs(self.gaps).max(1, initial=0.0) <= _CLOSED)
 
+    def rows(self, at: np.ndarray) -> Search:
+        """Copies of some rows."""
+        return Search(*(getattr(self, field.name)[at] for field in fields(self)))
+
+    def take(self, rows: np.ndarray, other: Search, better: np.ndarray) -> None:
+        """Put the better of the rows of another there, but for iterations."""
+        put_rows(self, ("q", "errors", "gaps"), rows[better], other.rows(better))
+
+
+def begun(model: Model, targets: Targets, q: np.ndarray, bounds: Bounds) -> Search:
+    """Searches at configurations (n, nq), moved into the limits and onto the loops."""
+    q = _closed(model, bounds.kept(model, q), bounds)
+    return Search(q, *_errors(model, targets, q, np.arange(len(q))), np.zeros(len(q), dtype=int))
+
 
 def search_coordinates(
-    model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, tolerance: float, most: int,
+    model: Model, targets: Targets, here: Search, bounds: Bounds, tolerance: float, most: int,
     tell: Callable[[float], None],
-) -> Search:  # fmt: skip
-    """Follow (1) from configurations (n, nq) until the frames are where they should be, or come no nearer; `tell` is
-    called with how many are."""
-    weights, n = targets.weights(), len(q)
-    q = _closed(model, bounds.kept(model, q), bounds)
-    every = np.arange(n)
-    here = Search(q, *_errors(model, targets, q, every), np.zeros(n, dtype=int))
+) -> None:  # fmt: skip
+    """Follow (1) from where searches are, which then are where the frames are as they should be, or come no nearer;
+    `tell` is called with how many are."""
+    weights, n = targets.weights(), len(here.q)
     damping, stuck = np.full(n, 1e-6), np.zeros(n, dtype=bool)
     for _ in range(most):
         there = here.found(targets, tolerance)
@@ -105,14 +116,11 @@ def search_coordinates(
         )
         errors, gaps = _errors(model, targets, moved, rows)
         new = Search(moved[rows], errors, gaps, here.iterations[rows])
-        was = Search(here.q[rows], here.errors[rows], here.gaps[rows], here.iterations[rows])
-        better = new.cost(weights) < was.cost(weights)
+        better = new.cost(weights) < here.rows(rows).cost(weights)
         damping[rows] = np.clip(damping[rows] * np.where(better, 0.1, 10.0), _LEAST, None)
         here.iterations[rows] += 1
         stuck[rows] = (damping[rows] > _MOST) | (size < _STUCK * _LONGEST)
-        taken = rows[better]
-        here.q[taken], here.errors[taken], here.gaps[taken] = moved[taken], errors[better], gaps[better]
-    return here
+        here.take(rows, new, better)
 
 
 def _errors(model: Model, targets: Targets, q: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -25,7 +25,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.dynamics.tensions import input_response
 from lissom.inverse.least_inputs import least_within
-from lissom.inverse.targets import Targets, few_sizes
+from lissom.inverse.targets import Targets, few_sizes, put_rows
 from lissom.model.model import Model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import Sought
@@ -63,8 +63,7 @@ class Reach:
 
     def take(self, rows: np.ndarray, other: Reach, better: np.ndarray) -> None:
         """Put the better of the rows of another there, but for iterations."""
-        for name in ("q", "u", "force", "errors", "stable"):
-            getattr(self, name)[rows[better]] = getattr(other, name)[better]
+        put_rows(self, ("q", "u", "force", "errors", "stable"), rows[better], other.rows(better))
 
 
 @final
@@ -91,12 +90,12 @@ def equilibria(
 
 
 def search_inputs(
-    model: Model, targets: Targets, start: Reach, limits: Inputs, t: float, tolerance: float, most: int,
+    model: Model, targets: Targets, here: Reach, limits: Inputs, t: float, tolerance: float, most: int,
     tell: Callable[[float], None],
-) -> Reach:  # fmt: skip
-    """Follow (3) from equilibria until the frames are where they should be with least inputs, or come no nearer; `tell`
-    is called with how many need no further step."""
-    here, weights = start, targets.weights()
+) -> None:  # fmt: skip
+    """Follow (3) from where searches are, which then are where the frames are as they should be with least inputs, or
+    come no nearer; `tell` is called with how many need no further step."""
+    weights = targets.weights()
     radius, done = np.full(len(here.q), _LONGEST), ~here.stable
     for step in range(most):
         rows = np.flatnonzero(~done)
@@ -120,7 +119,6 @@ def search_inputs(
         hit = targets.away(here.errors[rows]) <= tolerance
         least = near & hit & (size <= _LEAST * (1.0 - held) + held // 1.0)
         done[rows] = settled | (~near & (radius[rows] < _SHORTEST)) | least
-    return here
 
 
 def _responses(

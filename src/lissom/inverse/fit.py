@@ -20,9 +20,10 @@ from scipy.optimize import least_squares
 from scipy.stats import t as student
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping
 from lissom.gradients.rollout import Rollout
 from lissom.integration.schemes import Scheme
+from lissom.inverse.fit_tasks import Trials
 from lissom.inverse.measured import measured_points, numbers_of
 from lissom.inverse.measured_motions import STARTS, Motions, times_among_steps
 from lissom.inverse.measured_shapes import ShapesAtRest
@@ -30,7 +31,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.ends import Equilibrium
 
 _SEEN = 1e-9  # least singular value of J, of the largest, in units of the values
 
@@ -106,7 +107,8 @@ def fit(
     Raises:
         ModelError: paths, bounds, points, too few measurements, or such as do not tell the values apart.
         ShapeError: the argument, the expected and the received shape. ConvergenceError: no equilibrium or motion at the
-        start, or no least sum of squares.
+        start, or no least sum of squares. KeyboardInterrupt: Ctrl-C; its `partial` is the Fit of the best values so
+        far, if these can be told apart, which takes their derivatives once more.
     Accuracy: derivatives as of equilibrium_derivatives and of Rollout.forward. Intervals are those of the linearisation
     at the values found: too narrow where residuals are not independent, and of no meaning for a value at its bound.
     """
@@ -119,27 +121,43 @@ def fit(
         task = _at_rest(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t})
     else:
         task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, dt, scheme)
-    values, units, ends = task.start, task.units, task.ends
-    task.at(values)  # an error here is the caller's
-    checks.require(task.measured.count > len(values), "measured", f"must be more numbers than the {len(values)} values",
-                   task.measured.count)  # fmt: skip
-    iterations, count = 0, 0
+    trials = Trials(task)
+    with keeping(lambda: _best_fit(trials, outlier, confidence)):
+        trials.at(task.start)  # an error here is the caller's
+        rule = f"must be more numbers than the {len(task.start)} values"
+        checks.require(task.measured.count > len(task.start), "measured", rule, task.measured.count)
+        return _fit(trials, _best_values(trials, outlier, progress), outlier, confidence)
+
+
+def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.ndarray:
+    """Where residuals count least, by squares, then as the caller says: far away that has no curvature."""
+    task = trials.task
+    values, units, (low, high) = task.start, task.units, task.ends
     with progress_bar(progress, None, "fitting", patience=PATIENCE) as advance:
 
         def residual(x: np.ndarray) -> np.ndarray:
-            nonlocal count
-            r, count = task.residual(x * units), count + 1
-            advance(count, f"{count} tried, residuals of {np.sqrt(np.mean(r**2)):.3g} m")
+            r = trials.residual(x * units)
+            advance(trials.count, f"{trials.count} tried, residuals of {np.sqrt(np.mean(r**2)):.3g} m")
             return r
 
-        for loss in ("linear",) if outlier is None else ("linear", "soft_l1"):  # far away the second has no curvature
-            options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "loss": loss}
-            options |= {"f_scale": outlier or 1.0, "jac": lambda x: task.slopes(x * units) * units}
-            found = least_squares(residual, values / units, bounds=(ends[0] / units, ends[1] / units), **options)
+        for scale in (None,) if outlier is None else (None, outlier):
+            trials.count_by(scale)
+            options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "f_scale": scale or 1.0}
+            options |= {"loss": "soft_l1" if scale else "linear", "jac": lambda x: trials.slopes(x * units) * units}
+            found = least_squares(residual, values / units, bounds=(low / units, high / units), **options)
             if not found.success:
-                raise ConvergenceError(f"fit of robot {model.name!r}: no least sum of squares ({found.message})")
-            values, iterations = found.x * units, iterations + int(found.njev)
-    return _fit(task, values, outlier, confidence, iterations)
+                name = trials.at(values)[0].name
+                raise ConvergenceError(f"fit of robot {name!r}: no least sum of squares ({found.message})")
+            values = found.x * units
+    return values
+
+
+def _best_fit(trials: Trials, outlier: float | None, confidence: float) -> Fit | None:
+    """The fit of the best values that were tried, if it says anything."""
+    try:
+        return None if trials.best is None else _fit(trials, trials.best, outlier, confidence)
+    except (ModelError, ConvergenceError):
+        return None
 
 
 def _at_rest(
@@ -190,12 +208,11 @@ def _moving(
     return Motions(model, numbers, flat, lead, measured, times_among_steps(times, dt, steps), q0, v0, unknown, options)
 
 
-def _fit(
-    task: ShapesAtRest | Motions, values: np.ndarray, outlier: float | None, confidence: float, iterations: int
-) -> Fit:
+def _fit(trials: Trials, values: np.ndarray, outlier: float | None, confidence: float) -> Fit:
     """Values with their intervals by (1)."""
+    task, iterations = trials.task, trials.derivatives
     units = task.units
-    J, r = task.slopes(values) * units, task.residual(values)
+    J, r = trials.slopes(values) * units, trials.residual(values)
     sizes = np.linalg.svd(J, compute_uv=False)
     if sizes[-1] <= _SEEN * sizes[0]:
         rule = "measured positions must tell the values apart; leave one out, or measure under other inputs"
@@ -208,6 +225,6 @@ def _fit(
     reach = float(student.ppf(0.5 + 0.5 * confidence, freedom)) * np.sqrt(np.diag(covariance))
     residuals = np.full(task.measured.positions.shape, np.nan)
     residuals[task.measured.seen] = r
-    model, _ = task.at(values)
+    model, done = trials.at(values)
     told, residuals = task.told(values, reach), task.shaped(residuals)
-    return Fit(model, *told, covariance, residuals, float(np.sqrt(share)), *task.shown(values), iterations)
+    return Fit(model, *told, covariance, residuals, float(np.sqrt(share)), *task.shown(done), iterations)

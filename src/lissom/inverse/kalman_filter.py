@@ -28,7 +28,7 @@ from lissom.dynamics.assembly import assemble, consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate
 from lissom.errors import ModelError, ShapeError
 from lissom.gradients.one_step import step_derivatives
-from lissom.gradients.steps import over_groups
+from lissom.gradients.stage_states import over_groups
 from lissom.integration.schemes import Scheme
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
@@ -108,10 +108,9 @@ class ExtendedKalmanFilter:
             rule = "a filter needs loads, currents and motions that do not follow time"
             raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
         object.__setattr__(self, "sensors", tuple(self.sensors))
-        object.__setattr__(self, "added", _covariance(self.process_noise, 2 * model.nv))
-        spread = checks.array(np.broadcast_to(self.input_noise, (model.nu,)), (model.nu,), "input_noise",
-                              f"must be a number or of shape ({model.nu},)")  # fmt: skip
-        object.__setattr__(self, "inputs", spread)
+        object.__setattr__(self, "added", _covariance(self.process_noise, 2 * model.nv, "process_noise"))
+        rule = f"must be a number or of shape ({model.nu},)"
+        object.__setattr__(self, "inputs", checks.each(self.input_noise, model.nu, "input_noise", rule))
 
     def start(self, q0: Any, v0: Any, covariance: Any, t: float = 0.0) -> Estimate:
         """An estimate to begin with.
@@ -123,7 +122,7 @@ class ExtendedKalmanFilter:
         q, v = checked_configuration(self.model, "q0", q0), stack("v0", v0, self.model.nv)
         lead, size = leading(q0=q, v0=v), 2 * self.model.nv
         P = np.asarray(covariance, dtype=np.float64)
-        P = _covariance(P, size) if P.ndim == 1 else P
+        P = _covariance(P, size, "covariance") if P.ndim == 1 else P
         if P.shape[-2:] != (size, size) or not np.isfinite(P).all():
             raise ShapeError(f"covariance: expected finite values of shape (..., {size}, {size}), got {P.shape}")
         q, v = np.broadcast_to(q, (*lead, q.shape[-1])), np.broadcast_to(v, (*lead, v.shape[-1]))
@@ -152,8 +151,7 @@ class ExtendedKalmanFilter:
             ShapeError: the measurement, the expected and the received shape.
         """
         q, v, lead = estimate.q, estimate.v, estimate.q.shape[:-1]
-        if len(measured) != len(self.sensors):
-            raise ShapeError(f"measured: expected {len(self.sensors)} arrays, one for each sensor, got {len(measured)}")
+        self._check_count(measured)
         apart, slopes, spread = [], [], []
         for k, (sensor, given) in enumerate(zip(self.sensors, measured)):
             shape, deviation = sensor.shape(self.model), sensor.deviations(self.model)
@@ -198,6 +196,7 @@ class ExtendedKalmanFilter:
         Raises:
             ConvergenceError, ShapeError: as predict and correct.
         """
+        self._check_count(measured)
         inputs = stack("u", u, self.model.nu)
         if inputs.ndim < 2:
             raise ShapeError(f"u: expected shape (..., steps, {self.model.nu}), got {inputs.shape}")
@@ -226,6 +225,10 @@ class ExtendedKalmanFilter:
         inverse = np.linalg.pinv(estimate.covariance, rcond=1e-12, hermitian=True)
         return np.einsum("...i,...ij,...j->...", error, inverse, error)
 
+    def _check_count(self, measured: Sequence[Any]) -> None:
+        if len(measured) != len(self.sensors):
+            raise ShapeError(f"measured: expected {len(self.sensors)} arrays, one for each sensor, got {len(measured)}")
+
     def _closed(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """States on the loops and on what is held."""
         if not (self.model.n_rows or self.model.n_motions):
@@ -238,11 +241,11 @@ class ExtendedKalmanFilter:
         return q.reshape(*lead, -1), v.reshape(*lead, -1)
 
 
-def _covariance(given: Any, size: int) -> np.ndarray:
+def _covariance(given: Any, size: int, name: str) -> np.ndarray:
     """Of standard deviations (size,), or as it is."""
     x = np.zeros(size) if given is None else np.asarray(given, dtype=np.float64)
     if x.shape not in ((size,), (size, size)) or not np.isfinite(x).all():
-        raise ShapeError(f"noise: expected finite values of shape ({size},) or ({size}, {size}), got {x.shape}")
+        raise ShapeError(f"{name}: expected finite values of shape ({size},) or ({size}, {size}), got {x.shape}")
     return np.diag(x**2) if x.ndim == 1 else x
 
 

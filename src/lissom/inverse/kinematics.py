@@ -10,8 +10,8 @@ import numpy as np
 
 from lissom.dynamics.assembly import moved_to
 from lissom.dynamics.configuration import checked_configuration, integrate
-from lissom.errors import ModelError
-from lissom.inverse.by_coordinates import Bounds, Search, search_coordinates
+from lissom.errors import ModelError, keeping
+from lissom.inverse.by_coordinates import Bounds, Search, begun, search_coordinates
 from lissom.inverse.by_statics import Inputs, Reach, equilibria, response, search_inputs
 from lissom.inverse.targets import Targets, read_limits, read_targets
 from lissom.launch.progress import PATIENCE, progress_bar
@@ -91,7 +91,8 @@ def inverse_kinematics(
         InverseKinematics. It does not raise where targets are out of reach: look at `converged`.
     Raises:
         ModelError: a frame that does not exist, weights, limits, and by statics a robot without inputs or with contacts
-        that stick. ShapeError: the argument, the expected and the received shape.
+        that stick. ShapeError: the argument, the expected and the received shape. KeyboardInterrupt: Ctrl-C; its
+        `partial` is the InverseKinematics of the best that searches have come to, once these have begun.
     Accuracy: `tolerance`. By statics inputs are least to a last step that moves the robot by 1e-5, in units of a rod's
         end rotation [rad] and stretch [-]; where 60 steps do not find these, any inputs that put the frames there do.
     """
@@ -112,20 +113,32 @@ def inverse_kinematics(
     random = np.random.default_rng(seed)
     if by == "coordinates":
         bounds = Bounds(*read_limits(limits, *_joint_limits(model)), _moving(model))
-        with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell:
-            q = moved_to(model, q, t)
-            end = _by_coordinates(model, wanted, q, bounds, starts, random, tolerance, most, tell)
-        shapes = (end.q, end.found(wanted, tolerance), end.errors, end.iterations)
-        return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in shapes))
+        q = moved_to(model, q, t)
+        best = begun(model, wanted, q, bounds)
+
+        def nearest() -> InverseKinematics:
+            shapes = (best.q, best.found(wanted, tolerance), best.errors, best.iterations)
+            return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in shapes))
+
+        with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell, keeping(nearest):
+            _by_coordinates(model, wanted, best, q, bounds, starts, random, tolerance, most, tell)
+        return nearest()
     _require_equilibria(model)
     low, high = read_limits(limits, *_input_limits(model))
-    first = _first_equilibria(model, start, np.clip(axes["u0"], low, high), lead, t)
-    first.errors = wanted.errors(model, first.q) if n else np.zeros((0, len(wanted.weights())))
-    with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell:
-        reach = _by_statics(model, wanted, first, low, high, starts, random, tolerance, most, t, tell)
-    converged = (wanted.away(reach.errors) <= tolerance) & reach.stable
-    parts = (reach.q, converged, reach.errors, reach.iterations, reach.u, reach.force, reach.stable)
-    return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
+    reach: Reach | None = None
+
+    def reached(at: Reach) -> InverseKinematics:
+        converged = (wanted.away(at.errors) <= tolerance) & at.stable
+        parts = (at.q, converged, at.errors, at.iterations, at.u, at.force, at.stable)
+        return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in parts))
+
+    with (
+        progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell,
+        keeping(lambda: None if reach is None else reached(reach)),
+    ):
+        reach = _first_equilibria(model, wanted, start, np.clip(axes["u0"], low, high), lead, t)
+        _by_statics(model, wanted, reach, low, high, starts, random, tolerance, most, t, tell)
+    return reached(reach)
 
 
 def _joint_limits(model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -160,27 +173,27 @@ def _require_equilibria(model: Model) -> None:
 
 
 def _by_coordinates(
-    model: Model, targets: Targets, q: np.ndarray, bounds: Bounds, starts: int, random: np.random.Generator,
-    tolerance: float, most: int, tell: Callable[[float], None],
-) -> Search:  # fmt: skip
-    """The best ends of searches from q (n, nq), then from random configurations within the limits."""
-    best, weights = search_coordinates(model, targets, q, bounds, tolerance, most, tell), targets.weights()
+    model: Model, targets: Targets, best: Search, q: np.ndarray, bounds: Bounds, starts: int,
+    random: np.random.Generator, tolerance: float, most: int, tell: Callable[[float], None],
+) -> None:  # fmt: skip
+    """Leave in `best` the best ends of searches from there, then from random configurations within the limits, about
+    q (n, nq) where there are none."""
+    weights = targets.weights()
+    search_coordinates(model, targets, best, bounds, tolerance, most, tell)
     for _ in range(starts - 1):
         rows = np.flatnonzero(~best.found(targets, tolerance))
         if not len(rows):
             break
         step = _WIDE * random.uniform(-1.0, 1.0, (len(rows), model.nv)) * model.dofs.scale * bounds.moves
         closed = np.isfinite(bounds.low) & np.isfinite(bounds.high)
-        begin = integrate(model, q[rows], step)
+        other = integrate(model, q[rows], step)
         plain = np.flatnonzero(closed & bounds.moves & (model.dofs.q >= 0))
-        begin[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
+        other[:, model.dofs.q[plain]] = random.uniform(bounds.low[plain], bounds.high[plain], (len(rows), len(plain)))
+        end = begun(model, targets.of(rows), other, bounds)
         more = _onto(tell, len(q) - len(rows))
-        end = search_coordinates(model, targets.of(rows), begin, bounds, tolerance, most, more)
+        search_coordinates(model, targets.of(rows), end, bounds, tolerance, most, more)
         best.iterations[rows] += end.iterations
-        better = end.cost(weights) < Search(best.q[rows], best.errors[rows], best.gaps[rows], rows).cost(weights)
-        for name in ("q", "errors", "gaps"):
-            getattr(best, name)[rows[better]] = getattr(end, name)[better]
-    return best
+        best.take(rows, end, end.cost(weights) < best.rows(rows).cost(weights))
 
 
 def _onto(tell: Callable[[float], None], before: int) -> Callable[[float], None]:
@@ -188,25 +201,31 @@ def _onto(tell: Callable[[float], None], before: int) -> Callable[[float], None]
     return lambda done: tell(before + done)
 
 
-def _first_equilibria(model: Model, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float) -> Reach:
+def _first_equilibria(
+    model: Model, targets: Targets, q: np.ndarray, u: np.ndarray, lead: tuple[int, ...], t: float
+) -> Reach:
     """The equilibria at the start, each sought once."""
     found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
     force = found.multipliers[..., model.n_motions - model.prescribed.n_held :]
     rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
     stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()
-    return Reach(rows[0], rows[1], rows[2], np.zeros((0, 0)), stable, np.zeros(batch_of(lead), dtype=int))
+    n = batch_of(lead)
+    errors = targets.errors(model, rows[0]) if n else np.zeros((0, len(targets.weights())))
+    return Reach(rows[0], rows[1], rows[2], errors, stable, np.zeros(n, dtype=int))
 
 
 def _by_statics(
-    model: Model, targets: Targets, first: Reach, low: np.ndarray, high: np.ndarray, starts: int,
+    model: Model, targets: Targets, best: Reach, low: np.ndarray, high: np.ndarray, starts: int,
     random: np.random.Generator, tolerance: float, most: int, t: float, tell: Callable[[float], None],
-) -> Reach:  # fmt: skip
-    """The best ends of searches from the first equilibria, then from those under random inputs, nearest first."""
-    if not len(first.q):
-        return first
-    limits = Inputs(low, high, _input_units(model, first, t))
-    origin = first.rows(np.arange(1))
-    best, weights = search_inputs(model, targets, first, limits, t, tolerance, most, tell), targets.weights()
+) -> None:  # fmt: skip
+    """Leave in `best` the best ends of searches from the equilibria there, then from those under random inputs, nearest
+    first."""
+    n = len(best.q)
+    if not n:
+        return
+    limits, weights = Inputs(low, high, _input_units(model, best, t)), targets.weights()
+    origin = best.rows(np.arange(1))
+    search_inputs(model, targets, best, limits, t, tolerance, most, tell)
     pool: Reach | None = None
     for attempt in range(starts - 1):
         rows = np.flatnonzero(~((targets.away(best.errors) <= tolerance) & best.stable))
@@ -215,14 +234,12 @@ def _by_statics(
         pool = _pool(model, origin, limits, _POOL * starts, random, t) if pool is None else pool
         if attempt >= len(pool.q):
             break
-        begin = _nearest(model, targets.of(rows), pool, attempt)
-        more = _onto(tell, len(first.q) - len(rows))
-        end = search_inputs(model, targets.of(rows), begin, limits, t, tolerance, most, more)
+        end = _nearest(model, targets.of(rows), pool, attempt)
+        search_inputs(model, targets.of(rows), end, limits, t, tolerance, most, _onto(tell, n - len(rows)))
         best.iterations[rows] += end.iterations
         size, was = (np.abs(weights * x).max(1) + np.where(s, 0.0, np.inf)
                      for x, s in ((end.errors, end.stable), (best.errors[rows], best.stable[rows])))  # fmt: skip
         best.take(rows, end, size < was)
-    return best
 
 
 def _input_units(model: Model, first: Reach, t: float) -> np.ndarray:

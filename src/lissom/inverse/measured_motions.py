@@ -17,7 +17,7 @@ whose error, h⁴/384 of the fourth rate of p, is below that of the steps.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -26,9 +26,9 @@ import numpy as np
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose, frame_twist
 from lissom.dynamics.kinematics_derivatives import frame_twist_derivatives
-from lissom.errors import ConvergenceError, ModelError
 from lissom.gradients.designs import Designs
 from lissom.gradients.rollout import Rollout, rollout
+from lissom.inverse.fit_tasks import FitTask, Told
 from lissom.inverse.measured import Measured, Numbers, stand_alike
 from lissom.model.model import Model
 
@@ -82,8 +82,8 @@ def times_among_steps(t: np.ndarray, dt: float, steps: int) -> Times:
 
 @final
 @dataclass
-class Motions:
-    """Residuals and their derivatives (1) of some motions at values; the last motions are kept.
+class Motions(FitTask[Rollout]):
+    """Positions along some motions and their derivatives (1).
 
     Fields:
         u: inputs (motions, steps, nu). lead: leading axes that the caller gave. measured: (motions, n, points, 3).
@@ -101,7 +101,6 @@ class Motions:
     v0: np.ndarray
     unknown: tuple[str, ...]
     options: dict[str, Any]
-    last: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def free(self) -> np.ndarray:
@@ -130,36 +129,31 @@ class Motions:
         more = np.full(len(self.start) - len(self.numbers.start), np.inf)
         return np.concatenate([self.numbers.low, -more]), np.concatenate([self.numbers.high, more])
 
-    def at(self, x: np.ndarray) -> tuple[Model, Rollout]:
+    def done(self, x: np.ndarray) -> tuple[Model, Rollout]:
         """The model with values x, and its motions."""
-        if "x" not in self.last or not np.array_equal(self.last["x"], x):
-            one = self.numbers.model(self.model, x)
-            change = self._changes(x)
-            q0, v0 = integrate(one, self.q0, change["q0"]), self.v0 + change["v0"]
-            self.last = {"x": x.copy(), "found": (one, rollout(one, q0, v0, self.u, **self.options))}
-        return self.last["found"]
+        one, change = self.numbers.model(self.model, x), self._changes(x)
+        q0, v0 = integrate(one, self.q0, change["q0"]), self.v0 + change["v0"]
+        return one, rollout(one, q0, v0, self.u, **self.options)
 
-    def residual(self, x: np.ndarray) -> np.ndarray:
-        """Positions of the model less those measured; NaN, which shortens the step, where there is no such motion."""
-        try:
-            one, motion = self.at(x)
-        except (ModelError, ConvergenceError):
-            return np.full(self.measured.count, np.nan)
-        found = self._positions(one, motion.q[:, self.times.used], motion.v[:, self.times.used])
-        return (found - self.measured.positions)[self.measured.seen]
+    def positions(self, model: Model, done: Rollout) -> np.ndarray:
+        """Of all points at all times by (2), shape (motions, n, points, 3)."""
+        q, v = done.q[:, self.times.used], done.v[:, self.times.used]
+        out = np.zeros(self.measured.positions.shape)
+        for name, (at, abscissae) in self.measured.places.items():
+            pose = frame_pose(model, q, name, abscissae)
+            rate = None
+            if self.times.between:
+                rate = np.einsum(
+                    "...ij,...j->...i", pose[..., :3, :3], frame_twist(model, q, v, name, abscissae)[..., 3:]
+                )
+            out[:, :, at] = self.times.joined(pose[..., :3, 3], rate)
+        return out
 
-    def slopes(self, x: np.ndarray) -> np.ndarray:
-        """(1), shape (count, values)."""
-        self.at(x)
-        if "slopes" not in self.last:
-            self.last["slopes"] = self._slopes(x)
-        return self.last["slopes"]
-
-    def _slopes(self, x: np.ndarray) -> np.ndarray:
-        one, motion = self.at(x)
+    def slopes(self, model: Model, done: Rollout) -> np.ndarray:
+        """(1), shape (motions, n, points, 3, values)."""
         designs, some, n = len(self.numbers.start), len(self.free), len(self.u)
         ways = designs + some * len(self.unknown)
-        changes = {name: np.zeros((ways, n, one.nv)) for name in STARTS}
+        changes = {name: np.zeros((ways, n, model.nv)) for name in STARTS}
         for k, name in enumerate(self.unknown):  # one way changes the starts of all motions, each for itself
             changes[name][designs + k * some + np.arange(some), :, self.free] = 1.0
         by_value = np.zeros((ways, designs))
@@ -168,26 +162,23 @@ class Motions:
         for way, row in enumerate(by_value):
             for path, value in self.numbers.split(row).items():
                 values[path][way] = value
-        change = motion.forward(changes["q0"], changes["v0"], parameters=values)
-        found = self._followed(one, motion, change.q, change.v)
-        for k, entry in enumerate(Designs(one, self.numbers.paths, n).entries[0]):
-            if stand_alike(entry.models, one, self.measured):
+        change = done.forward(changes["q0"], changes["v0"], parameters=values)
+        found = self._followed(model, done, change.q, change.v)
+        for k, entry in enumerate(Designs(model, self.numbers.paths, n).entries[0]):
+            if stand_alike(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
                 with other.lent():
-                    q, v = motion.q[:, self.times.used], motion.v[:, self.times.used]
-                    found[..., k] += weight * self._positions(other, q, v)
-        out = np.zeros((*self.measured.positions.shape, len(x)))
+                    found[..., k] += weight * self.positions(other, done)
+        out = np.zeros((*self.measured.positions.shape, designs + some * n * len(self.unknown)))
         out[..., :designs] = found[..., :designs]
         for k in range(len(self.unknown)):
             for i in range(n):
                 at = designs + (k * n + i) * some
                 out[i, ..., at : at + some] = found[i, ..., designs + k * some : designs + (k + 1) * some]
-        return out[self.measured.seen]
+        return out
 
-    def told(
-        self, x: np.ndarray, reach: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def told(self, x: np.ndarray, reach: np.ndarray) -> tuple[Told, Told, Told]:
         """Values, and the ends of intervals of such reach; of q0 these are increments."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         change, far = self._changes(x), self._changes(reach)
@@ -203,12 +194,11 @@ class Motions:
         """Residuals in the shape of what was measured."""
         return residuals.reshape(*self.lead, *residuals.shape[1:])
 
-    def shown(self, x: np.ndarray) -> tuple[None, Rollout]:
-        """No equilibrium, and motions with values x, with the axes that the caller gave."""
-        motion = self.at(x)[1]
+    def shown(self, done: Rollout) -> tuple[None, Rollout]:
+        """No equilibrium, and motions with the axes that the caller gave."""
         if self.lead:
-            return None, motion
-        return None, replace(motion, **{name: getattr(motion, name)[0] for name in ("q", "v", "a", "u")})
+            return None, done
+        return None, replace(done, **{name: getattr(done, name)[0] for name in ("q", "v", "a", "u")})
 
     def _changes(self, x: np.ndarray) -> dict[str, np.ndarray]:
         """Of the starts, (motions, nv) each."""
@@ -216,19 +206,6 @@ class Motions:
         rows = x[len(self.numbers.start) :].reshape(len(self.unknown), len(self.u), len(self.free))
         for name, change in zip(self.unknown, rows):
             out[name][:, self.free] = change
-        return out
-
-    def _positions(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Of all points at all times by (2), shape (motions, n, points, 3)."""
-        out = np.zeros(self.measured.positions.shape)
-        for name, (at, abscissae) in self.measured.places.items():
-            pose = frame_pose(model, q, name, abscissae)
-            rate = None
-            if self.times.between:
-                rate = np.einsum(
-                    "...ij,...j->...i", pose[..., :3, :3], frame_twist(model, q, v, name, abscissae)[..., 3:]
-                )
-            out[:, :, at] = self.times.joined(pose[..., :3, 3], rate)
         return out
 
     def _followed(self, model: Model, motion: Rollout, dq: np.ndarray, dv: np.ndarray) -> np.ndarray:

@@ -9,27 +9,29 @@ dq/dd by `equilibrium_derivatives` and ∂p/∂d, at the same q, by the differen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
-from lissom.errors import ConvergenceError, ModelError
 from lissom.gradients.designs import Designs
 from lissom.gradients.equilibria import equilibrium_derivatives
+from lissom.inverse.fit_tasks import FitTask, Told
 from lissom.inverse.measured import Measured, Numbers, stand_alike
 from lissom.model.model import Model
-from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.statics.ends import Equilibrium
+from lissom.statics.equilibrium import solve_statics
 
 
 @final
 @dataclass
-class ShapesAtRest:
-    """Residuals and their derivatives (1) at values; the last equilibria are kept, and are where the next begin.
+class ShapesAtRest(FitTask[Equilibrium]):
+    """Positions at rest and their derivatives (1).
 
     Fields:
-        q: where equilibria are sought from.
+        u: inputs (n, nu). measured: (n, points, 3). q: where equilibria are sought from, at first as the caller says,
+        then from the last ones.
     """
 
     model: Model
@@ -37,7 +39,6 @@ class ShapesAtRest:
     u: np.ndarray
     measured: Measured
     q: Any
-    last: dict[str, Any] = field(default_factory=dict)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -59,50 +60,36 @@ class ShapesAtRest:
         """How far they may go."""
         return self.numbers.low, self.numbers.high
 
-    def at(self, x: np.ndarray) -> tuple[Model, Equilibrium]:
+    def done(self, x: np.ndarray) -> tuple[Model, Equilibrium]:
         """The model with values x, and its equilibria."""
-        if "x" not in self.last or not np.array_equal(self.last["x"], x):
-            one = self.numbers.model(self.model, x)
-            rest = solve_statics(one, self.u, self.q)
-            self.q, self.last = rest.q, {"x": x.copy(), "found": (one, rest)}
-        return self.last["found"]
+        one = self.numbers.model(self.model, x)
+        rest = solve_statics(one, self.u, self.q)
+        self.q = rest.q
+        return one, rest
 
-    def residual(self, x: np.ndarray) -> np.ndarray:
-        """Positions of the model less those measured; NaN, which shortens the step, where there is no such robot."""
-        try:
-            one, rest = self.at(x)
-        except (ModelError, ConvergenceError):
-            return np.full(self.measured.count, np.nan)
-        return (self._positions(one, rest.q) - self.measured.positions)[self.measured.seen]
+    def positions(self, model: Model, done: Equilibrium) -> np.ndarray:
+        """Of all points, shape (n, points, 3)."""
+        return self._positions(model, done.q)
 
-    def slopes(self, x: np.ndarray) -> np.ndarray:
-        """(1), shape (count, values)."""
-        self.at(x)
-        if "slopes" not in self.last:
-            self.last["slopes"] = self._slopes(x)
-        return self.last["slopes"]
-
-    def _slopes(self, x: np.ndarray) -> np.ndarray:
-        one, rest = self.at(x)
+    def slopes(self, model: Model, done: Equilibrium) -> np.ndarray:
+        """(1), shape (n, points, 3, values)."""
         paths = self.numbers.paths
-        answer = equilibrium_derivatives(rest, parameters=paths).parameters
+        answer = equilibrium_derivatives(done, parameters=paths).parameters
         n = len(self.u)
-        dq = np.concatenate([answer[path].reshape(n, one.nv, -1) for path in paths], axis=-1)
+        dq = np.concatenate([answer[path].reshape(n, model.nv, -1) for path in paths], axis=-1)
         out = np.zeros((*self.measured.positions.shape, dq.shape[-1]))
         for name, (at, abscissae) in self.measured.places.items():
-            R = frame_pose(one, rest.q, name, abscissae)[..., :3, :3]
-            out[:, at] = R @ frame_jacobian(one, rest.q, name, abscissae)[..., 3:, :] @ dq[:, None]
-        for k, entry in enumerate(Designs(one, paths, n).entries[0]):
-            if stand_alike(entry.models, one, self.measured):
+            R = frame_pose(model, done.q, name, abscissae)[..., :3, :3]
+            out[:, at] = R @ frame_jacobian(model, done.q, name, abscissae)[..., 3:, :] @ dq[:, None]
+        for k, entry in enumerate(Designs(model, paths, n).entries[0]):
+            if stand_alike(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
                 with other.lent():
-                    out[..., k] += weight * self._positions(other, rest.q)
-        return out[self.measured.seen]
+                    out[..., k] += weight * self._positions(other, done.q)
+        return out
 
-    def told(
-        self, x: np.ndarray, reach: np.ndarray
-    ) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
+    def told(self, x: np.ndarray, reach: np.ndarray) -> tuple[Told, Told, Told]:
         """Values, and the ends of intervals of such reach."""
         own, low, high = (self.numbers.split(y) for y in (x, x - reach, x + reach))
         return own, low, high
@@ -111,9 +98,9 @@ class ShapesAtRest:
         """Residuals in the shape of what was measured."""
         return residuals
 
-    def shown(self, x: np.ndarray) -> tuple[Equilibrium, None]:
-        """Equilibria with values x, and no motion."""
-        return self.at(x)[1], None
+    def shown(self, done: Equilibrium) -> tuple[Equilibrium, None]:
+        """Equilibria, and no motion."""
+        return done, None
 
     def _positions(self, model: Model, q: np.ndarray) -> np.ndarray:
         """Of all points, shape (n, points, 3)."""

@@ -21,18 +21,18 @@ import numpy as np
 from scipy.linalg import null_space
 
 from lissom.control.actuation_coordinates import coordinates_of_all, require_coordinates
-from lissom.dynamics.actuation import actuation_matrix
+from lissom.dynamics.actuation import actuation_matrix, tightening_inputs
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning
+from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning, keeping
 from lissom.inverse.targets import finite
 from lissom.launch.progress import PATIENCE, progress_bar
-from lissom.launch.workspace import batch_of, flat, leading
+from lissom.launch.workspace import flat, leading
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.verdict import Reduced, growing_on
 
@@ -130,6 +130,8 @@ def prescribed_equilibrium(
         ModelError: names that are no inputs, inputs without a known coordinate, contacts that stick.
         ShapeError: the argument, the expected and the received shape.
         ConvergenceError: no equilibrium with y_d was reached, with the part of the way that was.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the PrescribedEquilibrium of those of a batch that were found, the
+        first of its rows, with one leading axis.
         A StabilityWarning tells that it is unstable with y held, an AccuracyWarning that a tendon pushes.
     Source: Mathew 2025 §5; Pustina 2025 §7.1.
     """
@@ -139,20 +141,32 @@ def prescribed_equilibrium(
     checks.number(tolerance, "tolerance", above=0.0)
     values = [finite(value, f"y[{name!r}]") for name, value in y.items()]
     given = input_rows(model, u)
-    start = solve_statics(model, u=given, q0=q0, v=np.zeros(model.nv), t=t, stable=False)
-    axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
-    lead = leading(**axes, start=start.q)
-    wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(batch_of(lead), len(held))
-    force = start.multipliers[..., model.n_motions - model.prescribed.n_held :]
-    begin = (flat(x, lead) for x in (start.q, start.u, force))
-    found, let_go = [], np.zeros(wanted.shape, dtype=bool)
-    with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
-        for k, (q, row, push, target) in enumerate(zip(*begin, wanted)):
-            search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
-            state, let_go[k] = search.found(_State(q, row, push), target, slack)
-            found.append(state)
-            advance(len(found))
-    return _result(model, held, found, let_go, start, lead, t)
+    found: list[_State] = []
+    loose: list[np.ndarray] = []  # of each, which inputs were let go
+
+    def so_far() -> PrescribedEquilibrium | None:
+        count = len(loose)
+        return _result(model, held, found[:count], np.array(loose), t, (count,)) if lead and count else None
+
+    lead: tuple[int, ...] = ()
+    with keeping(so_far):
+        start = solve_statics(model, u=given, q0=q0, v=np.zeros(model.nv), t=t, stable=False)
+        axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
+        lead = leading(**axes, start=start.q)
+        wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(-1, len(held))
+        force = start.multipliers[..., model.n_motions - model.prescribed.n_held :]
+        count = flat(start.iterations[..., None], lead)[:, 0]
+        begin = map(_State, *(flat(x, lead) for x in (start.q, start.u, force)), count.tolist())
+        with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
+            for k, (state, target) in enumerate(zip(begin, wanted)):
+                search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
+                state, free = search.found(state, target, slack)
+                found.append(state)
+                loose.append(free)
+                advance(len(found))
+        end = _result(model, held, found, np.reshape(loose, wanted.shape), t, lead)
+    _warn(model, held, end)
+    return end
 
 
 @final
@@ -169,7 +183,7 @@ class _Search:
     def found(self, start: _State, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
         """The equilibrium, and which inputs were let go."""
         loose, free = np.zeros(len(self.held), dtype=bool), start
-        may = slack & single_tendons(self.model)[self.held]
+        may = slack & tightening_inputs(self.model)[self.held]
         for _ in range(2 * len(loose) + 3):
             state = self._along(free, y_d, np.flatnonzero(~loose))
             u, beyond = state.u[self.held], self.y(state.q) - y_d
@@ -246,14 +260,6 @@ class _Search:
         return scale * x[:n], units[0] * pull, units[1] * push
 
 
-def single_tendons(model: Model) -> np.ndarray:
-    """Which inputs are the tension of tendons, none of which it pushes."""
-    gain = model.channels.gain
-    pulls = (gain[model.channels.is_tendon] > 0.0).any(axis=0) & (gain >= 0.0).all(axis=0)
-    others = np.vstack([gain[~model.channels.is_tendon], model.inputs.joint_gain])
-    return np.asarray(pulls & ~others.any(axis=0))
-
-
 def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
     """(3), with damping and inertia as for other equilibria."""
     q, v, scale = state.q, steady_velocity(model), model.dofs.scale
@@ -270,30 +276,29 @@ def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
 
 
 def _result(
-    model: Model, held: np.ndarray, found: list[_State], slack: np.ndarray, start: Equilibrium, lead: tuple[int, ...],
-    t: float,
-) -> PrescribedEquilibrium:  # fmt: skip
-    """What was found of all instances, with warnings of what is unstable or pushes."""
+    model: Model, held: np.ndarray, found: list[_State], slack: np.ndarray, t: float, lead: tuple[int, ...]
+) -> PrescribedEquilibrium:
+    """What was found of all instances."""
     stable = np.array([_is_stable(model, state, held[~loose], t) for state, loose in zip(found, slack)], dtype=bool)
     q, u, force = (np.array([getattr(state, name) for state in found]).reshape(len(found), size)
                    for name, size in (("q", model.nq), ("u", model.nu), ("force", model.n_rows)))  # fmt: skip
     left = [static_residual(model, *row, t, 1.0, push) for row, push in zip(zip(q, u), force)]
     size = np.array([np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0) for r in left])
-    if not stable.all():
-        text = f"{int((~stable).sum())} of {len(stable)} prescribed equilibria are unstable with their coordinates held"
-        warnings.warn(f"robot {model.name!r}: {text}; start from another q0", StabilityWarning, stacklevel=3)
-    _warn_of_pushing(model, held, u)
     y = coordinates_of_all(model, q)[:, held]
     count = np.array([state.iterations for state in found], dtype=int)
-    parts = (q, u, y, slack, force, size, count + np.broadcast_to(start.iterations, lead).reshape(-1), stable)
+    parts = (q, u, y, slack, force, size, count, stable)
     return PrescribedEquilibrium(*(x.reshape(lead + x.shape[1:]) for x in parts))
 
 
-def _warn_of_pushing(model: Model, held: np.ndarray, u: np.ndarray) -> None:
-    """Say which prescribed tendon would have to push most."""
-    pulls = held[single_tendons(model)[held]]
+def _warn(model: Model, held: np.ndarray, found: PrescribedEquilibrium) -> None:
+    """Say how many are unstable, and which prescribed tendon would have to push most."""
+    stable, u = found.is_stable, found.u.reshape(-1, model.nu)
+    if not stable.all():
+        text = f"{int((~stable).sum())} of {stable.size} prescribed equilibria are unstable with their coordinates held"
+        warnings.warn(f"robot {model.name!r}: {text}; start from another q0", StabilityWarning, stacklevel=3)
+    pulls = held[tightening_inputs(model)[held]]
     least = u[:, pulls].min(axis=0, initial=0.0)
     if (least < -_PUSH * np.abs(u).max(initial=0.0)).any():
         name = model.inputs.names[pulls[int(np.argmin(least))]]
         text = f"would have to push to be as long as prescribed (got a tension of {least.min():.4g} N)"
-        warnings.warn(f"tendon {name!r}: {text}; slack=True lets it go", AccuracyWarning, stacklevel=4)
+        warnings.warn(f"tendon {name!r}: {text}; slack=True lets it go", AccuracyWarning, stacklevel=3)

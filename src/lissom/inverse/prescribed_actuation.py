@@ -21,12 +21,13 @@ import numpy as np
 
 from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all
 from lissom.control.feedback_linearization import decoupled
+from lissom.dynamics.actuation import tightening_inputs
 from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.integration.controllers import Controller
 from lissom.integration.inputs import input_function
-from lissom.inverse.prescribed import prescribed_inputs, single_tendons
+from lissom.inverse.prescribed import prescribed_inputs
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.motions import JointMotion
@@ -72,7 +73,7 @@ def prescribed_actuation(
         motions.append(motion.kinematics(f"y[{name!r}]", 1))
     law = _Held(model, held, tuple(motions), input_function(model, u), correction, float(rate))
     if slack:
-        law = replace(law, may_slack=single_tendons(model)[held])
+        law = replace(law, may_slack=tightening_inputs(model)[held])
     known = not (model.n_multipliers or len(model.spools.channel) or correction)
     return Controller(law, derivatives=law.derivatives if known else None)
 

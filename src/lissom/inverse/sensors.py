@@ -47,9 +47,31 @@ class Sensor(ABC):
         return h + by
 
 
+@dataclass(frozen=True)
+class SensorOnFrame(Sensor):
+    """A sensor on a link or frame, at an abscissa where it is a rod."""
+
+    name: str
+    noise: Any
+    s: float = 1.0
+
+    @abstractmethod
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Shape of a measurement, and how many numbers its noise has."""
+
+    def shape(self, model: Model) -> tuple[int, ...]:
+        """Of a measurement."""
+        frame_pose(model, model.neutral(), self.name, self.s)  # an error says that there is no such frame
+        return self.sizes()[0]
+
+    def deviations(self, model: Model) -> np.ndarray:
+        """Of each number."""
+        return _deviations(self, self.noise, self.sizes()[1])
+
+
 @final
 @dataclass(frozen=True)
-class SensorPosition(Sensor):
+class SensorPosition(SensorOnFrame):
     """Position of a marker in the world, shape (3,) [m].
 
     Args:
@@ -57,14 +79,9 @@ class SensorPosition(Sensor):
         s: abscissa on a rod.
     """
 
-    name: str
-    noise: Any
-    s: float = 1.0
-
-    def shape(self, model: Model) -> tuple[int, ...]:
-        """(3,)."""
-        frame_pose(model, model.neutral(), self.name, self.s)
-        return (3,)
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Coordinates."""
+        return (3,), 3
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """p."""
@@ -76,14 +93,10 @@ class SensorPosition(Sensor):
         by_q = R @ frame_jacobian(model, q, self.name, self.s)[..., 3:, :]
         return by_q, np.zeros_like(by_q)
 
-    def deviations(self, model: Model) -> np.ndarray:
-        """Of each coordinate."""
-        return _deviations(self, self.noise, 3)
-
 
 @final
 @dataclass(frozen=True)
-class SensorPose(Sensor):
+class SensorPose(SensorOnFrame):
     """Pose of a frame in the world [m], a matrix (4, 4), as a camera sees it.
 
     Args:
@@ -92,14 +105,9 @@ class SensorPose(Sensor):
         s: abscissa on a rod.
     """
 
-    name: str
-    noise: Any
-    s: float = 1.0
-
-    def shape(self, model: Model) -> tuple[int, ...]:
-        """(4, 4)."""
-        frame_pose(model, model.neutral(), self.name, self.s)
-        return (4, 4)
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """A matrix, and (w; u)."""
+        return (4, 4), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """g."""
@@ -109,10 +117,6 @@ class SensorPose(Sensor):
         """J_B, and zeros."""
         J = frame_jacobian(model, q, self.name, self.s)
         return J, np.zeros_like(J)
-
-    def deviations(self, model: Model) -> np.ndarray:
-        """Of (w; u)."""
-        return _deviations(self, self.noise, 6)
 
     def apart(self, y: np.ndarray, h: np.ndarray) -> np.ndarray:
         """log(h⁻¹ y)."""
@@ -131,7 +135,7 @@ class SensorPose(Sensor):
 
 @final
 @dataclass(frozen=True)
-class SensorTwist(Sensor):
+class SensorTwist(SensorOnFrame):
     """Twist of a frame in its own axes, shape (6,), of which a gyroscope tells the first three [rad/s, m/s].
 
     Args:
@@ -140,14 +144,9 @@ class SensorTwist(Sensor):
         s: abscissa on a rod.
     """
 
-    name: str
-    noise: Any
-    s: float = 1.0
-
-    def shape(self, model: Model) -> tuple[int, ...]:
-        """(6,)."""
-        frame_pose(model, model.neutral(), self.name, self.s)
-        return (6,)
+    def sizes(self) -> tuple[tuple[int, ...], int]:
+        """Components."""
+        return (6,), 6
 
     def value(self, model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """η_B."""
@@ -156,10 +155,6 @@ class SensorTwist(Sensor):
     def slopes(self, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """∂η_B/∂q, and J_B."""
         return frame_twist_derivatives(model, q, v, self.name, self.s)
-
-    def deviations(self, model: Model) -> np.ndarray:
-        """Of each component."""
-        return _deviations(self, self.noise, 6)
 
 
 @final

@@ -8,7 +8,7 @@ T(e)⁻¹ is the inverse of the tangent operator on the left side, log(exp(−ω
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -194,3 +194,13 @@ def few_sizes(function: Callable[..., Any], rows: np.ndarray, *arrays: np.ndarra
     count = len(rows)
     wide = np.resize(rows, min(len(arrays[0]), 1 << max(count - 1, 0).bit_length()))
     return function(wide, *(x[wide] for x in arrays))[:count]
+
+
+def put_rows(into: Any, names: Iterable[str], rows: np.ndarray, other: Any) -> None:
+    """Put arrays of another, by name, into rows of those of a record; all at once, so that Ctrl-C finds arrays that
+    belong together."""
+    found = {}
+    for name in names:
+        found[name] = getattr(into, name).copy()
+        found[name][rows] = getattr(other, name)
+    vars(into).update(found)

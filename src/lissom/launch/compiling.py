@@ -11,9 +11,10 @@ renamed.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import as_completed
+from concurrent.futures import Executor, Future, as_completed, wait
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -26,11 +27,16 @@ from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
 from lissom.launch.targets import make_ready, ready_made
-from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object
+from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers
 from lissom.lie.start import can_be_kept, keep_elsewhere
+from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
 
+_MANY = 8  # modules, more than an algorithm takes
+_reading: list[Future[None]] = []  # of Warp's headers, once in a process
 _loaded: set[tuple[str, Any]] = set()  # devices and modules
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_reading.clear)  # a child has none of the threads
 
 
 def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = ()) -> None:
@@ -42,6 +48,7 @@ def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = (
     key = f"kernels of {algorithm}"
     if key not in model.cache:
         with making():
+            begin(kernel_for(kernels[0], model).module, model.device)
             now, later = ([kernel_for(kernel, model).module for kernel in some] for some in (kernels, then))
             waits = cores_of_process() > 1 and any(_is_missing(module, model.device) for module in now)
             load([*now, *(later if waits else ())], model.device)
@@ -59,31 +66,49 @@ def load(modules: Iterable[Any], device: str, *, anew: bool = False) -> None:
     wanted = [module for module in dict.fromkeys(modules) if anew or (device, module) not in _loaded]
     if not wanted:
         return
+    pool = _compilers(len(wanted))
     with _bar([_name(module) for module in wanted]) as done:
-        waiting = [compilers(cores_of_process()).submit(_load, module, device, anew) for module in wanted]
-        for one in as_completed(waiting):
-            one.result()
-            done()
+        any(begin(module, device, anew) for module in wanted)
+        try:
+            for one in as_completed([pool.submit(_load, module, device, anew) for module in wanted]):
+                one.result()
+                done()
+        finally:
+            wait(_reading)  # which cannot be on a full disk, and says so
     _loaded.update((device, module) for module in wanted)
+
+
+def begin(module: Any, device: str, anew: bool = False) -> bool:
+    """Begin to read Warp's headers, while Python writes the first module, if this one will have to be compiled; whether
+    they are read."""
+    if not _reading and wp.get_device(device).is_cpu and _is_missing(module, device, anew):
+        _reading.append(compilers(cores_of_process()).submit(read_headers, CPU_FLAGS))
+    return bool(_reading)
 
 
 def build(modules: Iterable[Any], target: str, out: Path) -> None:
     """Compile modules for a kind of processors into a folder, on all cores."""
     wanted = list(dict.fromkeys(modules))
+    pool = _compilers(len(wanted))
     with _bar([_name(module) for module in wanted]) as done:
-        pool = compilers(cores_of_process())
         for one in as_completed([pool.submit(make_ready, module, target, out) for module in wanted]):
             one.result()
             done()
+
+
+def _compilers(count: int) -> Executor:
+    """Threads for so many modules: for many one more than cores, since Python writes one module at a time, and a core
+    that waits for that has something to compile."""
+    return compilers(cores_of_process() + (count > _MANY))
 
 
 def _name(module: Any) -> str:
     return module.name.split("__locals__")[0]
 
 
-def _is_missing(module: Any, device: str) -> bool:
+def _is_missing(module: Any, device: str, anew: bool = False) -> bool:
     """Whether a module will have to be compiled, if that can be told."""
-    return is_compiled(module, device) is False and ready_made(module, device) is None
+    return is_compiled(module, device) is False and (anew or ready_made(module, device) is None)
 
 
 def _load(module: Any, device: str, anew: bool) -> None:

@@ -15,6 +15,7 @@ from threading import Event, RLock, local
 from typing import TypeVar
 
 from lissom.errors import ModelError
+from lissom.launch.warp_private import share_headers
 
 _STATES = 256  # in a launch, for each core: what more would leave does not stay in the cache
 _T = TypeVar("_T")
@@ -77,8 +78,8 @@ def at_once(calls: list[Callable[[], _T]], stop: Event) -> list[_T]:
 
 @lru_cache(maxsize=4)
 def compilers(size: int) -> ThreadPoolExecutor:
-    """Threads that compile kernels. They stay, since each reads Warp's headers once, which takes 1.6 s."""
-    return ThreadPoolExecutor(max_workers=size, thread_name_prefix="lissom-compiler")
+    """Threads that compile kernels. They stay, since they have what was read of Warp's headers."""
+    return ThreadPoolExecutor(size, thread_name_prefix="lissom-compiler", initializer=share_headers)
 
 
 @lru_cache(maxsize=4)

@@ -12,9 +12,9 @@ from lissom.model.model import Model
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
 
 
-def with_loops(w: Workspace, model: Model, batch: int) -> LoopRowsStruct:
+def with_loops(w: Workspace, model: Model, batch: int, *, whole: bool = True) -> LoopRowsStruct:
     """Buffers of loop_rows, without a matrix for robots without loops, that the workspace shows to the host."""
-    return shown(w, loop_rows(model, batch))
+    return shown(w, loop_rows(model, batch, whole=whole))
 
 
 def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:

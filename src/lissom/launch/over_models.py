@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
 from inspect import signature
@@ -64,16 +64,23 @@ def _together(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> 
 
 
 def _one_by_one(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Any:
-    return stacked(given["model"], list(_each(function, given, arrays)))
+    return stacked(given["model"], _each(function, given, arrays))
 
 
-def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> Iterator[Any]:
+def _each(function: Any, given: dict[str, Any], arrays: tuple[str, ...]) -> list[Any]:
+    """Results of one model after the other; a KeyboardInterrupt carries those of all that have begun."""
     batch: ModelBatch = given["model"]
-    rows = spread(batch, given, arrays)
+    rows, found = spread(batch, given, arrays), []
     for k, model in enumerate(batch):
         own = given | {name: x[k] for name, x in rows.items()} | {"model": model}
-        with model.lent(), of_instance(k, len(batch)):
-            yield function(**own)
+        try:
+            with model.lent(), of_instance(k, len(batch)):
+                found.append(function(**own))
+        except KeyboardInterrupt as stop:
+            last = getattr(stop, "partial", None)
+            stop.partial = (*found, *([] if last is None else [last])) or None  # type: ignore[attr-defined]
+            raise
+    return found
 
 
 def spread(batch: ModelBatch, given: dict[str, Any], arrays: tuple[str, ...]) -> dict[str, np.ndarray]:

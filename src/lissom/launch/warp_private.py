@@ -13,7 +13,12 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
+from itertools import product
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import warp as wp
@@ -40,13 +45,8 @@ def packed_launch(command: Any) -> Callable[[], None]:
     packed = type("Arguments", (ctypes.Structure,), {"_fields_": [(n, type(x)) for n, x in zip(names, values)]})()
     for name, value in zip(names, values):
         setattr(packed, name, value)
-    bounds, arguments = ctypes.byref(command.params[0]), ctypes.byref(packed)
-    forward = command.hooks.forward
-    keep = (command, packed)  # the compiled module and the buffers live as long as the call
-
-    def launch(forward: Any = forward, bounds: Any = bounds, arguments: Any = arguments, _keep: Any = keep) -> None:
-        forward(bounds, arguments)
-
+    launch = partial(command.hooks.forward, ctypes.byref(command.params[0]), ctypes.byref(packed))
+    vars(launch)["command"] = command  # the compiled module and the buffers live as long as the call
     return launch
 
 
@@ -84,6 +84,45 @@ def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
         shutil.rmtree(aside, ignore_errors=True)
 
 
+_sharing = Lock()
+_folders: list[Path] = []  # of threads that share what is read of Warp's headers
+_headers: list[Path] = []  # what is read of them
+
+
+def share_headers() -> None:
+    """Let this thread compile with what `read_headers` reads of Warp's headers, before or from now on."""
+    if is_read(wp.__version__):
+        with _sharing:
+            _folders.append(Path(import_module("warp._src.context").runtime.get_clang_pch_dir()))
+            _link(_headers, _folders[-1:])
+
+
+def read_headers(flags: str) -> None:
+    """Read Warp's headers, which takes a second, as modules for the CPU with these flags take them; a thread whose
+    module comes first reads them itself."""
+    if not is_read(wp.__version__):
+        return
+    folder = Path(import_module("warp._src.context").runtime.get_clang_pch_dir())
+    with tempfile.TemporaryDirectory() as aside:
+        source = Path(aside, "nothing.cpp")
+        source.touch()
+        import_module("warp._src.build").build_cpu(
+            str(source.with_suffix(".o")), str(source), extra_flags=flags, use_precompiled_headers=True,
+            pch_dir=str(folder), block_dim=1,
+        )  # fmt: skip
+    with _sharing:
+        found = [file for file in folder.glob("*.pch") if file not in _headers]
+        _headers.extend(found)
+        _link(found, _folders)
+
+
+def _link(files: list[Path], folders: list[Path]) -> None:
+    """Let files stand in folders too, where that can be and they do not yet."""
+    for file, folder in product(files, folders):
+        with suppress(OSError):
+            os.link(file, folder / file.name)
+
+
 def compile_into_cache(module: Any) -> None:
     """Compile a module for the CPU, and leave what is loaded of it as it is."""
     module.get_module_hash(1)
@@ -103,6 +142,21 @@ def struct_of(value: Any) -> Any:
 def bytes_of(value: Any) -> int:
     """Memory of an argument of a kernel: an array, or a struct of arrays; 0 of what Warp does not let see."""
     return sum(int(array.size) * wp.types.type_size_in_bytes(array.dtype) for array in arrays_of(value))
+
+
+def one_row_for_all(value: Any, rows: int) -> Any:
+    """A struct of arrays of one row, and of such structs, as if each array had so many: all of them are that one."""
+    for name in struct_of(value).vars:
+        array = getattr(value, name)
+        if hasattr(struct_of(array), "vars"):
+            one_row_for_all(array, rows)
+        if isinstance(array, wp.array) and array.ndim == 2:
+            strides = (0, wp.types.type_size_in_bytes(array.dtype))
+            shape = (rows, array.shape[1])
+            view = wp.array(ptr=array.ptr, dtype=array.dtype, shape=shape, strides=strides, device=array.device)
+            view._ref = array  # whose memory it is
+            setattr(value, name, view)
+    return value
 
 
 def arrays_of(value: Any) -> Iterator[Any]:

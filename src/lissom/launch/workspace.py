@@ -11,6 +11,7 @@ runs on one core and releases the interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from threading import get_ident
 from typing import Any, final
 
@@ -23,27 +24,21 @@ from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import cores, making, on_all
 from lissom.launch.model_launches import for_model, in_turn, shares
+from lissom.launch.one_state import REFUSED, Call, prepared, unprepared
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
-from lissom.launch.warp_private import arrays_of, bytes_of, direct
+from lissom.launch.scratch_memory import scratch_memory
+from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_all
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.passes.scratch import (
-    BY_BODY,
-    BY_PAIR,
     STATUS_CROWDED,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
-    ChannelState,
-    DeformingState,
-    MapState,
-    Near,
-    NodeState,
-    PullState,
-    ScratchStruct,
 )
 
+_ALL = slice(None)
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
 _PIECES = 8  # for each core, of a batch whose instances take long and not all the same
@@ -54,6 +49,15 @@ _STATUS_TEXT = {
     STATUS_FULL_TURN: "a rod interval turns by 2π or more; use more Gauss points or smaller strains",
     STATUS_OVERFLOW: "the result is not finite; the arguments are too large",
 }
+
+
+@final
+@dataclass(frozen=True)
+class Passing:
+    """An argument of a kernel that holds nothing once an instance is done: `make(rows)` returns a struct of arrays. On
+    the CPU the instances of a launch follow each other, and one row for all of them stays in a cache."""
+
+    make: Callable[[int], Any]
 
 
 @final
@@ -69,25 +73,29 @@ class Workspace:
     def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]], more_nodes: int = 0) -> None:
         self.model, self.batch, self.device = model, batch, model.device
         self.tables = tables_with_terms(model)
-        self.scratch = _scratch(model, batch, more_nodes)
+        self.scratch = scratch_memory(model, batch, more_nodes)
         self._views = Views(model, self.scratch)
         self.on_device: dict[str, Any] = {}
         self._common: set[str] = set()
         self.host: dict[str, np.ndarray] = {}
         self.row: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # of one instance, and its shape
-        self.options: tuple[bool, ...] = ()
+        self.into: dict[tuple[str, ...], tuple[memoryview, ...]] = {}  # where arguments go, by their names
+        self.calls: dict[str, Call] = {}  # of one state, by the output that they return
+        self.options: tuple[object, ...] = ()  # what its buffers stand for beside the state
         self.factor = np.nan  # of the forces that stand in the buffers and do not vary
         for name, shape in arrays.items():
             self.buffer(name, (batch, *shape))
         if self.device == "cpu":
             self.status = self.scratch.status.numpy()
+        self.one_status = memoryview(self.status) if batch == 1 and self.device == "cpu" else None
         self.launches: list[Any] = []
         self.calls_python = model.asks_before_launch
         self.differentiates = self.curved = self.sums = self.rough = False  # what of these tables is asked for
         self.everywhere = self.is_still = False  # or of nodes that carry nothing, or nothing of them by the next launch
         self.weighs = True  # whether inertia and elasticity of deformable bodies count
         self._is_prepared: bool | None = None  # whether Python fills tables before it, once that is known
-        self.alone: Callable[[], None] | None = None
+        self.alone: Callable[[], None] | None = None  # the only launch, on the CPU
+        self.plain: Callable[[], None] | None = None  # the same where Python has nothing to fill in before
         self.outputs: tuple[str, ...] = ()
         self.user: object = None  # whose results of an earlier run may still be in the buffers
         self.nbytes = 0
@@ -95,6 +103,7 @@ class Workspace:
         self.weight = 1  # what an instance takes, in units of a short kernel
         self._recorded: list[tuple[Any, list[Any]]] = []
         self._own: dict[int, list[Any]] = {}
+        self._passing: dict[tuple[int, int], Any] = {}  # by argument and thread
         self._whole: dict[str, np.ndarray] = {}
 
     def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
@@ -138,25 +147,27 @@ class Workspace:
                 return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
         return self.host[name].reshape((*lead, *shape)).copy()
 
-    def fill_one(self, arrays: dict[str, Any]) -> bool:
-        """Copy the arguments of one state, if each is an array of just its shape; whether they were."""
-        row = self.row
-        for name, value in arrays.items():
-            known = row.get(name)
-            if known is None or type(value) is not np.ndarray or value.shape != known[1]:
-                return False
-            known[0][...] = value  # faster than by [:]
-        return True
+    def prepare(self, names: tuple[str, ...], name: str, *shape: int) -> None:
+        """Prepare the call of one state that fills arguments, launches and returns an output of the core `shape`, if
+        nothing else has to be done: `call_of` finds it from now on."""
+        if self.plain is not None and self.one_status is not None:
+            into, (row, known) = [memoryview(self.row[x][0]) for x in names], self.row[name]
+            result = row if known == shape else row.reshape(shape)
+            self.calls[name] = prepared(into, self.plain, self.one_status, result)
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
         """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
         for name, value in arrays.items():
             self.host[name][:] = flat(value, lead)
+        if not lead and self.row:
+            self.into[tuple(arrays)] = tuple(memoryview(self.row[name][0]) for name in arrays)
 
     def record(self, kernel: Any, inputs: list[Any]) -> None:
         """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
         if self.batch == 0:
             return
+        if self.device != "cpu":
+            inputs = [value.make(self.batch) if isinstance(value, Passing) else value for value in inputs]
         self._recorded = [(kernel, inputs)]
         self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
         self._launch_all(kernel, inputs)
@@ -185,11 +196,22 @@ class Workspace:
             most = cores()
             most *= _PIECES if most > 1 and self.weight > 1 else 1
             parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
-        for calls in shares(self.model, self.batch, parts):
-            made = [self._recorded_launch(kernel, inputs, *call) for call in calls]
+        for thread, calls in enumerate(shares(self.model, self.batch, parts)):
+            own = [self._passed(value, k, thread) for k, value in enumerate(inputs)]
+            made = [self._recorded_launch(kernel, own, *call) for call in calls]
             self.launches.append(made[0] if len(made) == 1 else in_turn(made))
         if len(self.launches) == 1 and self.device == "cpu":
             self.alone = self.launches[0]
+        self.plain = None if self.calls_python else self.alone
+
+    def _passed(self, value: Any, k: int, thread: int) -> Any:
+        """Argument k of the launches of one thread."""
+        if not isinstance(value, Passing):
+            return value
+        if (k, thread) not in self._passing:
+            with making():
+                self._passing[k, thread] = one_row_for_all(value.make(1), self.room)
+        return self._passing[k, thread]
 
     def _recorded_launch(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
         """The launch for some instances of a model, number k of a batch."""
@@ -203,6 +225,9 @@ class Workspace:
 
     def run(self) -> None:
         """Run the recorded launch."""
+        if self.plain is not None:
+            self.plain()
+            return
         if self._is_prepared is None:
             self._is_prepared = self.calls_python and fills_tables(self.model, self.everywhere, self.weighs)
         if self._is_prepared and not self.is_still:
@@ -223,7 +248,7 @@ class Workspace:
 
     def raise_for_status(self) -> None:
         """Raise ShapeError if an instance was refused."""
-        if self.status[0] if self.batch == 1 else self.status.any():
+        if self.status.any() if self.one_status is None else self.one_status[0]:
             k = int(np.flatnonzero(self.status)[0])
             if self.status[k] == STATUS_CROWDED:
                 raise crowded(self.model)
@@ -236,7 +261,17 @@ class Workspace:
         names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
         subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
-        return f"{subject}{where}: {_STATUS_TEXT[status]}"
+        got = f" ({stretched(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
+        return f"{subject}{where}: {_STATUS_TEXT[status]}{got}"
+
+
+def stretched(model: Model, q: np.ndarray) -> str:
+    """How long the quaternion of q (nq,) is that is farthest from unit length, and of which link."""
+    starts = (model.nodes.v_start + model.nodes.q_shift)[model.nodes.has_quaternion]
+    lengths = np.array([np.linalg.norm(q[at : at + 4]) for at in starts])
+    k = int(np.argmax(np.abs(lengths - 1.0)))
+    link = model.links.names[int(np.searchsorted(model.links.q_start, starts[k], side="right")) - 1]
+    return f"got {lengths[k]:.9g}, of link {link!r}"
 
 
 def crowded(model: Model) -> ModelError:
@@ -251,69 +286,6 @@ def parts(count: int, size: int = _PART) -> Iterator[slice]:
     for first in range(0, count, size):
         start = max(0, min(first, count - size))
         yield slice(start, min(start + size, count))
-
-
-def _scratch(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
-    s = ScratchStruct()
-    s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
-    s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
-    s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
-    s.near, s.maps, s.deforming = _near(model, batch), _map_state(model, batch), _deforming_state(model, batch)
-    s.pulls = _pull_state(model, batch)
-    s.channel = ChannelState()
-    row = model.nv if len(model.spools.channel) else 0
-    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
-        setattr(s.channel, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
-    return s
-
-
-def _near(model: Model, batch: int) -> Near:
-    world, near = model.surroundings, Near()
-    count = batch if model.meets_anything else 0
-    clusters = len(world.cluster_start) - 1
-    sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
-    sizes |= {"centre": clusters, "reach": clusters}
-    shapes = {name: (count, size) for name, size in sizes.items()}
-    ties = len(model.springs) + len(model.segments.channel)
-    tied = batch if count or ties else 0
-    shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + ties))
-    for name, shape in shapes.items():
-        setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
-    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
-    near.touching = wp.zeros(tied, dtype=wp.int32, device=model.device)
-    return near
-
-
-def _map_state(model: Model, batch: int) -> MapState:
-    maps, state = model.maps, MapState()
-    sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1]}
-    sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
-    for name, size in sizes.items():
-        setattr(state, name, wp.zeros((batch, int(size)), dtype=MapState.vars[name].type.dtype, device=model.device))
-    return state
-
-
-def _deforming_state(model: Model, batch: int) -> DeformingState:
-    """Room for the integrals; what kernels make of constants has none by pair."""
-    bodies, state = model.deforming, DeformingState()
-    called = bodies.calls_python
-    for name, variable in DeformingState.vars.items():
-        size = len(bodies) if name in BY_BODY else bodies.column_start[-1]
-        if name in BY_PAIR:
-            size = bodies.pair_start[-1] * called
-        setattr(state, name, wp.zeros((batch, int(size)), dtype=variable.type.dtype, device=model.device))
-    return state
-
-
-def _pull_state(model: Model, batch: int) -> PullState:
-    pulls, state = model.pulls, PullState()
-    columns = int(pulls.column_start[-1])
-    sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
-    sizes |= {"B_q": int(pulls.pair_start[-1])}
-    sizes |= {"answer": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
-    for name, size in sizes.items():
-        setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))
-    return state
 
 
 def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
@@ -333,19 +305,32 @@ def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int]
     return model.cached(key, made).hold(batch)
 
 
+def call_of(model: Model, family: str, name: str, options: tuple[object, ...] = ()) -> Call:
+    """The prepared call of this thread that returns an output of (model, family) for these options; where there is none
+    a function that returns None, as prepared calls do of what they do not take."""
+    w = model.cache.get((family, 1, get_ident()))
+    return unprepared if w is None or w.options != options else w.calls.get(name, unprepared)
+
+
 def filled(
-    model: Model, family: str, make: Callable[[Model, int], Workspace], **arrays: Any
+    model: Model, family: str, make: Callable[[Model, int], Workspace], names: tuple[str, ...], *values: Any
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace for these arguments (q, v, a or u, each (..., n)) with them in its buffers, and their leading axes.
+    """The workspace for these arguments (q, v, a or u, each (..., n)), called by their names, with them in its buffers,
+    and their leading axes.
 
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
     w = model.cache.get((family, 1, get_ident()))
-    if w is not None and w.fill_one(arrays):  # one state in arrays of the right shape: nothing more to check
-        return w, ()
+    if w is not None:
+        try:  # a buffer takes float64 of just its shape and nothing else, so that nothing is left to check
+            for buffer, value in zip(w.into[names], values):
+                buffer[_ALL] = value
+            return w, ()
+        except (KeyError, *REFUSED):
+            pass
     sizes = {"q": model.nq, "u": model.nu}
-    rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in arrays.items()}
+    rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in zip(names, values)}
     lead = leading(**rows)
     w = workspace(model, family, batch_of(lead), make)
     w.fill(lead, **rows)

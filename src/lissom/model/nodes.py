@@ -194,6 +194,18 @@ def _neutral_motion(node: Node) -> np.ndarray:
     return se3_exp(0.5 * node.h * (node.xi1 + node.xi2) + node.kappa * (se3_ad(node.xi1) @ node.xi2))
 
 
+def _screw(node: Node) -> np.ndarray:
+    """Φ where Ω = Φ q has one column, a unit vector w of rotation or none, and a displacement u along it."""
+    if node.kind is not MotionKind.EXP or node.Phi1.shape[1] != 1 or node.kappa != 0.0 or node.h != 1.0:
+        return np.zeros(6)
+    Phi, rounding = node.Phi1[:, 0], 4.0 * np.finfo(float).eps
+    w, u = Phi[:3], Phi[3:]
+    is_unit = not w.any() or abs(w @ w - 1.0) <= rounding
+    along = np.abs(np.cross(w, u)).max() <= rounding * np.abs(u).max()
+    fits = is_unit and along and (node.Phi2[:, 0] == Phi).all() and not node.xi1.any() and not node.xi2.any()
+    return Phi if fits else np.zeros(6)
+
+
 def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
     """The flat tables of a list of nodes, whose base frames are given."""
     stored = [node.kind.has_quaternion for node in nodes]
@@ -210,6 +222,7 @@ def node_tables(nodes: list[Node], base: np.ndarray) -> tuple[Nodes, Runs]:
         inertia=np.array([n.inertia for n in nodes]).reshape(-1, 6, 6),
         dry=np.array([n.dry for n in nodes]).reshape(-1, 4),
         heavy=np.array([n.heavy for n in nodes]).reshape(-1, 4),
+        screw=np.array([_screw(n) for n in nodes]).reshape(-1, 6),
         run_start=start,
         run_v=column,
         parent=np.array([index_of(n.parent) for n in nodes], dtype=np.int32),

@@ -53,6 +53,7 @@ class Nodes:
     heavy: Annotated[
         np.ndarray, Read(wp.float64, name="heavy", part=np.s_[..., 3]), Read(vec3, name="heavy_c", part=np.s_[..., :3])
     ]  # the same less what the fluid carries
+    screw: Vectors6  # the only column of a joint that turns about or slides along an axis through its frame, else zero
     run_start: Ints7  # for each of the six strains, where the values of its basis start in Runs
     run_v: Ints6  # and the index in v of the first
     parent: Ints  # node, -1 for the world
@@ -77,11 +78,17 @@ class Nodes:
         return np.asarray(self.inertia.any(axis=(1, 2)))
 
     @property
-    def is_centred(self) -> Flags:
-        """Whether it has the same mass in every direction, at the frame's origin."""
-        plain = self.inertia[:, 5, 5, None, None] * np.eye(3)
-        centred = (self.inertia[:, :3, 3:] == 0.0).all(axis=(1, 2))
-        return centred & (self.inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
+    def is_screw(self) -> Flags:
+        """Whether it is such a joint, whose pose and motion take no exponential of a general twist."""
+        return np.asarray(self.screw.any(axis=1))
+
+    @property
+    def is_plain(self) -> Flags:
+        """Whether it has the same mass m in every direction, so that C is hat(m c) of its centre c."""
+        C, plain = self.inertia[:, :3, 3:], self.inertia[:, 5, 5, None, None] * np.eye(3)
+        rounding = 4.0 * np.finfo(float).eps * np.abs(C).max(axis=(1, 2), initial=0.0)
+        skew = np.abs(C + np.swapaxes(C, 1, 2)).max(axis=(1, 2), initial=0.0) <= rounding
+        return skew & (self.inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
 
 
 @final

@@ -36,16 +36,26 @@ def origin_between(t: Tables, s: Scratch, i: int, a: int, b: int) -> vec3:
 
 
 @wp.func(inline=False)
+def slid_base(t: Tables, s: Scratch, i: int, b: int, q: wp.array2d(dtype=wp.float64)) -> vec3:
+    """Where the joint of a root has slid to."""
+    s.origin[i, b] = vec3()
+    p = vec3()
+    for e in range(t.bases.slide_start[b], t.bases.slide_start[b + 1]):
+        k = t.bases.slide[e]
+        outward_pose(t, s, i, k, q)
+        p = s.node[i, k].p
+    return p
+
+
+@wp.func
 def place_bases(t: Tables, s: Scratch, i: int, q: wp.array2d(dtype=wp.float64)):
     """Origins of the base frames: where a root is placed, or where its joint has slid to.
 
     What this leaves at the nodes of such joints is for the sweep that follows to overwrite.
     """
     for b in range(t.bases.position.shape[0]):
-        s.origin[i, b] = vec3()
-        p = t.bases.position[b]
-        for e in range(t.bases.slide_start[b], t.bases.slide_start[b + 1]):
-            k = t.bases.slide[e]
-            outward_pose(t, s, i, k, q)
-            p = s.node[i, k].p
-        s.origin[i, b] = p
+        if t.bases.slide_start[b] == t.bases.slide_start[b + 1]:
+            s.origin[i, b] = t.bases.position[b]
+        else:
+            p = slid_base(t, s, i, b, q)
+            s.origin[i, b] = p

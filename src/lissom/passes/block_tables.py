@@ -25,8 +25,8 @@ from lissom.passes.column_tables import ColumnsStruct, all_sites, node_rows, put
 class BlocksStruct:
     """Blocks, parents before children: their number, the nodes of each, the node that each hangs on and the block of
     that (-1 for the world), its first coordinate, how many, and that in whole registers, and where its rows of one
-    register and its square matrix start. By node the parent in the same block, or -1; by coordinate whether its motion
-    is prescribed."""
+    register and its square matrix start. By node the parent in the same block, or -1, and its number among those that
+    other blocks hang on, or -1; by coordinate whether its motion is prescribed."""
 
     count: wp.int32
     node_start: wp.array(dtype=wp.int32)
@@ -39,6 +39,7 @@ class BlocksStruct:
     row_start: wp.array(dtype=wp.int32)
     square_start: wp.array(dtype=wp.int32)
     inside: wp.array(dtype=wp.int32)
+    junction: wp.array(dtype=wp.int32)
     held: wp.array(dtype=wp.int32)
 
 
@@ -82,6 +83,19 @@ def _find(model: Model) -> list[Block]:
 def squares(model: Model) -> np.ndarray:
     """Coordinates of each block."""
     return np.array([block.v_stop - block.v_start for block in coordinate_blocks(model)], dtype=int)
+
+
+def junctions(model: Model) -> np.ndarray:
+    """By node its number among the nodes that blocks hang on, or -1."""
+    hangs = {block.parent for block in coordinate_blocks(model)} - {-1}
+    numbers = np.full(model.n_dynamic, -1)
+    numbers[sorted(hangs)] = range(len(hangs))
+    return numbers
+
+
+def longest_block(model: Model) -> int:
+    """Nodes from the first to the last of one block, those of others between them counted, at most."""
+    return max((block.nodes[-1] - block.nodes[0] + 1 for block in coordinate_blocks(model)), default=0)
 
 
 def block_width(model: Model) -> int:
@@ -159,6 +173,7 @@ def _make(model: Model) -> BlocksStruct:
         "row_start": np.concatenate([[0], np.cumsum(width)]),
         "square_start": np.concatenate([[0], np.cumsum(size * width)]),
         "inside": np.where((parents >= 0) & (of_node[parents] == of_node), parents, -1),
+        "junction": junctions(model),
         "held": held,
     }
     put(model, "blocks", y, values)

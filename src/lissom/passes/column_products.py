@@ -1,4 +1,4 @@
-"""Native loops over columns for the derivatives: running sums of products with 6x6 matrices, and local blocks."""
+"""Native loops over columns for the derivatives: running sums of products with 6x6 matrices, and blocks at a point."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false
@@ -10,49 +10,80 @@ import warp as wp
 from lissom.lie.types import mat6, vec6
 from lissom.passes.column_tables import Columns, Matrix
 
-RATES = """
+DERIVATIVES = """
     const int width = x.width, slot = x.slot.data[k];
     const double *j0 = six_rows(J, i, k, width), *e0 = six_rows(J_E, i, k, width);
+    const double *r0 = six_rows(J_R, i, k, width), *q0 = six_rows(J_Q, i, k, width);
     double *wa = six_rows(W_a, i, slot, width), *wv = six_rows(W_v, i, slot, width);
-    auto add_product = [&](const wp::mat_t<6, 6, double>& matrix, const double* from, block* sum) {
-        for (int c = 0; c < 6; ++c)
-            for (int r = 0; r < 6; ++r)
-                sum[r] += load(from + c * width) * matrix.data[r][c];
-    };
-    auto take = [&](block* sum, const double* from) {
-        for (int r = 0; r < 6; ++r)
-            sum[r] = load(from + r * width);
-    };
-    auto keep = [&](const block* sum, double* to) {
-        for (int r = 0; r < 6; ++r)
-            store(to + r * width, sum[r]);
-    };
-    for_blocks(x.path_start, x.path_range, k, [&](int j) {
-        block sum[6];
-        take(sum, wa + j);
-        add_product(M, j0 + j, sum);
-        keep(sum, wa + j);
-        take(sum, wv + j);
-        add_product(M, e0 + j, sum);
-        add_product(N, j0 + j, sum);
-        keep(sum, wv + j);
+    double* wq = six_rows(W_q, i, slot, width);
+    for_blocks(start, range, k, [&](int at) {
+        block a[6], v[6], q[6];
+        for (int r = 0; r < 6; ++r) {
+            a[r] = load(wa + r * width + at);
+            v[r] = load(wv + r * width + at);
+            q[r] = load(wq + r * width + at);
+        }
+        for (int c = 0; c < 6; ++c) {
+            const block j = load(j0 + c * width + at), e = load(e0 + c * width + at);
+            const block turn = load(r0 + c * width + at), bend = load(q0 + c * width + at);
+            for (int r = 0; r < 6; ++r) {
+                a[r] += j * M.data[r][c];
+                v[r] += e * M.data[r][c];
+                q[r] += bend * M.data[r][c];
+                v[r] += j * N.data[r][c];
+                q[r] += turn * N.data[r][c];
+                q[r] += j * H.data[r][c];
+            }
+        }
+        for (int r = 0; r < 6; ++r) {
+            store(wa + r * width + at, a[r]);
+            store(wv + r * width + at, v[r]);
+            store(wq + r * width + at, q[r]);
+        }
     });
 """
 
 
-@wp.func_native(RATES)
-def add_rate_products(
-    x: Columns,
-    i: int,
-    k: int,
-    M: mat6,
-    N: mat6,
-    J: Matrix,
-    J_E: Matrix,
-    W_a: Matrix,
-    W_v: Matrix,
-):
-    """W_a += M J and W_v += M J_E + N J of node k, on the columns of its path."""
+@wp.func_native(DERIVATIVES)
+def add_derivative_products(
+    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), i: int, k: int, M: mat6, N: mat6,
+    H: mat6, J: Matrix, J_E: Matrix, J_R: Matrix, J_Q: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix,
+):  # fmt: skip
+    """W_a += M J, W_v += M J_E + N J and W_q += M J_Q + N J_R + H J of node k, on its listed columns."""
+    ...
+
+
+FOLD = """
+    const int width = x.width, slot = x.slot.data[k];
+    const double* s = six_rows(S, i, k, width);
+    const double *a = six_rows(W_a, i, slot, width), *v = six_rows(W_v, i, slot, width);
+    const double* from[3] = {a, v, six_rows(W_q, i, slot, width)};
+    double* to[3] = {row(da, i), row(dv, i), row(dq, i)};
+    for_blocks(start, range, k, [&](int j) {
+        block in[3][6];
+        for (int m = 0; m < 3; ++m)
+            for (int r = 0; r < 6; ++r)
+                in[m][r] = load(from[m] + r * width + j);
+        for (int alpha = first; alpha < stop; ++alpha) {
+            block sum[3];
+            for (int m = 0; m < 3; ++m)
+                sum[m] = load(to[m] + alpha * width + j);
+            for (int r = 0; r < 6; ++r)
+                for (int m = 0; m < 3; ++m)
+                    sum[m] += in[m][r] * s[r * width + alpha];
+            for (int m = 0; m < 3; ++m)
+                store(to[m] + alpha * width + j, sum[m]);
+        }
+    });
+"""
+
+
+@wp.func_native(FOLD)
+def fold_derivatives(
+    x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), first: int, stop: int, i: int, k: int,
+    S: Matrix, W_a: Matrix, W_v: Matrix, W_q: Matrix, da: Matrix, dv: Matrix, dq: Matrix,
+):  # fmt: skip
+    """Rows first … stop − 1 of da += S_kᵀ W_a, dv += S_kᵀ W_v and dq += S_kᵀ W_q on the listed columns of node k."""
     ...
 
 
@@ -60,7 +91,7 @@ WEIGHTED = """
     const int width = x.width;
     const double *p0 = six_rows(J_P, i, k, width), *r0 = six_rows(J_R, i, k, width), *j0 = six_rows(J, i, k, width);
     double* w = six_rows(W, i, x.slot.data[k], width);
-    for_blocks(x.path_start, x.path_range, k, [&](int j) {
+    for_blocks(start, range, k, [&](int j) {
         block sum[6];
         for (int r = 0; r < 6; ++r)
             sum[r] = load(w + r * width + j);
@@ -83,6 +114,8 @@ WEIGHTED = """
 @wp.func_native(WEIGHTED)
 def add_weighted_products(
     x: Columns,
+    start: wp.array(dtype=wp.int32),
+    range: wp.array(dtype=wp.int32),
     i: int,
     k: int,
     M: mat6,
@@ -93,7 +126,7 @@ def add_weighted_products(
     J: Matrix,
     W: Matrix,
 ):
-    """W += M J_P + N J_R + H J of node k, on the columns of its path."""
+    """W += M J_P + N J_R + H J of node k, on its listed columns."""
     ...
 
 
@@ -120,40 +153,6 @@ def add_cross_product(
     W: Matrix,
 ):
     """W += M J of node `from_`, on the columns of its path, W the running sum of node `to`."""
-    ...
-
-
-LOCAL = """
-    double* to = row(out, i);
-    for (int e = x.entry_start.data[site]; e < x.entry_start.data[site + 1];) {
-        const int at = x.entry_block.data[e];
-        block v1[6] = {}, v2[6] = {};
-        for (; e < x.entry_start.data[site + 1] && x.entry_block.data[e] == at; ++e) {
-            const block p1 = load(x.entry_phi1.data + 8 * e);
-            const block p2 = load(x.entry_phi2.data + 8 * e);
-            const int c = x.entry_component.data[e];
-            for (int r = 0; r < 6; ++r) {
-                v1[r] += p1 * H11.data[r][c];
-                v1[r] += p2 * H12.data[r][c];
-                v2[r] += p1 * H21.data[r][c];
-                v2[r] += p2 * H22.data[r][c];
-            }
-        }
-        for (int f = x.row_start.data[site]; f < x.row_start.data[site + 1]; ++f) {
-            const int c = x.row_component.data[f];
-            block* row = (block*)(to + x.row_v.data[f] * x.width + at);
-            block sum = *row;
-            sum += v1[c] * x.row_phi1.data[f];
-            sum += v2[c] * x.row_phi2.data[f];
-            *row = sum;
-        }
-    }
-"""
-
-
-@wp.func_native(LOCAL)
-def add_local_block(x: Columns, i: int, site: int, H11: mat6, H12: mat6, H21: mat6, H22: mat6, out: Matrix):
-    """out += Σ Φ_aᵀ H_ab Φ_b on a node's own coordinates, a and b its two strain points."""
     ...
 
 

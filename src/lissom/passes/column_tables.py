@@ -84,7 +84,7 @@ def _make(model: Model) -> ColumnsStruct:
     start, ranges = stretches(below)
     sites = all_sites(model)
     values = {"slot": slot, "subtree_start": start, "subtree_range": ranges}
-    values["path_start"], values["path_range"] = stretches(_path_blocks(model, model.n_nodes))
+    values["path_start"], values["path_range"] = stretches(path_blocks(model, model.n_nodes))
     values["reach_start"], values["reach_range"] = _reach_ranges(model)
     values["loop_end_start"], values["loop_end"] = _pair_ends(model, model.loops.node)
     put(model, "columns", x, values | site_values(sites, np.zeros(len(sites), int)))
@@ -162,23 +162,33 @@ def _entries(rows: np.ndarray) -> np.ndarray:
 
 
 def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
-    """Column stretches that the running sum of each dynamic node may hold: the paths of all nodes of its subtree, and
-    of the nodes that straight tendon pieces, springs and loops tie to them or contacts may."""
-    path = _path_blocks(model, model.n_dynamic)
-    reach = path.copy()
+    """Column stretches that the running sum of each dynamic node may hold."""
+    return stretches(reach_blocks(model))
+
+
+def tied_pairs(model: Model) -> list[np.ndarray]:
+    """Pairs of nodes, -1 the world, that straight tendon pieces, springs and loops tie together or contacts may."""
     world = model.surroundings
     touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
-    for a, b in [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]:
+    return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]
+
+
+def reach_blocks(model: Model) -> np.ndarray:
+    """Whether each block of eight columns holds one on the paths of all nodes of a node's subtree, or of those that
+    something ties to these."""
+    path = path_blocks(model, model.n_dynamic)
+    reach = path.copy()
+    for a, b in tied_pairs(model):
         for one, two in ((a, b), (b, a)):
             if one >= 0 and two >= 0:
                 reach[one] |= path[two]
     for k in range(model.n_dynamic - 1, -1, -1):
         if model.nodes.parent[k] >= 0:
             reach[model.nodes.parent[k]] |= reach[k]
-    return stretches(reach)
+    return reach
 
 
-def _path_blocks(model: Model, nodes: int) -> np.ndarray:
+def path_blocks(model: Model, nodes: int) -> np.ndarray:
     """Whether each block of eight columns holds a column of the path to each node."""
     blocks = np.zeros((nodes, column_width(model) // 8), dtype=bool)
     for k in range(nodes):

@@ -50,6 +50,35 @@ PUT = f"""
 """
 
 
+PUT_TURNED = """
+    double* out = six_rows(S, i, k, x.width);
+    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {
+        const int at = x.entry_block.data[e];
+        block sum[6] = {};
+        for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
+            const block phi = load(x.entry_phi1.data + 8 * e);
+            const int c = x.entry_component.data[e];
+            if (c < 3)
+                for (int r = 0; r < 3; ++r) {
+                    sum[r] += phi * A.data[r][c];
+                    sum[r + 3] += phi * B.data[r][c];
+                }
+            else
+                for (int r = 0; r < 3; ++r)
+                    sum[r + 3] += phi * A.data[r][c - 3];
+        }
+        for (int r = 0; r < 6; ++r)
+            store(out + r * x.width + at, sum[r]);
+    }
+"""
+
+
+@wp.func_native(PUT_TURNED)
+def put_turned_columns(x: Columns, i: int, k: int, A: mat3, B: mat3, S: Matrix):
+    """S_k = [A, B] Φ₁ on the node's own blocks, of a node whose columns are those of one point."""
+    ...
+
+
 @wp.func_native(PUT)
 def put_columns(x: Columns, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, S: Matrix):
     """S_k = [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the node's own blocks, a pair [A, B] standing for [[A, 0], [B, A]]."""

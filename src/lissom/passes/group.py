@@ -89,7 +89,7 @@ def motion_block(s: Scratch, i: int, k: int):
 def motion_columns(s: Scratch, x: Columns, i: int, k: int, S: Matrix):
     """S of (1); zero beside its columns."""
     A, B = motion_block(s, i, k)
-    columns.put_columns(x, i, k, A, B, mat3(), mat3(), S)
+    columns.put_turned_columns(x, i, k, A, B, S)
 
 
 @wp.func
@@ -97,7 +97,7 @@ def rate_columns(s: Scratch, x: Columns, i: int, k: int, S_dot: Matrix):
     """Ṡ of (1)."""
     A, B = motion_block(s, i, k)
     A_eta, B_eta = se3.ad_block(s.node[i, k].eta, A, B)
-    columns.put_columns(x, i, k, A_eta, B_eta, mat3(), mat3(), S_dot)
+    columns.put_turned_columns(x, i, k, A_eta, B_eta, S_dot)
 
 
 @wp.func

@@ -7,7 +7,18 @@ With T the tangent operator of the child side, Z = ∂Ω/∂q and D₀ = Ad_g T,
     R = Ṡ,   Q = S̈       what the coordinates change of twists and accelerations beyond the node            (3)
     Z = (h/2 − κ ad ξ₂) Φ₁ + (h/2 + κ ad ξ₁) Φ₂                                                           (4)
 
-Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Source: Mathew 2025 §4.
+At a fixed wrench F on the node, f = Ad_gᵀ F in its own frame and y = Tᵀ f, Sᵀ F changes with the node's coordinates by
+
+    Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁)                                                 (5)
+
+Columns are pairs before Φ₁ and Φ₂, [A, B] standing for [[A, 0], [B, A]]. Those of one quantity are made here; those
+that derivatives need, and (5), in interval_columns, where T = [A, B] with Ω = (w; u) has for its rates
+
+    A = c₁ − c₂ w^ + c₃ w wᵀ,   B = dA/dε along w + ε u,   T' = dT/dt along Ω(t),   T'' = d²T/dt²            (6)
+
+by the product rule on w and on c_k(|w|²), all terms of which join before any 3x3 matrix is made.
+
+Source: Mathew 2025 §4.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -19,11 +30,9 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import magnus, se3, so3
-from lissom.lie.spatial import adbar_matrix, top_left, top_right
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes import columns
-from lissom.passes.column_products import add_local_block
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.parents import joint_side
 from lissom.passes.scratch import STATUS_FULL_TURN, Direction, Scratch
@@ -61,15 +70,38 @@ def place_by_strains(t: Tables, s: Scratch, i: int, k: int, xi1: vec6, xi2: vec6
 
 
 @wp.func
+def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
+    """Pose of a joint with one axis, Ω = Φ q: its displacement is along that."""
+    Omega = q[i, t.node[k].v_start + t.node[k].q_shift] * t.node[k].screw
+    w = se3.angular(Omega)
+    c = so3.stumpff(wp.dot(w, w))
+    R0, p0 = joint_side(t, s, i, k)
+    s.node[i, k].R = R0 * so3.rotation_from_stumpff(w, c)
+    s.node[i, k].p = R0 * se3.linear(Omega) + p0
+    s.node[i, k].Omega = Omega
+    s.node[i, k].stumpff = c
+    s.node[i, k].xi1 = Omega
+    s.node[i, k].xi2 = Omega
+
+
+@wp.func
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the node."""
+    if t.node[k].is_screw:
+        place_screw(t, s, i, k, q)
+        return
     x = node_strains(t, i, k, q, q, q)
     place_by_strains(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
 
 
 @wp.func
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """Pose of the node; Ad_g V and Ad_g A of its own twist V = T Ω̇ and acceleration A = T Ω̈ + Ṫ Ω̇."""
+    """Pose of the node; Ad_g V and Ad_g A of its own twist V = T Ω̇ and acceleration A = T Ω̈ + Ṫ Ω̇. A joint with one
+    axis has V = Φ v and A = Φ a."""
+    if t.node[k].is_screw:
+        place_screw(t, s, i, k, q)
+        S = se3.Ad(s.node[i, k].R, s.node[i, k].p, t.node[k].screw)
+        return v[i, t.node[k].v_start] * S, a[i, t.node[k].v_start] * S
     x = node_strains(t, i, k, q, v, a)
     xi1 = x[0] + t.node[k].xi1
     xi2 = x[1] + t.node[k].xi2
@@ -105,7 +137,11 @@ def strain_block(half: wp.float64, kappa: wp.float64, xi: vec6):
 
 @wp.func
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
-    """S of (1); zero beside its columns."""
+    """S of (1); zero beside its columns. That of a joint with one axis is Ad_g Φ."""
+    if t.node[k].is_screw:
+        R = s.node[i, k].R
+        columns.put_turned_columns(x, i, k, R, so3.cross_columns(s.node[i, k].p, R), S)
+        return
     A, B = motion_block(s, i, k)
     half = so3.HALF * t.node[k].h
     kappa = t.node[k].kappa
@@ -144,140 +180,14 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
 
 
 @wp.func
-def moved_tangents(s: Scratch, i: int, k: int, Omega_dot: vec6, Omega_ddot: vec6):
-    """D₀ = Ad_g T, and D₁, D₂ with D₀ ẋ, D₁ ẋ and D₂ ẋ of (1)-(3) for Ω = x: each as a pair."""
-    eta = s.node[i, k].eta
-    R = s.node[i, k].R
-    p = s.node[i, k].p
-    Omega = s.node[i, k].Omega
-    c = s.node[i, k].stumpff
-    A0, B0 = motion_block(s, i, k)
-    T_A, T_B = se3.tangent_dot(Omega, Omega_dot, c)
-    once_A, once_B = se3.Ad_block(R, p, T_A, T_B)
-    U_A, U_B = se3.tangent_ddot(Omega, Omega_dot, Omega_ddot, c)
-    twice_A, twice_B = se3.Ad_block(R, p, U_A, U_B)
-    turned_A, turned_B = se3.ad_block(eta, A0, B0)
-    A1 = turned_A + once_A
-    B1 = turned_B + once_B
-    pulled_A, pulled_B = se3.ad_block(s.node[i, k].acc, A0, B0)
-    again_A, again_B = se3.ad_block(eta, A1 + once_A, B1 + once_B)
-    return A0, B0, A1, B1, pulled_A + again_A + twice_A, pulled_B + again_B + twice_B
-
-
-@wp.func
-def point_pairs(
-    A0: mat3, B0: mat3, A1: mat3, B1: mat3, A2: mat3, B2: mat3,
-    half: wp.float64, kappa: wp.float64, xi: vec6, xi_dot: vec6, xi_ddot: vec6,
-):  # fmt: skip
-    """S = D₀ Z, R = D₁ Z + D₀ Ż and Q = D₂ Z + 2 D₁ Ż + D₀ Z̈ before Φ at one point of the interval, as pairs; Z follows
-    from the strain ξ at the other point."""
-    Z_A, Z_B = strain_block(half, kappa, xi)
-    V_A, V_B = strain_block(so3.ZERO, kappa, xi_dot)
-    W_A, W_B = strain_block(so3.ZERO, kappa, xi_ddot)
-    S_A, S_B = se3.block_product(A0, B0, Z_A, Z_B)
-    R_A, R_B = se3.block_product(A1, B1, Z_A, Z_B)
-    slow_A, slow_B = se3.block_product(A0, B0, V_A, V_B)
-    Q_A, Q_B = se3.block_product(A2, B2, Z_A, Z_B)
-    mixed_A, mixed_B = se3.block_product(so3.TWO * A1, so3.TWO * B1, V_A, V_B)
-    last_A, last_B = se3.block_product(A0, B0, W_A, W_B)
-    return S_A, S_B, R_A + slow_A, R_B + slow_B, Q_A + mixed_A + last_A, Q_B + mixed_B + last_B
-
-
-@wp.func
-def interval_pairs(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
-    """S, R and Q of (1)-(3), each as two pairs: what stands before Φ₁ and before Φ₂."""
-    xi1 = s.node[i, k].xi1
-    xi2 = s.node[i, k].xi2
-    h = t.node[k].h
-    kappa = t.node[k].kappa
-    x = node_strains(t, i, k, q, v, a)
-    Omega_dot = magnus.omega_dot(xi1, xi2, x[2], x[3], h, kappa)
-    Omega_ddot = magnus.omega_dot(xi1, xi2, x[4], x[5], h, kappa) + (so3.TWO * kappa) * se3.ad(x[2], x[3])
-    A0, B0, A1, B1, A2, B2 = moved_tangents(s, i, k, Omega_dot, Omega_ddot)
-    half = so3.HALF * h
-    SA1, SB1, RA1, RB1, QA1, QB1 = point_pairs(A0, B0, A1, B1, A2, B2, half, -kappa, xi2, x[3], x[5])
-    SA2, SB2, RA2, RB2, QA2, QB2 = point_pairs(A0, B0, A1, B1, A2, B2, half, kappa, xi1, x[2], x[4])
-    return SA1, SB1, SA2, SB2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2
-
-
-@wp.func
-def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
-):  # fmt: skip
-    """Columns S, and the path sums with S, R, Q and E = Ṡ + R."""
-    A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
-    parent = t.node[k].parent
-    columns.put_columns(x, i, k, A1, B1, A2, B2, S)
-    columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
-    columns.extend_path(x, parent, i, k, RA1, RB1, RA2, RB2, J_R)
-    columns.extend_path(x, parent, i, k, so3.TWO * RA1, so3.TWO * RB1, so3.TWO * RA2, so3.TWO * RB2, J_E)
-    columns.extend_path(x, parent, i, k, QA1, QB1, QA2, QB2, J_Q)
-
-
-@wp.func
-def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, q: Matrix, v: Matrix, a: Matrix,
-    c0: wp.float64, c1: wp.float64, S: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
-):  # fmt: skip
-    """Columns S, and the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S."""
-    A1, B1, A2, B2, RA1, RB1, RA2, RB2, QA1, QB1, QA2, QB2 = interval_pairs(t, s, i, k, q, v, a)
-    d1 = so3.TWO * c1
-    columns.put_columns(x, i, k, A1, B1, A2, B2, S)
-    columns.extend_path(x, parent, i, k, A1, B1, A2, B2, J)
-    columns.extend_path(
-        x, parent, i, k, RA1 + c1 * A1, RB1 + c1 * B1, RA2 + c1 * A2, RB2 + c1 * B2, J_R
-    )  # fmt: skip
-    columns.extend_path(
-        x,
-        parent,
-        i,
-        k,
-        QA1 + d1 * RA1 + c0 * A1,
-        QB1 + d1 * RB1 + c0 * B1,
-        QA2 + d1 * RA2 + c0 * A2,
-        QB2 + d1 * RB2 + c0 * B2,
-        J_P,
-    )
-
-
-@wp.func
 def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
-    """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame."""
+    """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame; Φᵀ f of a joint with one axis."""
+    if t.node[k].is_screw:
+        tau[i, t.node[k].v_start] = tau[i, t.node[k].v_start] + wp.dot(t.node[k].screw, f)
+        return
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
     project_strains(t.runs.phi1, t.runs.phi2, t.node[k].run_start, t.node[k].run_v, i, y1, y2, tau)
-
-
-@wp.func
-def congruence(E: mat6, A1: mat3, B1: mat3, A2: mat3, B2: mat3) -> mat6:
-    """Z₁ᵀ E Z₂ of pairs, for the E of tangent_transpose_derivative: [[E₁, E₂], [E₂, 0]]."""
-    E1 = top_left(E)
-    E2 = top_right(E)
-    X = E2 * A2
-    At = wp.transpose(A1)
-    return se3.block(At * (E1 * A2 + E2 * B2) + wp.transpose(B1) * X, At * X, At * X, mat3())
-
-
-@wp.func
-def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, f: vec6, dq: Matrix):
-    """dq += ∂(Zᵀ Tᵀ f)/∂q at fixed f = Ad_gᵀ Fᶜ: Zᵀ ∂(Tᵀ f)/∂Ω Z + κ (Φ₁ᵀ adbar_y Φ₂ − Φ₂ᵀ adbar_y Φ₁), y = Tᵀ f."""
-    kappa = t.node[k].kappa
-    half = so3.HALF * t.node[k].h
-    E = se3.tangent_transpose_derivative(s.node[i, k].Omega, f, s.node[i, k].stumpff)
-    bar = kappa * adbar_matrix(se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff))
-    A1, B1 = strain_block(half, -kappa, s.node[i, k].xi2)
-    A2, B2 = strain_block(half, kappa, s.node[i, k].xi1)
-    add_local_block(
-        x,
-        i,
-        k,
-        congruence(E, A1, B1, A1, B1),
-        congruence(E, A1, B1, A2, B2) + bar,
-        congruence(E, A2, B2, A1, B1) - bar,
-        congruence(E, A2, B2, A2, B2),
-        dq,
-    )
 
 
 @wp.func

@@ -14,17 +14,17 @@ import warp as wp
 
 from lissom.lie import se3
 from lissom.lie.types import vec6
-from lissom.model.tables import EXP, Tables
-from lissom.passes import deforming, group, interval, mapped
+from lissom.model.tables import Tables
+from lissom.passes import deforming, group, interval, interval_columns, mapped
 from lissom.passes.column_tables import Columns, Matrix
-from lissom.passes.rare_kinds import is_body, is_mapped
+from lissom.passes.rare_kinds import is_body, is_exp, is_mapped, is_stored
 from lissom.passes.scratch import Direction, Scratch
 
 
 @wp.func
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of node k."""
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         interval.place(t, s, i, k, q)
     elif is_mapped(t.node[k].kind):
         mapped.place(t, s, i, k, q)
@@ -37,7 +37,7 @@ def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 @wp.func
 def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix):
     """Pose of node k; its own twist and acceleration in the frame of its parent's side, seen from the base."""
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         V, A = interval.rate(t, s, i, k, q, v, a)
         return V, A
     if is_mapped(t.node[k].kind):
@@ -53,7 +53,7 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
 @wp.func
 def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix):
     """Columns S of node k in the base frame; zero beside them."""
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         interval.motion_columns(t, s, x, i, k, S)
     elif is_mapped(t.node[k].kind):
         mapped.motion_columns(t, s, x, i, k, S)
@@ -66,7 +66,7 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
 @wp.func
 def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, S_dot: Matrix):
     """Columns Ṡ of node k in the base frame."""
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         interval.rate_columns(t, s, x, i, k, q, v, S_dot)
     elif is_mapped(t.node[k].kind):
         mapped.rate_columns(t, s, x, i, k, v, S_dot)
@@ -78,42 +78,75 @@ def rate_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v
 
 @wp.func
 def derivative_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6,
-    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, nodes: int, v: Matrix, a: Matrix, acc_base: vec6,
+    S: Matrix, J: Matrix, J_R: Matrix, J_Q: Matrix, J_E: Matrix, has_local: int, out: Matrix,
 ):  # fmt: skip
-    """Columns S of node k, and its path sums with the columns S, R, Q and E = Ṡ + R."""
-    if t.node[k].kind == EXP:
-        interval.derivative_columns(t, s, x, i, k, q, v, a, S, J, J_R, J_Q, J_E)
-    elif is_mapped(t.node[k].kind):
-        mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
-    elif is_body(t.node[k].kind):
-        deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
-    else:
-        group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
+    """Columns S of the first so many nodes, and their path sums with the columns S, R, Q and E = Ṡ + R; local terms of
+    intervals go to out if they are asked for."""
+    k = wp.int32(0)
+    while k < nodes:
+        stop = interval_columns.intervals_stop(t, k, nodes)
+        if stop > k:
+            before = t.node[k].parent
+            interval_columns.derivative_columns(
+                t, s, x, x, i, k, stop, before, v, a, S, J, J_R, J_Q, J_E, has_local, out
+            )  # fmt: skip
+            k = stop
+        else:
+            if is_mapped(t.node[k].kind):
+                mapped.derivative_columns(t, s, x, i, k, v, a, S, J, J_R, J_Q, J_E)
+            elif is_body(t.node[k].kind):
+                deforming.derivative_columns(t, x, i, k, S, J, J_R, J_Q, J_E)
+            elif is_stored(t.node[k].has_quaternion):
+                group.derivative_columns(t, s, x, i, k, acc_base, S, J, J_R, J_Q, J_E)
+            k += 1
 
 
 @wp.func
 def newton_columns(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, parent: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
-    c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+    t: Tables, s: Scratch, x: Columns, i: int, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64, c1: wp.float64,
+    acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix, out: Matrix,
 ):  # fmt: skip
-    """Columns S of node k, S T where it has a quaternion, and the path sums of newton_matrix on top of those of the
-    node `parent`, none if that is negative."""
-    if t.node[k].kind == EXP:
-        interval.newton_columns(t, s, x, i, k, parent, q, v, a, c0, c1, S, J, J_P, J_R)
-    elif is_mapped(t.node[k].kind):
-        mapped.newton_columns(t, s, x, i, k, parent, v, a, c0, c1, S, J, J_P, J_R)
-    elif is_body(t.node[k].kind):
-        deforming.newton_columns(t, x, i, k, parent, S, J, J_P, J_R)
+    """Columns S of all dynamic nodes, S T where they have a quaternion, and the path sums of newton_matrix; local terms
+    of intervals go to out."""
+    k = wp.int32(0)
+    while k < t.n_dynamic:
+        before = t.node[k].parent
+        stop = interval_columns.intervals_stop(t, k, t.n_dynamic)
+        if stop > k:
+            interval_columns.newton_columns(t, s, x, x, i, k, stop, before, v, a, c0, c1, S, J, J_P, J_R, out)
+            k = stop
+        else:
+            if is_mapped(t.node[k].kind):
+                mapped.newton_columns(t, s, x, i, k, before, v, a, c0, c1, S, J, J_P, J_R)
+            elif is_body(t.node[k].kind):
+                deforming.newton_columns(t, x, i, k, before, S, J, J_P, J_R)
+            elif is_stored(t.node[k].has_quaternion):
+                group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+            k += 1
+
+
+@wp.func
+def newton_columns_of_one(
+    t: Tables, s: Scratch, x: Columns, band: Columns, i: int, k: int, before: int, v: Matrix, a: Matrix, move: Matrix,
+    c0: wp.float64, c1: wp.float64, acc_base: vec6, S: Matrix, S_T: Matrix, J: Matrix, J_P: Matrix, J_R: Matrix,
+    out: Matrix,
+):  # fmt: skip
+    """The same of a node of a robot without the rare kinds, the path sums on top of those of the node `before`, none if
+    that is negative, and the local terms in the columns of `band`."""
+    if is_exp(t.node[k].kind):
+        interval_columns.newton_columns_of_one(
+            t, s, x, band, i, k, k + 1, before, v, a, c0, c1, S, J, J_P, J_R, out
+        )  # fmt: skip
     else:
-        group.newton_columns(t, s, x, i, k, parent, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
+        group.newton_columns(t, s, x, i, k, before, move, c0, c1, acc_base, S, S_T, J, J_P, J_R)
 
 
 @wp.func
 def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
     """tau += Sᵀ F of node k, F in the base frame."""
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         interval.project(t, s, i, k, f, tau)
     elif is_mapped(t.node[k].kind):
         mapped.project(t, s, i, k, f, tau)
@@ -125,11 +158,10 @@ def project(t: Tables, s: Scratch, i: int, k: int, F: vec6, tau: Matrix):
 
 @wp.func
 def local_term(t: Tables, s: Scratch, x: Columns, i: int, k: int, dq: Matrix):
-    """dq += the change of Sᵀ F with node k's own coordinates at its fixed wrench; stored poses have none."""
-    f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
-    if t.node[k].kind == EXP:
-        interval.local_term(t, s, x, i, k, f, dq)
-    elif is_mapped(t.node[k].kind):
+    """dq += the change of Sᵀ F with node k's own coordinates at its fixed wrench, of a node that is no interval; stored
+    poses have none."""
+    if is_mapped(t.node[k].kind):
+        f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, s.node[i, k].F)
         mapped.local_term(t, s, x, i, k, f, dq)
 
 
@@ -138,7 +170,7 @@ def change(
     t: Tables, s: Scratch, d: Direction, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
 ):  # fmt: skip
     """What node k adds to x, w and z of inverse_dynamics_tangent along a direction."""
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         e, e1, e2 = interval.change(t, s, d, i, k, q, v, a)
         return e, e1, e2
     if is_mapped(t.node[k].kind):
@@ -155,7 +187,7 @@ def project_change(t: Tables, s: Scratch, d: Direction, i: int, k: int, F: vec6,
     """tau += what Sᵀ F of node k changes by along a direction where F changes by dF."""
     df = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, dF)
     f = se3.Ad_transpose(s.node[i, k].R, s.node[i, k].p, F)
-    if t.node[k].kind == EXP:
+    if is_exp(t.node[k].kind):
         interval.project_change(t, s, d, i, k, f, df, tau)
     elif is_mapped(t.node[k].kind):
         mapped.project_change(t, s, d, i, k, f, df, tau)

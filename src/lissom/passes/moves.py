@@ -13,6 +13,7 @@ import warp as wp
 
 from lissom.model.tables import Tables
 from lissom.passes import group
+from lissom.passes.rare_kinds import is_stored
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -26,7 +27,7 @@ def move_configuration(t: Tables, i: int, start: Rows, move: Rows, q: Rows):
             q[i, at] = start[i, at] + move[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion:
+            if is_stored(t.node[k].has_quaternion):
                 group.move(t, i, k, start, move, q)
 
 
@@ -39,5 +40,5 @@ def put_configuration_rate(t: Tables, i: int, q: Rows, v: Rows, out: Rows):
             out[i, at] = v[i, j]
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion:
+            if is_stored(t.node[k].has_quaternion):
                 group.configuration_rate(t, i, k, q, v, out)

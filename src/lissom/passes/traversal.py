@@ -21,7 +21,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, kinds
 from lissom.passes.parents import parent_motion
-from lissom.passes.rare_kinds import is_body
+from lissom.passes.rare_kinds import is_body, is_stored
 from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
 
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
@@ -55,10 +55,19 @@ def outward_motion(
 
 
 @wp.func
+def first_moment(t: Tables, k: int) -> vec3:
+    """d = m c of a node whose C is hat(d)."""
+    return vec3(t.node[k].C[2, 1], t.node[k].C[0, 2], t.node[k].C[1, 0])
+
+
+@wp.func
 def inertia_apply(t: Tables, k: int, y: vec6) -> vec6:
     """M_k y in the body frame."""
     w = se3.angular(y)
     u = se3.linear(y)
+    if t.node[k].is_plain:
+        d = first_moment(t, k)
+        return se3.join(t.node[k].J * w + wp.cross(d, u), t.node[k].m[0, 0] * u - wp.cross(d, w))
     C = t.node[k].C
     return se3.join(t.node[k].J * w + C * u, wp.transpose(C) * w + t.node[k].m * u)
 
@@ -92,26 +101,30 @@ def moved_inertia(R: mat3, p: vec3, J_B: mat3, C_B: mat3, m_B: mat3) -> mat6:
 
 
 @wp.func
-def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: int):
+def inertia_at(t: Tables, s: Scratch, i: int, k: int) -> mat6:
     """Spatial inertia of node k in the base frame: Ad⁻ᵀ M Ad⁻¹."""
     if not t.node[k].has_inertia:
-        out[i, k] = mat6()
-    else:
-        R = s.node[i, k].R
-        p = s.node[i, k].p
-        Rt = wp.transpose(R)
-        if is_body(t.node[k].kind):
-            J_B, C_B, m_B = deforming.inertia(t, s, i, k)
-            out[i, k] = moved_inertia(R, p, J_B, C_B, m_B)
-            return
-        J = R * t.node[k].J * Rt
-        if t.node[k].is_centred:
-            mp = t.node[k].m[0, 0] * p
-            around = so3.diagonal_plus(wp.dot(mp, p), vec3()) - wp.outer(mp, p)
-            heavy = so3.diagonal_plus(t.node[k].m[0, 0], vec3())
-            out[i, k] = se3.block(J + around, so3.hat(mp), -so3.hat(mp), heavy)
-            return
-        out[i, k] = moved_inertia(R, p, t.node[k].J, t.node[k].C, t.node[k].m)
+        return mat6()
+    R = s.node[i, k].R
+    p = s.node[i, k].p
+    if is_body(t.node[k].kind):
+        J_B, C_B, m_B = deforming.inertia(t, s, i, k)
+        return moved_inertia(R, p, J_B, C_B, m_B)
+    if t.node[k].is_plain:  # J about p is J − d^p^ − p^d^ − m p^p^
+        m = t.node[k].m[0, 0]
+        d = R * first_moment(t, k)
+        half = d + (so3.HALF * m) * p
+        around = so3.diagonal_plus(so3.TWO * wp.dot(half, p), vec3()) - so3.symmetric_outer(half, p)
+        first = so3.hat(d + m * p)
+        J = R * t.node[k].J * wp.transpose(R)
+        return se3.block(J + around, first, -first, so3.diagonal_plus(m, vec3()))
+    return moved_inertia(R, p, t.node[k].J, t.node[k].C, t.node[k].m)
+
+
+@wp.func
+def base_inertia(t: Tables, s: Scratch, out: wp.array2d(dtype=mat6), i: int, k: int):
+    """Keep the spatial inertia of node k in the base frame."""
+    out[i, k] = inertia_at(t, s, i, k)
 
 
 @wp.func
@@ -122,6 +135,28 @@ def inward_force(t: Tables, s: Scratch, i: int, k: int, tau: wp.array2d(dtype=wp
     if parent >= 0:
         s.node[i, parent].F = s.node[i, parent].F + F
     kinds.project(t, s, i, k, F, tau)
+
+
+FINITE = """
+    const double* from = row(x, i);
+    const int n = x.shape[1];
+    block zeros = {};
+    double zero = 0.0;
+    int j = 0;
+    for (; j + 8 <= n; j += 8)
+        zeros += load(from + j) * 0.0;
+    for (; j < n; ++j)
+        zero += from[j] * 0.0;
+    for (int e = 0; e < 8; ++e)
+        zero += zeros[e];
+    return zero == 0.0;
+"""
+
+
+@wp.func_native(FINITE)
+def is_finite(i: int, x: wp.array2d(dtype=wp.float64)) -> bool:
+    """Whether row i has finite numbers alone: zero times anything else is no number."""
+    ...
 
 
 @wp.func
@@ -135,19 +170,11 @@ def inspect(
 ):
     """Set the status of an instance from its inputs: NaN or infinity, or a quaternion that is not of unit length."""
     s.status[i] = 0
-    bad_q = wp.float64(0.0)
-    for j in range(q.shape[1]):
-        bad_q += so3.ZERO * q[i, j]
-    bad_v = wp.float64(0.0)
-    bad_a = wp.float64(0.0)
-    for j in range(v.shape[1]):
-        bad_v += so3.ZERO * v[i, j]
-        bad_a += so3.ZERO * a[i, j]
-    if bad_q + bad_v + bad_a != so3.ZERO:  # NaN differs from zero
+    if not (is_finite(i, q) and is_finite(i, v) and is_finite(i, a)):
         s.status[i] = STATUS_NOT_FINITE
     if q.shape[1] != t.nv:
         for k in range(t.n_nodes):
-            if t.node[k].has_quaternion:
+            if is_stored(t.node[k].has_quaternion):
                 error = group.length_error(t, i, k, q)
                 if error > UNIT_TOLERANCE:
                     s.status[i] = STATUS_QUATERNION
@@ -156,10 +183,7 @@ def inspect(
 @wp.func
 def inspect_result(s: Scratch, i: int, out: wp.array2d(dtype=wp.float64)):
     """Set the status of an instance whose inputs were good and whose result is not finite."""
-    bad = wp.float64(0.0)
-    for j in range(out.shape[1]):
-        bad += so3.ZERO * out[i, j]
-    if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
+    if not is_finite(i, out) and s.status[i] == 0:
         s.status[i] = STATUS_OVERFLOW
 
 

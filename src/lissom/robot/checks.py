@@ -103,6 +103,12 @@ def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarr
     return out
 
 
+def each(value: Any, count: int, where: str, rule: str) -> np.ndarray:
+    """`value`, one finite number for all or one for each, as a float64 array of shape (count,)."""
+    shape = (count,) if np.ndim(value) > 0 else ()
+    return np.broadcast_to(array(value, shape, where, rule), (count,)).copy()
+
+
 def number(value: Any, where: str, *, above: float | None = None, least: float | None = None) -> float:
     """`value` as a finite float, strictly above `above` or at least `least` where given."""
     bound = f" > {above:g}" if above is not None else f" >= {least:g}" if least is not None else " a finite number"

@@ -12,9 +12,7 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 
@@ -25,25 +23,25 @@ from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_red
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.errors import ConvergenceError, ShapeError
+from lissom.errors import ConvergenceError, ShapeError, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
-from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
-from lissom.robot import checks, telling
+from lissom.robot import checks
 from lissom.statics.descent import Descent
+from lissom.statics.ends import Equilibrium, Iterate
 from lissom.statics.moving import moving_model
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import Sought, load_ahead
 from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
 from lissom.statics.parts import raised
-from lissom.statics.residual import static_residual
 from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
-from lissom.statics.verdict import growing, least_stiffness, warn_of_instability, what_hangs_loose
+from lissom.statics.verdict import warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
+_AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
 
 _REMEDIES = {
     CONVERGED: "",
@@ -53,61 +51,6 @@ _REMEDIES = {
     NO_STEP: "no step along Newton's direction comes nearer",
     TOO_MANY: "{limit} iterations were not enough; raise max_iterations",
 }
-
-
-@final
-@dataclass(frozen=True, repr=False)
-class Equilibrium:
-    """A static equilibrium.
-
-    Fields:
-        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
-        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
-        iterations: Newton steps, and those of a descent (...).
-        v: the velocity of the steady motion it is found in, zero at rest (..., nv).
-        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...);
-            motions that nothing holds and nothing drives do not count, nor does what only a gyroscope holds up. False
-            of an iterate that is no equilibrium.
-        unstable_count: number of motions that grow (...).
-        anchors: where contacts that stick hold on, (..., n_pairs, 6), for `Model.anchored`.
-        model, t: what it is an equilibrium of, and at which time [s].
-    """
-
-    q: np.ndarray
-    u: np.ndarray
-    multipliers: np.ndarray
-    residual: np.ndarray
-    iterations: np.ndarray
-    v: np.ndarray
-    is_stable: np.ndarray
-    unstable_count: np.ndarray
-    model: Model | ModelBatch = field(repr=False, compare=False)
-    t: float = field(repr=False, compare=False)
-    anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
-
-    __repr__ = telling.equilibrium_words  # type: ignore[assignment]
-
-    def _repr_html_(self) -> str:
-        return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
-
-    @cached_property
-    def least_stiffness(self) -> np.ndarray:
-        """Least eigenvalue of the tangent stiffness on the motions that loops and prescribed motions allow, of its
-        symmetric part where loads are not conservative (...) [J].
-
-        A motion of unit size turns, stretches or shears a rod by 1 from end to end, turns a joint by 1 rad, or moves
-        one by as much as it moves the robot when turned by 1 rad (`model.dofs.scale`): the work it takes is half of
-        this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
-        infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
-        """
-        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
-        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
-        rows = (
-            np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
-        )
-        each = model.of_rows(batch_of(lead))
-        found = [least_stiffness(one, q, u, self.t, force) for one, q, u, force in zip(each, *rows)]
-        return np.array(found, dtype=np.float64).reshape(lead)
 
 
 @over_models("u", "q0", "v")
@@ -148,6 +91,8 @@ def solve_statics(
     Raises:
         ConvergenceError: no equilibrium was reached, even in load steps, or one that turns a rod inside out, which no
             rod does; carries the last iterate as an Equilibrium.
+        KeyboardInterrupt: Ctrl-C; its `partial` is the Equilibrium of those of a batch that were found, the first of
+        its rows, with one leading axis; of a batch of models a tuple with one for each that has begun.
         ShapeError: the argument, the expected and the received shape. ModelError: tolerance or max_iterations,
         or a v that changes the shape of a rod or opens a loop.
     Accuracy: a curvature above −1e-11 of the largest, in units of what springs and rods hold, counts as neutral.
@@ -169,31 +114,78 @@ def solve_statics(
     if model.surroundings.sticks and lead and len(rows[0]):  # each on a path of its own
         same: Any = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations}
         same |= {"stable": stable, "progress": progress}
-        return stacked([solve_statics(model, row, begin, **same) for begin, row in zip(*rows)], lead)
+        alone: list[Equilibrium] = []
+        with keeping(lambda: stacked(alone, (len(alone),)) if alone else None):
+            for begin, row in zip(*rows):
+                alone.append(solve_statics(model, row, begin, **same))
+        return stacked(alone, lead)
     model = moving_model(model, rows[0], v, t)
     if model.surroundings.sticks and len(rows[0]):
         model = model.anchored(contact_anchors(model, rows[0][0]))
-    with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance:
-        found = _ends(model, rows, t, tolerance, max_iterations, stable, lead, advance)
+    found: list[Iterate] = []
+
+    def so_far() -> Equilibrium | None:
+        return _result(model, found, rows[1][: len(found)], t, (len(found),)) if lead and found else None
+
+    with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
+        for first in range(0, len(rows[0]), _AT_ONCE):
+            some = [x[first : first + _AT_ONCE] for x in rows]
+            _search(model, some, t, tolerance, max_iterations, stable, (first, lead), found, advance)
     q = np.array([end.q for end in found]).reshape(len(found), model.nq)
     _refuse_inside_out(model, q, found, rows[1], t, lead)
     warn_of_shapes(model, q)
-    force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     warn_of_dropped_friction(model, q)
+    rest = _result(model, found, rows[1], t, lead)
+    counts = rest.unstable_count.reshape(-1)
+    if stable and counts.any():
+        warn_of_instability(model, q, rows[1], t, np.array([end.force for end in found]), counts)
+    return rest
+
+
+def _search(
+    model: Model,
+    rows: list[np.ndarray],
+    t: float,
+    tolerance: float,
+    limit: int,
+    stable: bool,
+    place: tuple[int, tuple[int, ...]],
+    found: list[Iterate],
+    advance: Callable[[float], None],
+) -> None:
+    """Append to `found` where the searches from configurations under inputs, both by rows, end; `advance` is told how
+    many have. `place` is that of the first row in the batch, and the leading axes of that."""
+    force, (first, lead) = _forces_at_rest(model, rows[0], rows[1], t), place
+    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
+    for k, (begin, row, end) in enumerate(zip(*rows, ends)):
+        try:
+            if model.surroundings.sticks:
+                start = Iterate(begin, force[k], end.iterations, "")
+                end = let_go(_newton, model, start, end, row, t, tolerance, limit)
+            found.append(_reached(model, begin, row, t, tolerance, limit, end, stable))
+        except ConvergenceError as error:
+            if lead:
+                raise ConvergenceError(f"instance {first + k} of {batch_of(lead)}: {error}", error.partial) from error
+            raise
+        advance(len(found))
+
+
+def _result(model: Model, found: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]) -> Equilibrium:
+    """What searches under inputs u (n, nu) have found, with leading axes."""
+    q = np.array([end.q for end in found]).reshape(len(found), model.nq)
+    force = np.array([end.force for end in found]).reshape(len(found), model.n_rows)
     rate = np.repeat(steady_velocity(model)[None], len(q), axis=0)
     left = np.zeros_like(rate)
     if len(q):
-        left[:] = run_residual(model, q, rate, left, rows[1], t, 1.0, force).host["tau"]
+        left[:] = run_residual(model, q, rate, left, u, t, 1.0, force).host["tau"]
     driven = model.prescribed.dof[: model.n_motions - model.prescribed.n_held]
     multipliers = np.hstack([left[:, driven], minimum_norm(model, q, force)])
     left[:, model.prescribed.dof] = 0.0
-    counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, rows[1])], dtype=int)
-    if stable and counts.any():
-        warn_of_instability(model, q, rows[1], t, force, counts)
+    counts = np.array([end.unstable_count(model, row, t) for end, row in zip(found, u)], dtype=int)
     anchors = present_anchors(model)
     return Equilibrium(
         q.reshape(*lead, model.nq),
-        rows[1].reshape(*lead, model.nu).copy(),
+        u.reshape(*lead, model.nu).copy(),
         multipliers.reshape(*lead, model.n_multipliers - model.prescribed.n_held),
         np.abs(left).max(axis=1, initial=0.0).reshape(lead),
         np.array([end.iterations for end in found], dtype=int).reshape(lead),
@@ -206,63 +198,8 @@ def solve_statics(
     )
 
 
-def _ends(
-    model: Model,
-    rows: list[np.ndarray],
-    t: float,
-    tolerance: float,
-    limit: int,
-    stable: bool,
-    lead: tuple[int, ...],
-    advance: Callable[[float], None],
-) -> list[_Iterate]:
-    """Where the searches from configurations under inputs, both by rows, end; `advance` is told how many have."""
-    force, found = _forces_at_rest(model, rows[0], rows[1], t), []
-    ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
-    for k, (begin, row, end) in enumerate(zip(*rows, ends)):
-        try:
-            if model.surroundings.sticks:
-                start = _Iterate(begin, force[k], end.iterations, "")
-                end = let_go(_newton, model, start, end, row, t, tolerance, limit)
-            found.append(_reached(model, begin, row, t, tolerance, limit, end, stable))
-        except ConvergenceError as error:
-            if lead:
-                raise ConvergenceError(f"instance {k} of {batch_of(lead)}: {error}", error.partial) from error
-            raise
-        advance(len(found))
-    return found
-
-
-@final
-@dataclass
-class _Iterate:
-    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; and how many
-    motions grow, where that is known."""
-
-    q: np.ndarray
-    force: np.ndarray
-    iterations: int
-    remedy: str
-    growing: int | None = None
-
-    def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
-        """How many motions grow about it under the full load."""
-        if self.growing is None:
-            self.growing = len(growing(model, self.q, u, t, self.force))
-        return self.growing
-
-    def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
-        """The iterate as a result, with the residual it leaves."""
-        r = static_residual(model, self.q, u, t, factor, self.force)
-        size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
-        forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_held), self.force])
-        claims = np.array(False), np.array(0)
-        v = steady_velocity(model, factor)
-        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
-
-
 def _refuse_inside_out(
-    model: Model, q: np.ndarray, ends: list[_Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]
+    model: Model, q: np.ndarray, ends: list[Iterate], u: np.ndarray, t: float, lead: tuple[int, ...]
 ) -> None:
     """Raise ConvergenceError where the equations hold but mean nothing."""
     turned = inside_out(model, q)
@@ -293,20 +230,20 @@ def _newton(
     limit: int,
     opened: np.ndarray | None = None,
     hold: Any = 0.0,
-) -> list[_Iterate]:
+) -> list[Iterate]:
     """Damped Newton iterations from the rows of q (n, nq) and forces of loops with inputs u (n, nu) and a generalised
     force that holds; sizes of steps are in dofs.scale."""
     sought = Sought(u, t, factor, np.zeros(model.n_rows) if opened is None else opened, tol, limit, hold)
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limit)
-        found.append(_Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
+        found.append(Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
     return found
 
 
 def _reached(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, end: _Iterate, stable: bool
-) -> _Iterate:
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, end: Iterate, stable: bool
+) -> Iterate:
     """Where a Newton solve ended, or what load steps or, if it is to be stable, a descent reaches instead."""
     if end.remedy:
         try:
@@ -320,8 +257,8 @@ def _reached(
 
 
 def _settled(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, unstable: _Iterate
-) -> _Iterate:
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, unstable: Iterate
+) -> Iterate:
     """The stable equilibrium that a damped descent reaches from the start, or else from the unstable one; what was
     found before if there is none."""
     for q in (start,) if unstable.remedy else (start, unstable.q):
@@ -340,8 +277,8 @@ def _settled(
 
 
 def _load_steps(
-    model: Model, closed: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, direct: _Iterate
-) -> _Iterate:
+    model: Model, closed: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, direct: Iterate
+) -> Iterate:
     """Raise loads, inputs and gravity from zero in adaptive steps: from the neutral configuration, or from a closed one
     if there are loops."""
     start, slack = _unloaded(model, closed, t)[None], np.zeros((1, model.n_rows))
@@ -353,7 +290,7 @@ def _load_steps(
         raise ConvergenceError(f"statics: not even the unloaded robot has an equilibrium that Newton's method finds: "
                                f"{here.remedy}", direct.equilibrium(model, u, t))  # fmt: skip
 
-    def loaded_by(here: _Iterate, part: float) -> _Iterate:
+    def loaded_by(here: Iterate, part: float) -> Iterate:
         return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
 
     here, reached, remedy = raised(here, loaded_by)
@@ -384,15 +321,15 @@ def _unloaded(model: Model, closed: np.ndarray, t: float) -> np.ndarray:
 
 
 def _mounted(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: _Iterate
-) -> _Iterate:
+    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, failed: Iterate
+) -> Iterate:
     """The unloaded robot in equilibrium while its loops close in adaptive steps, or what failed before."""
     gap = loop_residual(model, start[0])
 
-    def closed_by(here: _Iterate, part: float) -> _Iterate:
+    def closed_by(here: Iterate, part: float) -> Iterate:
         return _newton(model, here.q[None], here.force[None], u[None], t, 0.0, tol, limit, (1.0 - part) * gap)[0]
 
-    here = closed_by(_Iterate(start[0], np.zeros(model.n_rows), 0, ""), 0.0)
+    here = closed_by(Iterate(start[0], np.zeros(model.n_rows), 0, ""), 0.0)
     if here.remedy:
         return failed
     here.iterations += failed.iterations

@@ -17,7 +17,7 @@ import warp as wp
 
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
-from lissom.dynamics.kinematics import motion_kernel
+from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.forces.acting import Acting
@@ -130,7 +130,7 @@ def load_ahead(model: Model) -> None:
     """Load the kernels of statics together."""
     if not model.calls_python:
         loops = (constraint_kernel, forward_dynamics_kernel) if model.n_rows else ()
-        ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(motion_kernel,))
+        ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
 def newton_in_kernel(

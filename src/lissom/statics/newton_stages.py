@@ -77,7 +77,7 @@ class EquilibriumRowsStruct:
 EquilibriumRows = by_reference(EquilibriumRowsStruct)
 
 
-@wp.func
+@wp.func(inline=False)
 def go_on(
     at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: EquilibriumRows, i: int, gravity: vec3,
     load: wp.array(dtype=vec6), residual: wp.Function, matrix: wp.Function,

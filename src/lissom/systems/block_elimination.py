@@ -1,7 +1,8 @@
 """Elimination of the blocks of newton_blocks, whose equations these are, as native loops inside kernels.
 
-Matrices by block start at `square_start` where they are square, and at so many numbers for each row of `row_start`
-where they have as many rows or columns as the block has coordinates.
+Matrices by block start at `square_start` where they are square, at six numbers for each row of `row_start` where they
+have as many columns as the block has coordinates, and where they have as many rows at 24 numbers for each coordinate
+of the blocks before, 18 of which serve.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -18,14 +19,95 @@ from lissom.passes.column_tables import Columns, Matrix
 
 Pivots = wp.array2d(dtype=wp.int32)
 
+FROM = """
+    wp::array_t<double> out = S;
+    out.data = (double*)S.data - 6 * size_t(first) * size_t(width);
+    return out;
+"""
+
+
+@wp.func_native(FROM)
+def of_nodes_from(first: int, width: int, S: Matrix) -> Matrix:
+    """The columns of nodes from `first` on, as an array that is asked by the number of the node."""
+    ...
+
+
+CLEAR = """
+    double* to = six_rows(S, i, k, width);
+    for (int j = 0; j < 6 * width; ++j)
+        to[j] = 0.0;
+"""
+
+
+@wp.func_native(CLEAR)
+def clear_columns(width: int, i: int, k: int, S: Matrix):
+    """S_k = 0."""
+    ...
+
+
+CLEAR_ROW = """
+    double* to = row(X, i);
+    for (int n = 0; n < X.shape[1]; ++n)
+        to[n] = 0.0;
+"""
+
+
+@wp.func_native(CLEAR_ROW)
+def clear_row(i: int, X: Matrix):
+    """X = 0."""
+    ...
+
+
+HANG = """
+    double* to = row(hanging, i) + 36 * place;
+    for (int n = 0; n < 36; ++n)
+        to[n] += (&X.data[0][0])[n];
+"""
+
+
+@wp.func_native(HANG)
+def hang(i: int, place: int, X: mat6, hanging: Matrix):
+    """Add to the 6x6 matrix at a place."""
+    ...
+
+
+WITH = """
+    const double* from = row(hanging, i) + 36 * place;
+    wp::mat_t<6, 6, double> out = X;
+    for (int n = 0; n < 36; ++n)
+        (&out.data[0][0])[n] += from[n];
+    return out;
+"""
+
+
+@wp.func_native(WITH)
+def with_hanging(i: int, place: int, X: mat6, hanging: Matrix) -> mat6:
+    """X + the 6x6 matrix at a place."""
+    ...
+
+
+KEEP = """
+    const double* from = six_rows(J, i, k, x.width);
+    double* to = six_rows(out, i, place, x.width);
+    for (int j = 0; j < 6 * x.width; ++j)
+        to[j] = from[j];
+"""
+
+
+@wp.func_native(KEEP)
+def keep_columns(x: Columns, i: int, k: int, place: int, J: Matrix, out: Matrix):
+    """The columns J_k at a place among those that are kept."""
+    ...
+
+
 TAKE = """
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
     double* to = row(B, i) + y.square_start.data[e];
     for (int k = 0; k < n; ++k)
         for (int j = 0; j < width; ++j)
             to[k * width + j] = j < n ? row(K, i)[(first + k) * band + first + j] : 0.0;
-    for (int m = 0; m < 24 * width; ++m)
-        row(G, i)[24 * at + m] = 0.0;
+    for (int m = 0; m < 24 * n; ++m)
+        row(G, i)[24 * first + m] = 0.0;
     for (int m = 0; m < 6 * width; ++m)
         row(V, i)[6 * at + m] = 0.0;
 """
@@ -43,7 +125,7 @@ GATHER = """
     const double *z0 = six_rows(J_P, i, k, x.width), *s0 = six_rows(S, i, k, x.width);
     const double *rows = six_rows(L, i, k, x.width), *below = six_rows(L, i, before < 0 ? 0 : before, x.width);
     double* square = row(B, i) + y.square_start.data[e];
-    double* coupling = row(G, i) + 24 * at;
+    double* coupling = row(G, i) + 24 * y.v_start.data[e];
     double* wrench = row(V, i) + 6 * at;
     for (int j = 0; j < width; j += 8) {
         block f[6] = {}, g[6] = {};
@@ -95,9 +177,8 @@ def gather_node(
 FACTOR = """
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
     double* square = row(B, i) + y.square_start.data[e];
-    double* coupling = row(G, i) + 24 * at;
     double* wrench = row(V, i) + 6 * at;
-    double* out = row(answer, i) + 24 * at;
+    double* out = row(G, i) + 24 * first;
     int* swap = row(pivots, i) + at;
     for (int k = 0; k < n; ++k)
         if (y.held.data[first + k]) {
@@ -105,12 +186,10 @@ FACTOR = """
                 square[k * width + j] = square[j * width + k] = 0.0;
             square[k * width + k] = 1.0;
             for (int c = 0; c < 24; ++c)
-                coupling[24 * k + c] = 0.0;
+                out[24 * k + c] = 0.0;
             for (int r = 0; r < 6; ++r)
                 wrench[r * width + k] = 0.0;
         }
-    for (int c = 0; c < 24 * n; ++c)
-        out[c] = coupling[c];
     for (int k = 0; k < n; ++k) {
         int best = k;
         for (int row = k + 1; row < n; ++row)
@@ -163,17 +242,17 @@ FACTOR = """
 
 @wp.func_native(FACTOR)
 def factor_block(
-    y: Blocks, i: int, e: int, B: Matrix, pivots: Pivots, G: Matrix, answer: Matrix, V: Matrix
+    y: Blocks, i: int, e: int, B: Matrix, pivots: Pivots, G: Matrix, V: Matrix
 ) -> int:  # fmt: skip
     """Factors of B with swapped rows in its place, rows and columns of prescribed coordinates as in the identity, and
-    B⁻¹ G. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite."""
+    B⁻¹ G in the place of G. Returns 0, or 1 + the coordinate of a pivot that is zero or not finite."""
     ...
 
 
 REDUCE = """
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
     const double* wrench = row(V, i) + 6 * at;
-    const double* solved = row(answer, i) + 24 * at + 6 * part;
+    const double* solved = row(answer, i) + 24 * y.v_start.data[e] + 6 * part;
     wp::mat_t<6, 6, double> out = sum;
     for (int k = 0; k < n; ++k)
         for (int r = 0; r < 6; ++r)
@@ -261,7 +340,7 @@ def moved(x: Columns, y: Blocks, i: int, e: int, k: int, start: vec6, J: Matrix,
 
 
 OUTWARD = """
-    const double* solved = row(answer, i) + 24 * y.row_start.data[e];
+    const double* solved = row(answer, i) + 24 * y.v_start.data[e];
     double* a = row(f, i) + y.v_start.data[e];
     for (int k = 0; k < y.size.data[e]; ++k)
         for (int c = 0; c < 6; ++c) {

@@ -24,6 +24,7 @@ from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes.column_tables import Columns, Matrix, column_width
+from lissom.passes.rare_kinds import is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
 
@@ -75,11 +76,12 @@ def scale_array(model: Model) -> Any:
     return model.cache["scale of loops"]
 
 
-def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
-    """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width."""
+def loop_rows(model: Model, batch: int, square: Any = None, *, whole: bool = True) -> LoopRowsStruct:
+    """Buffers for a batch; without loops (1) is `square` itself, K with rows of column_width. No matrices and no rows
+    but where they are wanted whole."""
     loops = LoopRowsStruct()
     loops.width = bordered_width(model)
-    m, w = model.n_rows, column_width(model)
+    m, w = model.n_rows, column_width(model) if whole else 0
     for name in ("force", "gap", "rate", "acceleration", "work"):
         setattr(loops, name, wp.zeros((batch, m), dtype=wp.float64, device=model.device))
     for name in ("A", "A_q", "basis"):
@@ -88,7 +90,7 @@ def loop_rows(model: Model, batch: int, square: Any = None) -> LoopRowsStruct:
     loops.kept = wp.zeros(batch, dtype=wp.int32, device=model.device)
     loops.sigma = wp.zeros(batch, dtype=wp.float64, device=model.device)
     loops.scale = scale_array(model)
-    size = (model.nv + m) * loops.width if m or square is not None else 0
+    size = (model.nv + m) * loops.width if whole and (m or square is not None) else 0
     loops.factors, bordered = (wp.zeros((batch, size), dtype=wp.float64, device=model.device) for _ in range(2))
     loops.matrix = bordered if m or square is None else square
     loops.unknown, loops.units = (
@@ -286,12 +288,12 @@ def clear_loop_rows(narrow: int, m: int, i: int, rows: Matrix):
 def border(t: Tables, x: Columns, i: int, K: Matrix, A_q: Matrix, loops: LoopRows) -> int:
     """Choose the rows and make (1) from K, the rows loops.A and A_q; its size."""
     m = t.loops.row_is_hinge.shape[0]
-    if m == 0:
-        return t.nv
-    kept = choose_independent(x, i, loops)
-    loops.sigma[i] = put_border(
-        t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
-    )
+    kept = wp.int32(0)
+    if may_have_loops() and m > 0:
+        kept = choose_independent(x, i, loops)
+        loops.sigma[i] = put_border(
+            t.nv, m, x.width, loops.width, i, K, loops.A, A_q, loops.scale, loops.slot, loops.matrix
+        )
     return t.nv + kept
 
 
@@ -317,16 +319,17 @@ def take_forces(nv: int, i: int, loops: LoopRows):
 def own_rows(t: Tables, s: Scratch, x: Columns, i: int, S: Matrix, of_residual: int, out: Matrix):
     """Rows A, or A_q of the residual, from the nodes' own columns S."""
     clear_loop_rows(x.width, t.loops.row_is_hinge.shape[0], i, out)
-    for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
-        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            y = velocity_row(t, g, loop, row)
-            if of_residual != 0:
-                y = residual_row(t, g, loop, row)
-            y = se3.Ad_dual(g.R_B, g.p_B, y)
-            at = row * x.width
-            add_own_rows(t, x, t.loops.node[loop, 0], i, y, S, at, out)
-            add_own_rows(t, x, t.loops.node[loop, 1], i, -y, S, at, out)
+    if may_have_loops():
+        for loop in range(t.loops.node.shape[0]):
+            g = loop_gap(t, s, i, loop)
+            for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+                y = velocity_row(t, g, loop, row)
+                if of_residual != 0:
+                    y = residual_row(t, g, loop, row)
+                y = se3.Ad_dual(g.R_B, g.p_B, y)
+                at = row * x.width
+                add_own_rows(t, x, t.loops.node[loop, 0], i, y, S, at, out)
+                add_own_rows(t, x, t.loops.node[loop, 1], i, -y, S, at, out)
 
 
 @wp.func
@@ -366,7 +369,7 @@ def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S
     """out[at + j] += yᵀ (S − S T) on the columns of the spherical and free joints of a path."""
     k = node
     while k >= 0:
-        if t.node[k].has_quaternion:
+        if is_stored(t.node[k].has_quaternion):
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent

@@ -1,6 +1,7 @@
 """The two sweeps of the derivatives, inside kernels: columns and path sums outward, running sums and rows inward.
 
-The equations are those of inverse_dynamics_derivatives.
+The equations are those of inverse_dynamics_derivatives; where blocks of coordinates hang on others, (1) and (2) of
+junctions take the place of the columns that two blocks have in common.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -20,11 +21,21 @@ from lissom.model.tables import Tables
 from lissom.passes import columns, deforming_derivatives, kinds, traversal
 from lissom.passes.column_products import (
     add_cross_product,
-    add_rate_products,
+    add_derivative_products,
     add_weighted_products,
+    fold_derivatives,
 )
 from lissom.passes.column_tables import Columns, ColumnsStruct, Matrix, column_tables
-from lissom.passes.rare_kinds import is_body
+from lissom.passes.junctions import (
+    Junctions,
+    JunctionsStruct,
+    add_transposed_products,
+    clear_products,
+    fold_between,
+    forget_foreign,
+    junctions,
+)
+from lissom.passes.rare_kinds import is_body, is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import loop_coupling
 
@@ -34,9 +45,10 @@ Blocks = wp.array2d(dtype=mat6)
 @wp.struct
 class DerivativeBuffersStruct:
     """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of (3)-(5) (W_*),
-    6x6 matrices of the nodes in the base frame, and a zero move."""
+    what junctions have room for, 6x6 matrices of the nodes in the base frame, and a zero move."""
 
     x: ColumnsStruct
+    z: JunctionsStruct
     S: Matrix
     J: Matrix
     J_R: Matrix
@@ -58,6 +70,8 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
     count = model.n_dynamic if nodes is None else nodes
     b = DerivativeBuffersStruct()
     b.x = column_tables(model)
+    if nodes is None:
+        b.z = junctions(model, batch)
     sums, nodes = 6 * b.x.n_slots * b.x.width, 6 * count * b.x.width
     for name in ("S", "J", "J_R", "J_Q", "J_E", "W_a", "W_v", "W_q"):
         size = (batch, sums if name[0] == "W" else nodes)
@@ -69,40 +83,28 @@ def derivative_buffers(model: Model, batch: int, nodes: int | None = None) -> De
 
 
 @wp.func
-def own_columns(
-    t: Tables, s: Scratch, b: DerivativeBuffers, i: int, k: int, q: Matrix, v: Matrix, a: Matrix, acc_base: vec6
-):
-    """Columns S of node k, and its path sums with the columns S, R, Q and E."""
-    kinds.derivative_columns(t, s, b.x, i, k, q, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E)
-
-
-@wp.func
 def derivative_outward(
     t: Tables,
     s: Scratch,
     b: DerivativeBuffers,
     i: int,
-    q: Matrix,
     v: Matrix,
     a: Matrix,
     acc_base: vec6,
     load: wp.array(dtype=vec6),
     acting: int,
     respond: wp.Function,
+    dq: Matrix,
 ):
-    """Columns, path sums and 6x6 matrices of all nodes, from the motion left in s."""
+    """Columns, path sums and 6x6 matrices of all nodes, from the motion and the summed wrenches left in s; local terms
+    of intervals go to dq."""
+    kinds.derivative_columns(
+        t, s, b.x, i, t.n_dynamic, v, a, acc_base, b.S, b.J, b.J_R, b.J_Q, b.J_E, 1, dq
+    )  # fmt: skip
     for k in range(t.n_dynamic):
-        own_columns(t, s, b, i, k, q, v, a, acc_base)
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     respond(t, s, i, -se3.linear(acc_base), load, acting, b.H)
-
-
-@wp.func
-def fold_sum(t: Tables, x: Columns, i: int, k: int, S: Matrix, W: Matrix, out: Matrix):
-    """Rows out += Sᵀ W of node k, whose running sum W is complete, and W goes on to its parent."""
-    columns.fold_rows(x, x.reach_start, x.reach_range, t.node[k].v_start, t.node[k].v_stop, i, k, S, W, out)
-    columns.pass_to_parent(x, x.reach_start, x.reach_range, t.node[k].parent, i, k, W)
 
 
 @wp.func
@@ -136,31 +138,139 @@ def couple_body(
 
 
 @wp.func
+def clear_junctions(t: Tables, x: Columns, z: Junctions, i: int):
+    """Nothing hangs on any node."""
+    if z.N_hanging.shape[1] > 0:
+        clear_products(x, z, i)
+        for j in range(z.row_start.shape[0]):
+            z.M[i, j] = mat6()
+            z.N[i, j] = mat6()
+            z.H[i, j] = mat6()
+        for k in range(t.n_dynamic):
+            z.M_hanging[i, k] = mat6()
+            z.N_hanging[i, k] = mat6()
+
+
+@wp.func
+def count_in_block(
+    x: Columns, z: Junctions, i: int, k: int, M: mat6, N: mat6, H: mat6, S: Matrix, J: Matrix
+):  # fmt: skip
+    """Node k in what (1) of junctions needs of its block; S stands for J where a pose is stored."""
+    j = z.of_node[k]
+    if j >= 0:
+        z.M[i, j] = z.M[i, j] + M
+        z.N[i, j] = z.N[i, j] + N
+        z.H[i, j] = z.H[i, j] + H
+        if is_stored(z.own_stored[j] >= 0):
+            add_transposed_products(x, z, M, N, H, i, k, z.own_stored[j], S)
+        else:
+            add_transposed_products(x, z, M, N, H, i, k, k, J)
+
+
+@wp.func
+def hang(z: Junctions, i: int, j: int, parent: int, H: Blocks):
+    """M, N and H of the block of junction j, with all beyond it, count at the node it hangs on."""
+    z.M_hanging[i, parent] = z.M_hanging[i, parent] + z.M[i, j]
+    H[i, parent] = H[i, parent] + z.H[i, j]
+    z.N_hanging[i, parent] = z.N_hanging[i, parent] + z.N[i, j]
+
+
+@wp.func
+def fold_before(t: Tables, x: Columns, z: Junctions, i: int, k: int, j: int, Y: Matrix, J: Matrix, out: Matrix):
+    """A term of (1) of junctions at junction j, k being the first node of its block."""
+    first = t.node[k].v_start
+    stop = t.node[k].v_stop
+    fold_between(x, z.before_start, z.before_range, j, first, stop, i, j, Y, k, J, out)
+
+
+@wp.func
+def fold_beyond(
+    t: Tables, x: Columns, z: Junctions, i: int, k: int, j: int, S: Matrix, J: Matrix, W: Matrix, out: Matrix
+):
+    """(2) of junctions at junction j, k being the first node of its block, whose running sum then is that beyond."""
+    forget_foreign(x, z, j, i, k, W)
+    slot = x.slot[k]
+    first = z.row_start[j]
+    stop = z.row_stop[j]
+    if is_stored(z.stored[j] >= 0):
+        fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, z.stored[j], S, slot, W, out)
+    else:
+        fold_between(x, z.beyond_start, z.beyond_range, j, first, stop, i, t.node[k].parent, J, slot, W, out)
+
+
+@wp.func
+def couple_ends(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix, J_R: Matrix, J: Matrix, W: Matrix):
+    """W += what ties node k to other nodes."""
+    if may_have_loops():
+        for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
+            coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
+            add_cross_product(x, i, k, other, coupling, J, W)
+    couple_tied(s, x, i, k, 0, J, W)
+    couple_tied(s, x, i, k, 1, J_R, W)
+
+
+@wp.func
+def turn_with_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix, S_T: Matrix, W: Matrix):
+    """W += adbar_{Fᶜ} S T of node k, S T standing for S where a spherical or free joint has moved by Δ."""
+    first = t.node[k].v_start
+    stop = t.node[k].v_stop
+    if t.node[k].parent >= 0:
+        if is_stored(t.node[k].has_quaternion):
+            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
+        else:
+            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
+
+
+@wp.func
+def responses(t: Tables, s: Scratch, z: Junctions, i: int, k: int, inertia: Blocks):
+    """M and N of node k with what hangs on it."""
+    M = inertia[i, k]
+    N = twist_response(t, s, i, k, M)
+    if z.N_hanging.shape[1] > 0:
+        M += z.M_hanging[i, k]
+        N += z.N_hanging[i, k]
+    return M, N
+
+
+@wp.func
 def inward_node(
-    t: Tables, s: Scratch, x: Columns, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
+    t: Tables, s: Scratch, x: Columns, z: Junctions, i: int, k: int, inertia: Blocks, H: Blocks, S: Matrix, S_T: Matrix,
     J_P: Matrix, J_R: Matrix, J: Matrix, force: Matrix, W: Matrix, out: Matrix,
 ):  # fmt: skip
     """Node k of an inward sweep: W += M J_P + N J_R + H J with what couples it to other nodes, the rows Sᵀ W and its
     local term, and on to its parent. S T stands for S where a spherical or free joint has moved by Δ."""
-    M = inertia[i, k]
-    N = twist_response(t, s, i, k, M)
-    add_weighted_products(x, i, k, M, N, H[i, k], J_P, J_R, J, W)
-    for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
-        coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
-        add_cross_product(x, i, k, other, coupling, J, W)
-    couple_tied(s, x, i, k, 0, J, W)
-    couple_tied(s, x, i, k, 1, J_R, W)
-    first = t.node[k].v_start
-    stop = t.node[k].v_stop
-    parent = t.node[k].parent
-    columns.fold_rows(x, x.reach_start, x.reach_range, first, stop, i, k, S, W, out)
+    M, N = responses(t, s, z, i, k, inertia)
+    add_weighted_products(x, z.home_start, z.home_range, i, k, M, N, H[i, k], J_P, J_R, J, W)
+    count_in_block(x, z, i, k, M, N, H[i, k], S, J)
+    couple_ends(t, s, x, i, k, force, J_R, J, W)
+    columns.fold_rows(x, z.fold_start, z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, S, W, out)
     kinds.local_term(t, s, x, i, k, out)
-    if parent >= 0:
-        if t.node[k].has_quaternion:
-            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S_T, W)
-        else:
-            columns.add_product(x, adbar_matrix(s.node[i, k].F), first, stop, i, k, S, W)
-        columns.pass_to_parent(x, x.reach_start, x.reach_range, parent, i, k, W)
+    turn_with_columns(t, s, x, i, k, S, S_T, W)
+    j = z.below[k]
+    if j >= 0:
+        fold_before(t, x, z, i, k, j, z.Y_M, J_P, out)
+        fold_before(t, x, z, i, k, j, z.Y_N, J_R, out)
+        fold_before(t, x, z, i, k, j, z.Y_H, J, out)
+        fold_beyond(t, x, z, i, k, j, S, J, W, out)
+        hang(z, i, j, t.node[k].parent, H)
+    columns.pass_to_parent(x, x.reach_start, x.reach_range, t.node[k].parent, i, k, W)
+
+
+@wp.func
+def fold_junction(
+    t: Tables, b: DerivativeBuffers, i: int, k: int, j: int, dq: Matrix, dv: Matrix, da: Matrix
+):  # fmt: skip
+    """What the blocks on both sides of junction j have in common, by (1) and (2) of junctions."""
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J, da)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_E, dv)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J, dv)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_Q, dq)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J_R, dq)
+    fold_before(t, b.x, b.z, i, k, j, b.z.Y_H, b.J, dq)
+    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_a, da)
+    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_v, dv)
+    fold_beyond(t, b.x, b.z, i, k, j, b.S, b.J, b.W_q, dq)
+    hang(b.z, i, j, t.node[k].parent, b.H)
 
 
 @wp.func
@@ -180,14 +290,25 @@ def derivative_inward(
     columns.clear_sums(b.x, i, b.W_a)
     columns.clear_sums(b.x, i, b.W_v)
     columns.clear_sums(b.x, i, b.W_q)
+    clear_junctions(t, b.x, b.z, i)
     for step in range(t.n_dynamic):
         k = t.n_dynamic - 1 - step
-        M = b.inertia[i, k]
-        N = twist_response(t, s, i, k, M)
-        add_rate_products(b.x, i, k, M, N, b.J, b.J_E, b.W_a, b.W_v)
+        M, N = responses(t, s, b.z, i, k, b.inertia)
+        add_derivative_products(b.x, b.z.home_start, b.z.home_range, i, k, M, N, b.H[i, k], b.J, b.J_E, b.J_R, b.J_Q,
+                                b.W_a, b.W_v, b.W_q)  # fmt: skip
+        count_in_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
         if is_body(t.node[k].kind):
             couple_body(t, s, b, i, k, v, a, dq, dv, da)
         couple_tied(s, b.x, i, k, 1, b.J, b.W_v)
-        fold_sum(t, b.x, i, k, b.S, b.W_a, da)
-        fold_sum(t, b.x, i, k, b.S, b.W_v, dv)
-        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S, b.J_Q, b.J_R, b.J, force, b.W_q, dq)
+        couple_ends(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
+        fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,
+                         b.W_a, b.W_v, b.W_q, da, dv, dq)  # fmt: skip
+        kinds.local_term(t, s, b.x, i, k, dq)
+        turn_with_columns(t, s, b.x, i, k, b.S, b.S, b.W_q)
+        j = b.z.below[k]
+        if j >= 0:
+            fold_junction(t, b, i, k, j, dq, dv, da)
+        parent = t.node[k].parent
+        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_a)
+        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_v)
+        columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_q)

@@ -24,6 +24,7 @@ from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.base_frames import origin_of
 from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import Scratch
 
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
@@ -169,46 +170,49 @@ def loop_wrench(t: Tables, g: Gap, i: int, loop: int, force: Matrix) -> vec6:
 @wp.func
 def add_loop_wrenches(t: Tables, s: Scratch, i: int, force: Matrix, gap: Matrix):
     """F −= W on A and F += W on B for all loops; leaves the residuals in gap."""
-    for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
-        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            gap[i, row] = row_residual(t, g, loop, row)
-        W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
-        k = t.loops.node[loop, 0]
-        if k >= 0:
-            s.node[i, k].F = s.node[i, k].F - W
-        k = t.loops.node[loop, 1]
-        if k >= 0:
-            s.node[i, k].F = s.node[i, k].F + W
+    if may_have_loops():
+        for loop in range(t.loops.node.shape[0]):
+            g = loop_gap(t, s, i, loop)
+            for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+                gap[i, row] = row_residual(t, g, loop, row)
+            W = se3.Ad_dual(g.R_B, g.p_B, loop_wrench(t, g, i, loop, force))
+            k = t.loops.node[loop, 0]
+            if k >= 0:
+                s.node[i, k].F = s.node[i, k].F - W
+            k = t.loops.node[loop, 1]
+            if k >= 0:
+                s.node[i, k].F = s.node[i, k].F + W
 
 
 @wp.func
 def loop_residuals(t: Tables, s: Scratch, i: int, gap: Matrix):
     """e of all rows, from the poses left in s."""
-    for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
-        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            gap[i, row] = row_residual(t, g, loop, row)
+    if may_have_loops():
+        for loop in range(t.loops.node.shape[0]):
+            g = loop_gap(t, s, i, loop)
+            for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+                gap[i, row] = row_residual(t, g, loop, row)
 
 
 @wp.func
 def loop_rates(t: Tables, s: Scratch, i: int, acc_base: vec6, rate: Matrix, acceleration: Matrix):
     """P y = A v and P ẏ + Ṗ y = A a + Ȧ v of all rows, from the motion left in s."""
-    for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
-        eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
-        eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
-        across = eta_A - eta_B
-        y = se3.Ad_inverse(g.R_B, g.p_B, across)
-        y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
-        w = se3.angular(y)
-        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
-            P = velocity_row(t, g, loop, row)
-            rate[i, row] = wp.dot(P, y)
-            acceleration[i, row] = wp.dot(P, y_dot)
-            if t.loops.row_is_hinge[row] != 0:
-                n_dot = wp.cross(wp.cross(w, g.b), t.loops.hinge[loop, 0])
-                acceleration[i, row] = acceleration[i, row] + wp.dot(n_dot, w)
+    if may_have_loops():
+        for loop in range(t.loops.node.shape[0]):
+            g = loop_gap(t, s, i, loop)
+            eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
+            eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
+            across = eta_A - eta_B
+            y = se3.Ad_inverse(g.R_B, g.p_B, across)
+            y_dot = se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across))
+            w = se3.angular(y)
+            for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+                P = velocity_row(t, g, loop, row)
+                rate[i, row] = wp.dot(P, y)
+                acceleration[i, row] = wp.dot(P, y_dot)
+                if t.loops.row_is_hinge[row] != 0:
+                    n_dot = wp.cross(wp.cross(w, g.b), t.loops.hinge[loop, 0])
+                    acceleration[i, row] = acceleration[i, row] + wp.dot(n_dot, w)
 
 
 @wp.func
@@ -238,15 +242,16 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
 @wp.func
 def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
     """What the node of each side answers to its own columns."""
-    for loop in range(t.loops.node.shape[0]):
-        g = loop_gap(t, s, i, loop)
-        on_A, on_B = wrench_stiffness(t, g, i, loop, force)
-        k = t.loops.node[loop, 0]
-        if k >= 0:
-            H[i, k] = H[i, k] + on_A
-        k = t.loops.node[loop, 1]
-        if k >= 0:
-            H[i, k] = H[i, k] - on_B
+    if may_have_loops():
+        for loop in range(t.loops.node.shape[0]):
+            g = loop_gap(t, s, i, loop)
+            on_A, on_B = wrench_stiffness(t, g, i, loop, force)
+            k = t.loops.node[loop, 0]
+            if k >= 0:
+                H[i, k] = H[i, k] + on_A
+            k = t.loops.node[loop, 1]
+            if k >= 0:
+                H[i, k] = H[i, k] - on_B
 
 
 COVECTOR = """

@@ -50,6 +50,22 @@ def mass_buffers(model: Model, batch: int) -> MassBuffersStruct:
     return b
 
 
+ADD = """
+    double* out = (double*)(row(composite, i) + to);
+    const double* in = (const double*)(row(composite, i) + from_);
+    for (int n = 0; n < 32; n += 8)
+        add(out + n, load(in + n));
+    for (int n = 32; n < 36; ++n)
+        out[n] += in[n];
+"""
+
+
+@wp.func_native(ADD)
+def add_matrix(i: int, from_: int, to: int, composite: wp.array2d(dtype=mat6)):
+    """One of the 6x6 matrices += another one."""
+    ...
+
+
 @wp.func
 def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
     """Turn a 6x6 matrix of each node into the sum over its subtree."""
@@ -57,12 +73,60 @@ def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
         k = t.n_dynamic - 1 - step
         parent = t.node[k].parent
         if parent >= 0:
-            composite[i, parent] = composite[i, parent] + composite[i, k]
+            add_matrix(i, k, parent, composite)
+
+
+FOLD = """
+    const int width = x.width, own = first / 8 * 8;
+    const double* s = six_rows(S, i, k, width);
+    double* v = six_rows(V, i, x.slot.data[k], width);
+    double* to = row(out, i);
+    const auto& M = row(composite, i)[k];
+    for_blocks(x.subtree_start, x.subtree_range, k, [&](int j) {
+        block sum[6];
+        for (int r = 0; r < 6; ++r)
+            sum[r] = load(v + r * width + j);
+        if (j >= own && j < stop) {
+            block more[6] = {};
+            for (int c = 0; c < 6; ++c) {
+                const block column = load(s + c * width + j);
+                for (int r = 0; r < 6; ++r)
+                    more[r] += column * M.data[r][c];
+            }
+            for (int r = 0; r < 6; ++r) {
+                add(v + r * width + j, more[r]);
+                sum[r] += more[r] * 0.5;
+            }
+        }
+        for (int alpha = first; alpha < stop; ++alpha) {
+            block row = load(to + alpha * width + j);
+            for (int r = 0; r < 6; ++r)
+                row += sum[r] * s[r * width + alpha];
+            store(to + alpha * width + j, row);
+        }
+    });
+"""
+
+
+@wp.func_native(FOLD)
+def fold_mass(
+    x: Columns,
+    first: int,
+    stop: int,
+    i: int,
+    k: int,
+    composite: wp.array2d(dtype=mat6),
+    S: Matrix,
+    V: Matrix,
+    out: Matrix,
+):
+    """V += Mᶜ S_k of (2) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by."""
+    ...
 
 
 @wp.func
-def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
-    """Fill M (nv x width) from the poses left in s."""
+def half_mass_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int):
+    """Fill the half X (nv x width) of M = X + Xᵀ, but for rotors, from the poses left in s."""
     columns.clear_rows(t.nv, x.width, i, b.half)
     for k in range(t.n_dynamic):
         traversal.base_inertia(t, s, b.composite, i, k)
@@ -73,12 +137,39 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
         k = t.n_dynamic - 1 - step
         first = t.node[k].v_start
         stop = t.node[k].v_stop
-        half_M = so3.HALF * b.composite[i, k]
-        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
-        columns.fold_rows(x, x.subtree_start, x.subtree_range, first, stop, i, k, b.S, b.V, b.half)
-        columns.add_product(x, half_M, first, stop, i, k, b.S, b.V)
+        if stop > first:
+            fold_mass(x, first, stop, i, k, b.composite, b.S, b.V, b.half)
         if is_body(t.node[k].kind):
             deforming.couple_mass(t, s, x, i, k, b.V, b.half)
         columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
+
+
+@wp.func
+def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
+    """Fill M (nv x width) from the poses left in s."""
+    half_mass_sweep(t, s, x, b, i)
     columns.add_transposed(t.nv, x.width, i, b.half, b.half, M)
     add_armature_rows(t, x.width, i, so3.ONE, M)
+
+
+SQUARE = """
+    const double* half = row(b.half, i);
+    double* to = row(M, i);
+    for (int r = 0; r < nv; ++r)
+        for (int c = 0; c <= r; ++c)
+            to[r * nv + c] = to[c * nv + r] = half[r * width + c] + half[c * width + r];
+"""
+
+
+@wp.func_native(SQUARE)
+def put_square(nv: int, width: int, b: MassBuffers, i: int, M: Matrix):
+    """M = X + Xᵀ without what fills its rows up, X the half in the buffers."""
+    ...
+
+
+@wp.func
+def square_mass_matrix(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int, M: Matrix):
+    """Fill M (nv x nv) from the poses left in s."""
+    half_mass_sweep(t, s, x, b, i)
+    put_square(t.nv, x.width, b, i, M)
+    add_armature_rows(t, t.nv, i, so3.ONE, M)

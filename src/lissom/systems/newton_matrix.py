@@ -31,11 +31,15 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming_derivatives, kinds, traversal
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.passes.rare_kinds import is_body
+from lissom.passes.junctions import JunctionsStruct, junctions
+from lissom.passes.rare_kinds import is_body, may_have_loops
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
-from lissom.systems.derivative_sweeps import inward_node
+from lissom.systems.closed_blocks import ClosedBlocksStruct, closed_blocks
+from lissom.systems.closed_matrix import make_closed_matrix
+from lissom.systems.derivative_sweeps import clear_junctions, inward_node
+from lissom.systems.kept_blocks import KeptBlocksStruct, kept_blocks
 from lissom.systems.loops import add_loop_stiffness
 from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks, newton_blocks
 
@@ -43,11 +47,12 @@ from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks,
 @wp.struct
 class NewtonBuffersStruct:
     """Own columns S of each node, S T of a GROUP node, sums along the path (J of S T, J_P, J_R), the running sum W of
-    (2), 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of its factors; the rows
-    of loops, and the matrix bordered by them. Where blocks are eliminated one after the other, `blocks` has all of it
-    but the right side and the unknowns."""
+    (2), room of junctions, 6x6 matrices of the nodes; the matrix (1), nv x width, which without loops becomes one of
+    its factors; the rows of loops, and the matrix bordered by them. Where blocks are eliminated one after the other,
+    `blocks` has all of it but the right side and the unknowns, or `kept` and `closed` have with loops."""
 
     x: ColumnsStruct
+    z: JunctionsStruct
     S: Matrix
     S_T: Matrix
     J: Matrix
@@ -59,6 +64,8 @@ class NewtonBuffersStruct:
     matrix: Matrix
     loops: LoopRowsStruct
     blocks: NewtonBlocksStruct
+    kept: KeptBlocksStruct
+    closed: ClosedBlocksStruct
 
 
 NewtonBuffers = by_reference(NewtonBuffersStruct)
@@ -67,7 +74,7 @@ NewtonBuffers = by_reference(NewtonBuffersStruct)
 def newton_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     """Buffers for a batch."""
     b = NewtonBuffersStruct()
-    b.x = column_tables(model)
+    b.x, b.z = column_tables(model), junctions(model, batch)
     sizes = {name: 6 * model.n_dynamic * b.x.width for name in ("S", "S_T", "J", "J_P", "J_R")}
     sizes |= {"W": 6 * b.x.n_slots * b.x.width, "matrix": model.nv * b.x.width}
     for name, size in sizes.items():
@@ -86,7 +93,16 @@ def newton_block_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     return b
 
 
-@wp.func
+def newton_closed_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
+    """The same with loops."""
+    b = NewtonBuffersStruct()
+    b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
+    b.loops = loop_rows(model, batch, whole=False)
+    b.kept, b.closed = kept_blocks(model, batch), closed_blocks(model, batch, wide=True)
+    return b
+
+
+@wp.func(inline=False)
 def make_newton_matrix(
     t: Tables,
     s: Scratch,
@@ -107,10 +123,11 @@ def make_newton_matrix(
     acc_base = se3.join(vec3(), -gravity)
     columns.clear_rows(t.nv, b.x.width, i, b.matrix)
     columns.clear_sums(b.x, i, b.W)
+    clear_junctions(t, b.x, b.z, i)
+    kinds.newton_columns(
+        t, s, b.x, i, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.matrix
+    )  # fmt: skip
     for k in range(t.n_dynamic):
-        kinds.newton_columns(
-            t, s, b.x, i, k, t.node[k].parent, q, v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R
-        )  # fmt: skip
         traversal.base_inertia(t, s, b.inertia, i, k)
         b.H[i, k] = mat6()
     respond(t, s, i, gravity, load, EVERYTHING, b.H)
@@ -119,10 +136,10 @@ def make_newton_matrix(
         k = t.n_dynamic - 1 - step
         if is_body(t.node[k].kind):
             deforming_derivatives.couple(t, s, b.x, i, k, v, a, so3.ONE, c1, c0, b.J_P, b.J_R, 1, b.W, b.matrix)
-        inward_node(t, s, b.x, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
+        inward_node(t, s, b.x, b.z, i, k, b.inertia, b.H, b.S, b.S_T, b.J_P, b.J_R, b.J, b.loops.force, b.W, b.matrix)
     stiffen(t, s, b.x, i, q, v, move, so3.ONE, c1, EVERYTHING, b.matrix)
     add_armature_rows(t, b.x.width, i, c0, b.matrix)
-    if t.loops.node.shape[0] > 0:
+    if may_have_loops() and t.loops.node.shape[0] > 0:
         path_rows(t, s, b.x, i, b.J, b.loops)
         if q.shape[1] != t.nv:
             untwist_rows(t, s, b.x, i, b.S, b.S_T, b.loops)
@@ -154,5 +171,20 @@ def newton_blocks_of(act: Acting) -> Any:
         c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
     ):  # fmt: skip
         make_newton_blocks(t, s, b.blocks, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
+
+    return newton_matrix
+
+
+@cache
+def newton_closed_of(act: Acting) -> Any:
+    """make_closed_matrix with what acts, in the buffers of newton_matrix."""
+    respond, stiffen = act.respond, act.stiffen
+
+    @wp.func(module="unique")
+    def newton_matrix(
+        t: Tables, s: Scratch, b: NewtonBuffers, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix,
+        c0: wp.float64, c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6),
+    ):  # fmt: skip
+        make_closed_matrix(t, s, b.kept, i, q, v, a, move, c0, c1, gravity, load, respond, stiffen)
 
     return newton_matrix

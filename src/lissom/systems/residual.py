@@ -43,7 +43,7 @@ def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, 
     ...
 
 
-@wp.func
+@wp.func(inline=False)
 def residual_force(
     t: Tables,
     s: Scratch,

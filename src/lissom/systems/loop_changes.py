@@ -1,0 +1,147 @@
+"""Unknowns of loops in steps that eliminate blocks, inside kernels.
+
+The wrench of a loop with forces λ answers to the poses of both of its ends, by H (x_A − x_B) on A and U (x_A − x_B) on
+B (loops). So that this stays a matter of single ends, a loop has six unknowns: the changes of its forces and those
+parts s of d = x_A − x_B that no row asks for,
+
+    [Z; N] d = (e; s),   d = Z⁺ e + N⁺ s       Z the rows of A_q, N rows of the identity that complete them       (1)
+
+with N d − s = 0 for more rows. What H and U make of Z⁺ e is known where e is.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.lie import se3, so3
+from lissom.lie.types import mat6, vec6
+from lissom.model.tables import Tables
+from lissom.passes.scratch import Scratch
+from lissom.systems.bordered import LoopRows
+from lissom.systems.loop_unknowns import LoopUnknowns
+from lissom.systems.loops import loop_gap, residual_row, velocity_row, wrench_stiffness
+
+COMPLETE = """
+    wp::mat_t<6, 6, double> out = given, a = given;
+    bool is_used[6] = {};
+    for (int r = 0; r < 6; ++r) {
+        if (!(mask >> r & 1))
+            continue;
+        int best = -1;
+        for (int j = 0; j < 6; ++j)
+            if (!is_used[j] && (best < 0 || fabs(a.data[r][j]) > fabs(a.data[r][best])))
+                best = j;
+        is_used[best] = true;
+        for (int k = r + 1; k < 6; ++k) {
+            const double factor = (mask >> k & 1) ? a.data[k][best] / a.data[r][best] : 0.0;
+            for (int j = 0; j < 6; ++j)
+                a.data[k][j] -= factor * a.data[r][j];
+        }
+    }
+    int next = 0;
+    for (int r = 0; r < 6; ++r)
+        if (!(mask >> r & 1)) {
+            while (is_used[next])
+                ++next;
+            is_used[next] = true;
+            for (int j = 0; j < 6; ++j)
+                out.data[r][j] = j == next ? 1.0 : 0.0;
+        }
+    return out;
+"""
+
+
+@wp.func_native(COMPLETE)
+def completed(given: mat6, mask: int) -> mat6:
+    """Rows of a matrix whose bits in mask are set, with rows of the identity in place of the others that make it
+    regular."""
+    ...
+
+
+INVERT = """
+    wp::mat_t<6, 6, double> a = of, out = {};
+    for (int r = 0; r < 6; ++r)
+        out.data[r][r] = 1.0;
+    for (int k = 0; k < 6; ++k) {
+        int best = k;
+        for (int r = k + 1; r < 6; ++r)
+            if (fabs(a.data[r][k]) > fabs(a.data[best][k]))
+                best = r;
+        const double inverse = 1.0 / a.data[best][k];
+        for (int j = 0; j < 6; ++j) {
+            const double x = a.data[best][j], y = out.data[best][j];
+            a.data[best][j] = a.data[k][j];
+            out.data[best][j] = out.data[k][j];
+            a.data[k][j] = x * inverse;
+            out.data[k][j] = y * inverse;
+        }
+        for (int r = 0; r < 6; ++r) {
+            const double factor = r == k ? 0.0 : a.data[r][k];
+            for (int j = 0; j < 6; ++j) {
+                a.data[r][j] -= factor * a.data[k][j];
+                out.data[r][j] -= factor * out.data[k][j];
+            }
+        }
+    }
+    return out;
+"""
+
+
+@wp.func_native(INVERT)
+def inverted(of: mat6) -> mat6:
+    """The inverse of a regular matrix."""
+    ...
+
+
+@wp.func(inline=False)
+def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
+    """What each unknown of (1) does to the ends of its loop, and what its row asks of them."""
+    for loop in range(t.loops.node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        on_A, on_B = wrench_stiffness(t, g, i, loop, loops.force)
+        given = mat6()
+        mask = wp.int32(0)
+        first = t.loops.row_start[loop]
+        for row in range(first, t.loops.row_start[loop + 1]):
+            if loops.slot[i, row] >= 0:
+                mask += 1 << (row - first)
+                z = residual_row(t, g, loop, row)
+                for j in range(6):
+                    given[row - first, j] = z[j]
+        every = completed(given, mask)
+        inverse = inverted(every)
+        for k in range(6):
+            u = 6 * loop + k
+            p.pull[i, u] = se3.Ad_dual(g.R_B, g.p_B, row_of(every, k))
+            d = se3.Ad(g.R_B, g.p_B, column_of(inverse, k))
+            if (mask >> k) & 1 != 0:
+                y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, first + k))
+                put_unknown(p, i, u, so3.ZERO, -y, y, on_A * d, on_B * d)
+            else:
+                put_unknown(p, i, u, -so3.ONE, on_A * d, on_B * d, vec6(), vec6())
+
+
+@wp.func
+def put_unknown(p: LoopUnknowns, i: int, u: int, own: wp.float64, on_A: vec6, on_B: vec6, known_A: vec6, known_B: vec6):
+    """Its own diagonal, what it does to A and B, and what its right side does to them."""
+    p.own[i, u] = own
+    p.push[i, 2 * u] = on_A
+    p.push[i, 2 * u + 1] = on_B
+    p.known[i, 2 * u] = known_A
+    p.known[i, 2 * u + 1] = known_B
+
+
+@wp.func
+def row_of(M: mat6, k: int) -> vec6:
+    """A row of a matrix."""
+    return vec6(M[k, 0], M[k, 1], M[k, 2], M[k, 3], M[k, 4], M[k, 5])
+
+
+@wp.func
+def column_of(M: mat6, k: int) -> vec6:
+    """A column of a matrix."""
+    return vec6(M[0, k], M[1, k], M[2, k], M[3, k], M[4, k], M[5, k])

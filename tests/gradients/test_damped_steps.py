@@ -1,0 +1,91 @@
+"""Steps that Newton's method finds with damping: those of the kernel where that finds them, and exact where not."""
+
+from functools import lru_cache
+
+import numpy as np
+import pytest
+from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, start
+from integration.test_loops import driven
+
+import lissom as ls
+from lissom.gradients import steps as module
+from lissom.gradients.damped_steps import damped_step
+from lissom.integration.schemes import Scheme
+
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+DT = 0.02
+
+
+@lru_cache(maxsize=1)
+def touching():
+    """A hanging arm with a tendon, beside a post."""
+    robot = ls.Robot("arm")
+    down = np.eye(4)
+    down[:3, :3] = np.transpose([(0, 0, -1), (0, 1, 0), (1, 0, 0)])
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=3e4)
+    rod = ls.Rod(0.4, ls.SectionCircle((0.015, 0.008)), ls.BasisLegendre(bending_y=2), material)
+    robot.add_link("arm", rod, placement=down)
+    robot.add_tendon("pull", "arm", (0.0, 0.01))
+    post = np.eye(4)
+    post[:3, 3] = 0.06, 0.0, -0.2
+    robot.add_contact(
+        "post", "arm", ls.ShapeCylinder(0.03, axis=(0, 1, 0)), placement=post, stiffness=1e5, exponent=1.5
+    )
+    return robot.build()
+
+
+@pytest.mark.parametrize("scheme", [ls.implicit_euler(), ls.generalized_alpha(0.8), ls.esdirk()], ids=lambda x: x.name)
+@pytest.mark.parametrize("name", ROBOTS)
+def test_steps_are_those_of_the_kernel(name, scheme: Scheme):
+    """A step found either way is one, with stored poses, loops, prescribed motions, contact and water."""
+    model = ROBOTS[name]().build()
+    q, v = start(model)
+    motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, scheme=scheme)
+    path = motion.path
+    here = {key: getattr(path, key)[0, 1] for key in ("q", "v", "a", "ahead", "force")}
+    found = damped_step(model, scheme, motion.dt, 1e-11, here, motion.u[1], motion.stepping.times(1, 1)[0])
+    assert found is not None
+    size = model.dofs.scale
+    assert np.abs(ls.difference(model, motion.q[2], found.q) / size).max() < 1e-11
+    for one, other in ((found.v, motion.v[2]), (found.a, motion.a[2]), (found.ahead, path.ahead[0, 2])):
+        assert np.abs((one - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
+    np.testing.assert_allclose(found.left, path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0))
+
+
+def test_long_steps_into_an_obstacle(monkeypatch):
+    """Steps that the kernel does not find are steps all the same: their residual vanishes, their derivatives are those
+    of differences, and backwards are those forwards."""
+    model, found = touching(), []
+    monkeypatch.setattr(module, "damped_step", lambda *given: found.append(damped_step(*given)) or found[-1])
+    u = np.random.default_rng(1).uniform(0.0, 40.0, (20, 1))  # as an optimiser may try them
+
+    def moved(x):
+        return ls.rollout(model, u=u + x * np.sin(np.arange(20.0))[:, None], dt=DT, scheme="implicit_euler")
+
+    motion = moved(0.0)
+    assert len(found) > 5 and sum(len(ls.contact_forces(model, q).contact) > 0 for q in motion.q) > 5
+    rates = ls.difference(model, motion.q[:-1], motion.q[1:]) / DT
+    np.testing.assert_allclose(motion.v[1:], rates, rtol=0, atol=1e-9 * np.abs(rates).max())
+    pulled = ls.actuation_matrix(model, motion.q[1:])[..., 0] * u
+    forces = ls.inverse_dynamics(model, motion.q[1:], rates, np.diff(motion.v, axis=0) / DT)
+    np.testing.assert_allclose(forces, pulled, rtol=0, atol=1e-9 * np.abs(pulled).max())
+    du = np.sin(np.arange(20.0))[:, None]
+    change = motion.forward(du=du)
+    exact = change.q, change.v, change.a
+    assert mismatch(model, exact, differenced(lambda x: changes(model, motion, moved(x)), 1e-3)) < 1e-8
+    weights = np.random.default_rng(0).normal(size=(3, 21, model.nv))
+    forwards = sum(np.sum(w * x) for w, x in zip(weights, exact))
+    assert np.sum(motion.backward(*weights).u * du) == pytest.approx(forwards, rel=1e-11)
+    both = ls.rollout(model, u=np.stack([0.01 * u, u]), dt=DT, scheme="implicit_euler")  # one fails, one does not
+    np.testing.assert_allclose(both.q[1], motion.q, rtol=0, atol=1e-9)
+
+
+def test_a_loop_at_rest_stays():
+    """From exact rest a change is rounding at once, however tight the tolerance."""
+    robot = driven()
+    del robot.motions["spin"]
+    model = robot.build()
+    rest = ls.solve_statics(model, u=[1.0]).q
+    for scheme in ("implicit_euler", "generalized_alpha", "bathe"):
+        motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=10, scheme=scheme)
+        assert np.abs(ls.difference(model, rest, motion.q) / model.dofs.scale).max() < 1e-10

@@ -1,0 +1,122 @@
+"""Prepared calls at one state give what first calls give, for all that these take, and refuse what they refuse."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.launch.one_state import unprepared
+from lissom.launch.workspace import call_of
+
+
+def arm():
+    """Two hinges, and a thruster at the end of a slider."""
+    made = ls.Robot("arm")
+    for k, joint in enumerate((ls.JointRevolute((0, 1, 0)), ls.JointRevolute((1, 0, 0)), ls.JointPrismatic())):
+        body = ls.RigidBody(1.0 + k, (0.1, 0.02, 0.0), (0.02, 0.03, 0.01))
+        made.add_link(f"link{k}", body, joint, parent=f"link{k - 1}" if k else None)
+    made.add_wrench_input("thrust", "link2", directions=(0, 0, 0, 1.0, 0, 0))
+    return made
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A robot whose calls are prepared by the tests."""
+    return arm().build()
+
+
+@pytest.fixture(scope="module")
+def states():
+    """Two states (q, v, a)."""
+    return np.random.default_rng(4).uniform(-1.0, 1.0, (2, 3, 3))
+
+
+def calls(model):
+    """Functions of states whose calls are prepared, and how many of q, v and a they take."""
+    first, last = model.links.names[0], model.links.names[-1]
+    return {
+        "inverse_dynamics": (ls.inverse_dynamics, 3),
+        "inverse_dynamics without gravity": (lambda *x: ls.inverse_dynamics(*x, gravity=False), 3),
+        "inverse_dynamics without loads": (lambda *x: ls.inverse_dynamics(*x, elastic=False, loads=False), 3),
+        "forward_dynamics": (ls.forward_dynamics, 2),
+        "mass_matrix": (ls.mass_matrix, 1),
+        "coriolis_matrix": (ls.coriolis_matrix, 2),
+        "forward_kinematics": (ls.forward_kinematics, 1),
+        "frame_pose": (lambda m, q: ls.frame_pose(m, q, first), 1),
+        "frame_pose of another": (lambda m, q: ls.frame_pose(m, q, last), 1),
+    }
+
+
+def test_the_same_as_first_calls(model, states):
+    """Calls in turn, each prepared by the one before, for arguments of all kinds; results stay what they were."""
+    found = {}
+    for turn in range(3):
+        for name, (call, count) in calls(model).items():
+            for k, state in enumerate(states):
+                arguments = state[:count]
+                fresh = call(arm().build(), *arguments) if turn == 0 else found[name, k][0]
+                kinds = [arguments, [list(x) for x in arguments], [np.repeat(x, 2)[::2] for x in arguments]]
+                for given in kinds:
+                    result = call(model, *given)
+                    np.testing.assert_array_equal(result, fresh)
+                found.setdefault((name, k), (result, result.copy()))
+    for kept, copy in found.values():
+        assert np.array_equal(kept, copy)  # none of them is a view of a buffer
+    for family, name in (("forward_dynamics", "a"), ("mass_matrix", "M"), ("poses", "pose"), ("coriolis_matrix", "C")):
+        assert call_of(model, family, name) is not unprepared
+    assert call_of(model, "inverse_dynamics", "tau", (True, True, True)) is unprepared  # others were asked last
+    assert call_of(model, "inverse_dynamics", "tau", (True, False, False)) is not unprepared
+
+
+def test_what_is_refused(model, states):
+    """Wrong sizes, batches and numbers that are not finite, after the same call was prepared."""
+    for call, count in calls(model).values():
+        good = states[0][:count]
+        one = call(model, *good)
+        for k in range(count):
+            wrong = [x.copy() for x in good]
+            wrong[k][0] = np.nan
+            with pytest.raises(ls.ShapeError, match=f"{'qva'[k]}.*must be finite"):
+                call(model, *wrong)
+            with pytest.raises(ls.ShapeError, match="expected shape"):
+                call(model, *good[:k], good[k][1:], *good[k + 1 :])
+            with pytest.raises(ls.ShapeError, match="expected"):
+                call(model, *good[:k], "none", *good[k + 1 :])
+        many = call(model, *(np.stack([x, x]) for x in good))
+        assert many.shape == (2, *one.shape)
+        np.testing.assert_array_equal(call(model, *good), one)
+        np.testing.assert_array_equal(call(model, *(x.astype(np.float32) for x in good)),
+                                      call(model, *(x.astype(np.float32).astype(float) for x in good)))  # fmt: skip
+
+
+def test_inputs_that_are_not_finite(model, states):
+    """They are named."""
+    q, v, _ = states[0]
+    known = [ls.forward_dynamics(model, q, v, np.ones(1)) for _ in range(2)]
+    assert np.array_equal(*known) and not np.array_equal(known[0], ls.forward_dynamics(model, q, v))
+    for bad in (np.inf, np.nan):
+        with pytest.raises(ls.ShapeError, match="u: must be finite"):
+            ls.forward_dynamics(model, q, v, np.array([bad]))
+
+
+def test_what_depends_on_time_is_not_prepared():
+    """A load that varies is felt as it is at each time."""
+    made = arm()
+    made.add_point_load("pulled", "link2", force=lambda t: (t, 0.0, t))
+    model, zero = made.build(), np.zeros(3)
+    for call in (ls.inverse_dynamics, lambda m, q, v, _, t: ls.forward_dynamics(m, q, v, t=t)):
+        at = [call(model, zero, zero, zero, t=t) for t in (0.0, 1.0, 2.0, 1.0)]
+        assert np.array_equal(at[1], at[3]) and np.abs(at[1] - at[0]).max() > 0.1
+        np.testing.assert_allclose(at[2] - at[0], 2.0 * (at[1] - at[0]), rtol=1e-12, atol=1e-12)
+
+
+def test_threads_have_their_own(model, states):
+    """Two threads that ask at once for different states find what each finds alone."""
+    want = [ls.inverse_dynamics(model, *state) for state in states]
+
+    def ask(k):
+        return all(np.array_equal(ls.inverse_dynamics(model, *states[k % 2]), want[k % 2]) for _ in range(300))
+
+    with ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(ask, range(4)))
