@@ -3,7 +3,6 @@
 import families
 import numpy as np
 import pytest
-import scipy.linalg
 
 import lissom as ls
 from lissom.robot.bases import Basis
@@ -38,9 +37,11 @@ def frequencies(basis, section, points, **options):
     model = robot.build()
     M = ls.mass_matrix(model, model.neutral())
     unit = 1.0 / np.sqrt(np.diag(M))
-    return np.sqrt(
-        np.abs(scipy.linalg.eigvalsh(model.elasticity.stiffness * np.outer(unit, unit), M * np.outer(unit, unit)))
-    )
+    values, vectors = np.linalg.eigh(M * np.outer(unit, unit))
+    # Rounding resolves shapes down to these only: of monomials of order 10, not the last.
+    told = values > len(values) * np.finfo(float).eps * values[-1]
+    free = unit[:, None] * vectors[:, told] / np.sqrt(values[told])
+    return np.sqrt(np.abs(np.linalg.eigvalsh(free.T @ model.elasticity.stiffness @ free)))
 
 
 def check(basis, section, pieces, *, top=True):

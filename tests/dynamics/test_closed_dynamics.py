@@ -82,17 +82,36 @@ def planar(rows, columns):
     return describe_net(rows, columns, body=BAR, joint=HINGE, root=HINGE, loop=HINGE).build()
 
 
+def closed_state(model):
+    """A random state of closed loops that stay so."""
+    q = ls.assemble(model, 0.1 * np.random.default_rng(2).normal(size=model.nv))
+    v, A = np.random.default_rng(3).normal(size=model.nv), ls.constraint_jacobian(model, q)
+    return q, v - np.linalg.pinv(A) @ (A @ v)
+
+
 @pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 def test_dependent_rows_are_left_out(monkeypatch):
     """As many rows are chosen as by the whole matrix, and the accelerations are the same."""
     for model in (planar(2, 2), planar(1, 3)):
-        q = ls.assemble(model, 0.1 * np.random.default_rng(2).normal(size=model.nv))
-        v = np.random.default_rng(3).normal(size=model.nv)
-        v = v - np.linalg.pinv(ls.constraint_jacobian(model, q)) @ (ls.constraint_jacobian(model, q) @ v)
+        q, v = closed_state(model)
         whole, blocks = both_ways(monkeypatch, model, q, v)
         assert blocks[2].sum() == whole[2].sum() == np.linalg.matrix_rank(ls.constraint_jacobian(model, q))
         assert blocks[2].sum() < model.n_rows
         np.testing.assert_allclose(blocks[0], whole[0], rtol=0.0, atol=1e-9 * np.abs(whole[0]).max())
+
+
+@pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
+def test_forces_of_dependent_rows_have_least_norm(by_blocks):
+    """Those of a motion lie in the range of the constraint Jacobian, and move the robot as the blocks found."""
+    model = planar(1, 2)
+    assert solves_closed(model)
+    motion = ls.simulate(model, 0.02, *closed_state(model), method="radau")
+    for q, v, a, force in zip(motion.q, motion.v, motion.a, motion.multipliers):
+        A = ls.constraint_jacobian(model, q)
+        held = A.T @ force
+        assert np.abs(ls.inverse_dynamics(model, q, v, a) - held).max() < 1e-9 * np.abs(held).max()
+        least = np.linalg.pinv(A.T, rcond=1e-9) @ held
+        np.testing.assert_allclose(force, least, rtol=0.0, atol=1e-9 * np.abs(force).max())
 
 
 def test_a_link_without_mass_that_a_loop_holds(by_blocks):

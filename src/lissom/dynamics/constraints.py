@@ -250,13 +250,15 @@ def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
 
 
 def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
-    """The same (n, n_rows) where a workspace holds the rows `A` and, as `kept`, how many of them are independent."""
+    """The same (n, n_rows) where a workspace holds the configurations `q`, as `kept` how many rows are independent, and
+    the rows `A`, unless it eliminated them block by block."""
     dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
     if not len(dependent):
         return force.copy()
     scale = model.by_row(lambda one: one.dofs.scale, w.batch)
     scale = scale if scale.ndim == 1 else scale[dependent, None]
-    A = row_results(model, w, "A", (w.batch,))[dependent] * scale
+    with_rows = w if w.host["A"].size else run_constraints(model, w.host["q"])[0]
+    A = row_results(model, with_rows, "A", (w.batch,))[dependent] * scale
     A[..., model.prescribed.dof] = 0.0
     size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
     Q *= (size > _NOTHING * size[:, -1:])[:, None, :]

@@ -200,15 +200,16 @@ def inverse_dynamics_tangent(
     Source: Boyer 2023 §VII.B, in the base frame.
     """
     zero = np.zeros(model.nv)
-    names, given = ("q", "v", "a", "dq", "dv", "da"), (zero if x is None else x for x in (dq, dv, da))
-    w, lead = filled(model, "inverse_dynamics_tangent", _make, names, q, v, a, *given)
+    directions = ("dq", "dv", "da")
+    given = [zero if x is None else x for x in (dq, dv, da)]
+    w, lead = filled(model, "inverse_dynamics_tangent", _make, ("q", "v", "a", *directions), q, v, a, *given)
     w.put_gravity(gravity)
     w.host["terms"][0] = acting_flags(elastic, loads)
     if loads:
         put_loads(model, w, t)
     w.run()
     if w.status.any():
-        for name in given:
+        for name in directions:
             if not np.isfinite(w.host[name]).all():
                 raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         w.raise_for_status()
