@@ -11,6 +11,7 @@ import warp as wp
 from lissom.dynamics.actuation import actuation_kernel
 from lissom.dynamics.articulated_dynamics import articulated_kernel
 from lissom.dynamics.closed_dynamics import closed_kernel
+from lissom.dynamics.closing import closing_kernel
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.contacts import contacts_kernel
 from lissom.dynamics.coriolis_matrix import coriolis_kernel
@@ -51,6 +52,7 @@ KERNELS: tuple[Any, ...] = (
     forward_dynamics_kernel,
     articulated_kernel,
     closed_kernel,
+    closing_kernel,
     residual_kernel,
     inverse_dynamics_tangent_kernel,
     kinematics_derivatives_kernel,

@@ -9,13 +9,15 @@ Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
+from lissom.dynamics.closed_dynamics import solves_closed
+from lissom.dynamics.closing import SHUT, STILL, SWING, run_closing
 from lissom.dynamics.configuration import checked_configuration, integrate
-from lissom.dynamics.constraints import loop_residual, run_constraints, warn_of_redundancy
+from lissom.dynamics.constraints import loop_residual, run_constraints, run_residuals, warn_of_redundancy
 from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
@@ -23,7 +25,7 @@ from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.cores import states_together
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, parts
+from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.systems.allowed_motions import solve_with_mass
@@ -35,7 +37,11 @@ _LONGEST = 0.5  # of one step, in units of each coordinate
 _GIVEN_UP = 1e12
 _OUTPUT_STEPS, _OUTPUT_CLOSED, _OUTPUT_STILL = 3, 1e-12, 1e-11  # [rad, m; rad/s, m/s]
 _ASIDE = (0.02, 0.1, 0.3, 0.3, 1.0)  # moves of the start, in units of each coordinate
+_LEAST_DAMPING = 1e-12
 _OPEN = 1e-6  # residual from which on a start is called open [rad, m]
+
+Step = Callable[[np.ndarray, np.ndarray, float], np.ndarray]  # δ from q, e and μ
+Least = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @over_models("q0")
@@ -145,19 +151,17 @@ def _closed(model: Model, q: np.ndarray, free: np.ndarray) -> np.ndarray:
 
 def _nearest(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Where the iteration of (1) ends, and the residual there."""
-    units, damping = _row_units(model, q), 1e-6
-    e, J = _residual(model, q)
+    units, step_from = (_steps_by_blocks if solves_closed(model) else _steps_by_rows)(model, q, weights)
+    e, damping = _residual(model, q), 1e-6
     for _ in range(_MOST_STEPS):
         if np.abs(e).max() <= _CLOSED:
             break
-        U, size, V = np.linalg.svd(J * weights / units[:, None], full_matrices=False)
-        along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
-        step = -weights * (V.T @ (along * (U.T @ (e / units))))
+        step = step_from(q, e, damping)
         step *= min(1.0, _LONGEST / max(float(np.max(np.abs(step) / model.dofs.scale)), 1e-300))
         trial = integrate(model, q, step)
-        e_trial, J_trial = _residual(model, trial)
+        e_trial = _residual(model, trial)
         if np.linalg.norm(e_trial / units) < np.linalg.norm(e / units):
-            q, e, J, damping = trial, e_trial, J_trial, max(0.1 * damping, 1e-24)
+            q, e, damping = trial, e_trial, max(0.1 * damping, 1e-24)
         elif np.abs(e).max() <= _CLOSED_ENOUGH:
             break
         else:
@@ -167,17 +171,47 @@ def _nearest(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarr
     return q, e
 
 
-def _residual(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals (n_rows,) and their Jacobian."""
-    w, _ = run_constraints(model, q)
-    return w.host["gap"][0].copy(), row_results(model, w, "A_q")
+def _steps_by_rows(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Step]:
+    """Units of the rows (n_rows,) as at q, and steps δ of (1) from there and from elsewhere; of μ as a part of the
+    square of the largest singular value."""
+    units = _row_units(model, np.abs(_rows(model, q) * model.dofs.scale).max(axis=1, initial=0.0))
+
+    def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
+        U, size, V = np.linalg.svd(_rows(model, q) * weights / units[:, None], full_matrices=False)
+        along = size / (size**2 + damping * max(size[0], 1e-300) ** 2)
+        return -weights * (V.T @ (along * (U.T @ (e / units))))
+
+    return units, step
 
 
-def _row_units(model: Model, q: np.ndarray) -> np.ndarray:
+def _steps_by_blocks(model: Model, q: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, Step]:
+    """The same block by block; of μ as a part of the square of the largest row, and never less than what rounding
+    leaves of rows that depend on each other."""
+    sizes = run_closing(model, SHUT, q[None], weights=weights).host["size"][0].copy()
+    units = _row_units(model, np.sqrt(sizes))
+    whole = max(float((sizes / units**2).max()), 1e-300) * units**2
+
+    def step(q: np.ndarray, e: np.ndarray, damping: float) -> np.ndarray:
+        w = run_closing(model, SHUT, q[None], weights=weights, damping=max(damping, _LEAST_DAMPING) * whole)
+        return _steps_by_rows(model, q, weights)[1](q, e, damping) if w.status.any() else w.host["move"][0].copy()
+
+    return units, step
+
+
+def _residual(model: Model, q: np.ndarray) -> np.ndarray:
+    """Residuals (n_rows,)."""
+    return run_residuals(model, q)[0].host["gap"][0].copy()
+
+
+def _rows(model: Model, q: np.ndarray) -> np.ndarray:
+    """Their Jacobian (n_rows, nv)."""
+    return row_results(model, run_constraints(model, q)[0], "A_q")
+
+
+def _row_units(model: Model, sizes: np.ndarray) -> np.ndarray:
     """1 for rows on rotations; for rows on displacements the largest of what a unit of a coordinate makes of one."""
     turns = np.abs(model.loops.row_direction[:, :3]).max(axis=1, initial=0.0) + model.loops.row_is_hinge > 0.0
-    reach = np.abs(_residual(model, q)[1] * model.dofs.scale)[~turns]
-    size = float(reach.max(initial=0.0)) or 1.0
+    size = float(sizes[~turns].max(initial=0.0)) or 1.0
     return np.where(turns, 1.0, size)
 
 
@@ -203,7 +237,7 @@ def consistent_start(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.nda
     if not model.n_rows:
         return q, v
     warn_of_redundancy(model, q)
-    e, _ = _residual(model, q)
+    e = _residual(model, q)
     if np.abs(e).max() > _OPEN:
         raise ModelError(f"q0: {describe_gap(model, e)}; close it by assemble or solve_statics")
     if np.abs(e).max() > _CLOSED:
@@ -218,9 +252,13 @@ def consistent_velocity(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarra
     Raises:
         ModelError: a coordinate moves no mass, and no loop says how it moves.
     """
-    w, _ = run_constraints(model, q, v, choosing=True)
-    if not w.host["rate"][0].any():
+    if not run_residuals(model, q, v)[0].host["rate"][0].any():
         return v  # as at rest
+    if solves_closed(model):
+        w = run_closing(model, SWING, q[None], v[None])
+        if not w.status.any():
+            return v + w.host["move"][0]
+    w, _ = run_constraints(model, q, v, choosing=True)
     A, rate, kept = row_results(model, w, "A"), w.host["rate"][0].copy(), chosen_rows(w)
     M = mass_matrix(model, q)
     held = model.prescribed.dof
@@ -264,38 +302,62 @@ def _models_onto_loops(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.n
 
 def _moved_onto(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The same for a few states of a few motions, of each by itself; most of them need no step."""
-    weights, (m, n) = closing_weights(model, np.ones(model.nv, dtype=bool)), q.shape[:2]
-    w, _ = run_constraints(model, q[:, 0], choosing=True)
-    chosen = [tuple(chosen_rows(w, k)) for k in range(m)]
-    kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows are moved together
-    kind = np.repeat([kinds.index(rows) for rows in chosen], n)
+    (m, n), weights = q.shape[:2], closing_weights(model, np.ones(model.nv, dtype=bool))
+    least = _least_by_blocks(model, weights) if solves_closed(model) else _least_by_rows(model, q, weights)
     q, v = q.reshape(m * n, -1).copy(), v.reshape(m * n, -1).copy()
-
-    def least(w: Workspace, name: str, at: np.ndarray, kept: tuple[int, ...], missing: np.ndarray) -> np.ndarray:
-        rows = w.host[name].reshape(w.batch, model.n_rows, -1)[at][:, kept, : model.nv] * weights
-        across = np.swapaxes(rows, -1, -2)
-        return -weights * (across @ np.linalg.solve(rows @ across, missing[at][:, kept, None]))[..., 0]
-
     left = np.arange(m * n)
     for steps in reversed(range(_OUTPUT_STEPS + 1)):
-        w = _rows_at(model, q[left], v[left])
+        w, _ = run_residuals(model, *_repeated(q[left], v[left]))
         gap, rate = (w.host[name][: len(left)].copy() for name in ("gap", "rate"))
         is_open = (np.abs(gap).max(axis=1) > _OUTPUT_CLOSED) & (steps > 0)
         moves = ~is_open & (np.abs(rate).max(axis=1) > _OUTPUT_STILL)
-        for k, kept in enumerate(kinds):
-            shut, still = (np.flatnonzero(rows & (kind[left] == k)) for rows in (is_open, moves))
-            if len(still):
-                v[left[still]] += least(w, "A", still, kept, rate)
-            if len(shut):
-                q[left[shut]] = integrate(model, q[left[shut]], least(w, "A_q", shut, kept, gap))
-        left = left[is_open]
+        still, shut = left[moves], left[is_open]
+        if len(still):
+            v[still] += least(STILL, still, q[still], v[still])
+        if len(shut):
+            q[shut] = integrate(model, q[shut], least(SHUT, shut, q[shut], v[shut]))
+        left = shut
         if not len(left):
             break
     return q.reshape(m, n, -1), v.reshape(m, n, -1)
 
 
-def _rows_at(model: Model, q: np.ndarray, v: np.ndarray) -> Workspace:
-    """A workspace that begins with the rows of loops in states (n, nq), (n, nv); these are repeated, so that workspaces
-    are of few sizes."""
+def _least_by_rows(model: Model, begin: np.ndarray, weights: np.ndarray) -> Least:
+    """The least steps STILL or SHUT, as `run_closing` has them, of states (k, ...) that are numbers `which` of motions
+    (m, n, nq) one behind the other, each with the rows that are independent where its motion begins."""
+    m, n = begin.shape[:2]
+    w, _ = run_constraints(model, begin[:, 0], choosing=True)
+    chosen = [tuple(chosen_rows(w, k)) for k in range(m)]
+    kinds = list(dict.fromkeys(chosen))  # motions with the same independent rows are moved together
+    kind = np.repeat([kinds.index(rows) for rows in chosen], n)
+
+    def least(task: int, which: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        w, _ = run_constraints(model, *_repeated(q, v))
+        A, missing = (w.host[name] for name in (("A_q", "gap") if task == SHUT else ("A", "rate")))
+        move = np.zeros((len(q), model.nv))
+        for k, kept in enumerate(kinds):
+            some = np.flatnonzero(kind[which] == k)
+            rows = A.reshape(w.batch, model.n_rows, -1)[some][:, kept, : model.nv] * weights
+            across = np.swapaxes(rows, -1, -2)
+            move[some] = -weights * (across @ np.linalg.solve(rows @ across, missing[some][:, kept, None]))[..., 0]
+        return move
+
+    return least
+
+
+def _least_by_blocks(model: Model, weights: np.ndarray) -> Least:
+    """The same block by block, with rows that are independent in each state; by rows where a block is singular."""
+
+    def least(task: int, _: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        w = run_closing(model, task, *_repeated(q, v), weights=weights)
+        if w.status.any():
+            return _least_by_rows(model, q[:, None], weights)(task, np.arange(len(q)), q, v)
+        return w.host["move"][: len(q)].copy()
+
+    return least
+
+
+def _repeated(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """States (n, nq), (n, nv), the first of them again behind the last, so that workspaces are of few sizes."""
     some = np.arange(2 ** int(np.ceil(np.log2(len(q))))) % len(q)
-    return run_constraints(model, q[some], v[some])[0]
+    return q[some], v[some]

@@ -14,12 +14,13 @@ Source: I. S. Duff, J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree o
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.launch.workspace import Workspace
+from lissom.launch.workspace import Passing, Workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -117,7 +118,7 @@ def solves_closed(model: Model) -> bool:
 
 def record_closed(w: Workspace, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
     """Record the launch for a workspace with the buffers of forward_dynamics."""
-    d = w.on_device
-    tables = [w.tables, w.scratch, kept_blocks(model, batch, of_mass=True), closed_blocks(model, batch, wide=False)]
+    d, blocks = w.on_device, [partial(kept_blocks, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    tables = [w.tables, w.scratch, *map(Passing, blocks)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
     w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])

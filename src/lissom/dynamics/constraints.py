@@ -14,11 +14,14 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.closed_dynamics import solves_closed
+from lissom.dynamics.closing import LEAST, STILL, run_closing
 from lissom.dynamics.inverse_dynamics_derivatives import (
     derivative_workspace,
     row_results,
@@ -65,22 +68,25 @@ def constraint_kernel(act: Acting) -> Any:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, v, vec6())
-            kinds.motion_columns(t, s, x, i, k, S)
+            if S.shape[1] > 0:
+                kinds.motion_columns(t, s, x, i, k, S)
         loop_residuals(t, s, i, loops.gap)
         loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
-        own_rows(t, s, x, i, S, 0, loops.A)
-        own_rows(t, s, x, i, S, 1, loops.A_q)
+        if S.shape[1] > 0:
+            own_rows(t, s, x, i, S, 0, loops.A)
+            own_rows(t, s, x, i, S, 1, loops.A_q)
         if choosing[0] != 0:
             choose_independent(x, i, loops)
 
     return constraint_alone
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int, *, whole: bool = True) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,)})
     x = column_tables(model)
-    S = wp.zeros((batch, 6 * model.n_dynamic * x.width), dtype=wp.float64, device=model.device)
-    loops, choosing = with_loops(w, model, batch), w.buffer("choosing", (1,), wp.int32, common=True)
+    size = 6 * model.n_dynamic * x.width if whole else 0
+    S = wp.zeros((batch, size), dtype=wp.float64, device=model.device)
+    loops, choosing = with_loops(w, model, batch, whole=whole), w.buffer("choosing", (1,), wp.int32, common=True)
     w.record(constraint_kernel, [w.tables, w.scratch, x, S, loops, w.on_device["q"], w.on_device["v"], choosing])
     return w
 
@@ -92,6 +98,15 @@ def run_constraints(
     which rows are independent, for `chosen_rows` and in `kept`, which takes half as long again."""
     w, lead = filled(model, "constraints", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     w.host["choosing"][0] = choosing
+    w.run()
+    w.raise_for_status()
+    return w, lead
+
+
+def run_residuals(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple[int, ...]]:
+    """Residuals and rates of loops alone, left in `gap` and `rate`; the leading axes."""
+    make = partial(_make, whole=False)
+    w, lead = filled(model, "residuals of loops", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     w.run()
     w.raise_for_status()
     return w, lead
@@ -110,7 +125,7 @@ def loop_residual(model: Model, q: Any) -> np.ndarray:
         ShapeError: the argument, the expected and the received shape.
     Source: Mathew 2025 (47c).
     """
-    w, lead = run_constraints(model, q)
+    w, lead = run_residuals(model, q)
     return w.result("gap", lead, model.n_rows)
 
 
@@ -243,22 +258,31 @@ def minimum_norm(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
         return minimum_norm(model, q[None], force[None])[0]
     least = force.copy()
     for part in parts(q.shape[1]):
-        w, lead = run_constraints(model, q[:, part], choosing=True)
-        rows = force[:, part].reshape(-1, model.n_rows)
-        least[:, part] = least_norm(model, w, rows).reshape(*lead, model.n_rows)
+        some, rows = q[:, part], force[:, part].reshape(-1, model.n_rows)
+        least[:, part] = _least(model, some.reshape(len(rows), -1), rows).reshape(least[:, part].shape)
     return least
 
 
+def _least(model: Model, q: np.ndarray, force: np.ndarray) -> np.ndarray:
+    """The same (n, n_rows) of a few states."""
+    if solves_closed(model):
+        w = run_closing(model, LEAST, q, force=force)
+        if not w.status.any():
+            return w.host["force"].copy()
+    return least_norm(model, run_constraints(model, q, choosing=True)[0], force)
+
+
 def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
-    """The same (n, n_rows) where a workspace holds the configurations `q`, as `kept` how many rows are independent, and
-    the rows `A`, unless it eliminated them block by block."""
+    """The same where a workspace holds the configurations `q`, as `kept` how many rows are independent, and the rows
+    `A`, unless it eliminated them block by block."""
     dependent = np.flatnonzero(w.host["kept"] < model.n_rows)
     if not len(dependent):
         return force.copy()
+    if not w.host["A"].size:
+        return _least(model, w.host["q"], force)
     scale = model.by_row(lambda one: one.dofs.scale, w.batch)
     scale = scale if scale.ndim == 1 else scale[dependent, None]
-    with_rows = w if w.host["A"].size else run_constraints(model, w.host["q"])[0]
-    A = row_results(model, with_rows, "A", (w.batch,))[dependent] * scale
+    A = row_results(model, w, "A", (w.batch,))[dependent] * scale
     A[..., model.prescribed.dof] = 0.0
     size, Q = np.linalg.eigh(A @ np.swapaxes(A, -1, -2))
     Q *= (size > _NOTHING * size[:, -1:])[:, None, :]
@@ -270,14 +294,21 @@ def least_norm(model: Model, w: Workspace, force: np.ndarray) -> np.ndarray:
 def warn_of_redundancy(model: Model, q: np.ndarray) -> None:
     """Say once for each model that rows of its loops depend on each other at q (nq,)."""
     if model.n_rows and "redundancy" not in model.cache:
-        w, _ = run_constraints(model, q, choosing=True)
-        rank = int(w.host["kept"][0])
-        model.cache["redundancy"] = rank
+        rank = model.cache["redundancy"] = _rank(model, q)
         if rank < model.n_rows:
             warnings.warn(
                 f"robot {model.name!r}: of the {model.n_rows} rows of its loops {rank} are independent; these are "
                 "kept, and the forces in the loops are those of least norm", RedundancyWarning, stacklevel=3
             )  # fmt: skip
+
+
+def _rank(model: Model, q: np.ndarray) -> int:
+    """How many rows of loops are independent at q (nq,)."""
+    if solves_closed(model):
+        w = run_closing(model, STILL, q[None], weights=model.dofs.scale)
+        if not w.status.any():
+            return int(w.host["kept"][0])
+    return int(run_constraints(model, q, choosing=True)[0].host["kept"][0])
 
 
 def _derivatives(model: Model, q: Any, v: Any, a: Any) -> tuple[Workspace, tuple[int, ...]]:

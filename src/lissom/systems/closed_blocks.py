@@ -103,7 +103,7 @@ def closed_blocks(model: Model, batch: int, *, wide: bool) -> ClosedBlocksStruct
     counts |= {"mirror": rows.widest} | dict.fromkeys(("M", "N", "H"), model.n_dynamic)
     _fill(model, batch, b, counts)
     b.p = LoopUnknownsStruct()
-    _fill(model, batch, b.p, {"own": n, "pull": n, "push": 2 * n, "known": 2 * n})
+    _fill(model, batch, b.p, {"own": n, "damping": n, "pull": n, "push": 2 * n, "known": 2 * n})
     return b
 
 

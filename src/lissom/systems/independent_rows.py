@@ -186,6 +186,20 @@ def about_centre(f: vec6, centre: vec3) -> vec6:
 
 
 @wp.func(inline=False)
+def row_sizes(
+    x: Columns, y: Blocks, z: Fronts, i: int, centre: wp.array2d(dtype=vec3), rows: wp.array2d(dtype=vec6), L: Matrix,
+    scale: wp.array(dtype=wp.float64), work: Matrix, size: Matrix,
+):  # fmt: skip
+    """The squares of the rows of loops in the units of the coordinates."""
+    for row in range(size.shape[1]):
+        size[i, row] = wp.float64(0.0)
+    for e in range(y.count):
+        clear_rows(y, z, i, e, work)
+        put_passing(x, y, z, i, e, 0, centre[i, e], rows, L, scale, work)
+        add_sizes(y, z, i, e, 0, work, size)
+
+
+@wp.func(inline=False)
 def choose_by_blocks(
     x: Columns, y: Blocks, z: Fronts, i: int, centre: wp.array2d(dtype=vec3), rows: wp.array2d(dtype=vec6), L: Matrix,
     scale: wp.array(dtype=wp.float64), work: Matrix, mirror: Matrix, front: Matrix, size: Matrix,
@@ -195,11 +209,7 @@ def choose_by_blocks(
     m = slot.shape[1]
     for row in range(m):
         slot[i, row] = -1
-        size[i, row] = wp.float64(0.0)
-    for e in range(y.count):
-        clear_rows(y, z, i, e, work)
-        put_passing(x, y, z, i, e, 0, centre[i, e], rows, L, scale, work)
-        add_sizes(y, z, i, e, 0, work, size)
+    row_sizes(x, y, z, i, centre, rows, L, scale, work, size)
     largest = wp.float64(0.0)
     for row in range(m):
         largest = wp.max(largest, size[i, row])
