@@ -33,7 +33,7 @@ CDM, METHODS_STUDY = (runpy.run_path(str(HERE / f"{name}.py")) for name in ("cdm
 RADIUS, STIFFNESS, EXPONENT = 0.15, 1e5, 1.5  # of the wall [m, N/m^p]
 DURATION, RATE = 10.0, 100.0  # [s], and points compared a second
 METHODS: dict[str, dict[str, Any]] = {
-    "bdf": {"rtol": 1e-6, "atol": 1e-8},
+    "bdf": {"method": "bdf", "rtol": 1e-6, "atol": 1e-8},
     "generalized_alpha 2 ms": {"method": "generalized_alpha", "dt": 2e-3},
     "generalized_alpha 1 ms": {"method": "generalized_alpha", "dt": 1e-3},
 }

@@ -128,7 +128,8 @@ def main(out: str | Path | None = None, duration: float = DURATION) -> dict[str,
     """The numbers of the swimmer, and of the waves that go both ways; pictures go to the folder `out`."""
     model = swimmer()
     motion = ls.simulate(model, duration, u=tensions, method="generalized_alpha", dt=DT)
-    exact = ls.simulate(model, duration, u=tensions, t_eval=np.linspace(0, duration, round(1000 * duration) + 1))
+    times = np.linspace(0, duration, round(1000 * duration) + 1)
+    exact = ls.simulate(model, duration, u=tensions, method="bdf", t_eval=times)
     wake, drag = forces(model, exact)
     P = ls.momentum(model, exact.q, exact.v)[:, 3]  # of body and water
     speeds = {}

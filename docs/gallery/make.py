@@ -33,7 +33,6 @@ ROOT = HERE.parents[1]
 PAGE = HERE.parent / "gallery.md"
 STRIP = HERE.parent / "film_strip.jpg"
 SIZE, QUALITY = 640, 88  # [pixels], of JPEG
-FILM = (400, 400)  # [pixels]
 FRAME = 300  # of the film strip [pixels]
 FRAMES = ("cdm", "resoft_gripper", "hybrid_arm", "trimmed_helicoid", "parallel_robot", "underwater_vehicle")
 
@@ -91,7 +90,7 @@ def film(name: str, calls: list[Any]) -> None:
     part = replace(
         motion, **{key: getattr(motion, key)[shown] for key in ("t", "q", "v", "a", "u", "multipliers", "z")}
     )
-    part.animate(HERE / f"{name}.mp4", size=FILM, fps=20.0, **wanted.options)
+    part.animate(HERE / f"{name}.mp4", size=wanted.size, fps=20.0, **wanted.options)
 
 
 def picture(shot: Any, size: Any = SIZE) -> np.ndarray:

@@ -6,6 +6,7 @@ shows what the numbers are computed from.
 
 from __future__ import annotations
 
+import runpy
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from types import MappingProxyType
@@ -44,10 +45,12 @@ class Scene(NamedTuple):
 
 
 class Film(NamedTuple):
-    """What is filmed of an example: which of its motions, which part of it from the start, options of `animate`."""
+    """What is filmed of an example: which of its motions, which part of it from the start, how large [pixels], options
+    of `animate`."""
 
     at: int = 0
     part: float = 1.0
+    size: tuple[int, int] = (400, 400)
     options: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -85,6 +88,20 @@ def motion(
         return Shot(without_actuators(call.model) if bare else call.model, q[shown], options | more)
 
     return shot
+
+
+def past_a_wall(calls: list[Call]) -> Shot:
+    """The motion around the wall to the goal, both drawn, which the example keeps beside its robot."""
+    shot = motion(shapes=5)(calls)
+    example = runpy.run_path("examples/obstacle_path.py")
+    robot = copy(shot.model.description)
+    robot.contacts = {}
+    for name in ("WALL", "GOAL"):
+        box, place = example[name], np.eye(4)
+        place[:3, 3] = box.centre
+        shape = ls.ShapeBox(*np.subtract(box.high, box.low))
+        robot.add_contact(name.lower(), example["HALVES"], shape, placement=place, stiffness=1.0)
+    return shot._replace(model=robot.build())
 
 
 def rests(at: int | None = None, **options: Any) -> Callable[[list[Call]], Shot]:
@@ -129,7 +146,6 @@ SCENES = {
     "cdm_tracking": Scene(
         motion(shapes=5, trail="arm", span=(0.2, 1.0)),
         ("predictive: mean error [m]", "predictive: largest error [m]"),
-        {"duration": 1.0},
     ),
     "continuum_parallel_robot": Scene(
         motion(-1, shapes=4), ("wire > the same by the elastica [m]", "wire > tip nearer under constant torques [m]")
@@ -137,7 +153,7 @@ SCENES = {
     "custom_cable": Scene(rests(0), ("tip error", "cable taken in")),
     "designed_arm": Scene(rests(-1), ("height before [mm]", "height after [mm]")),
     "drones": Scene(motion(shapes=4), ("momentum against impulse, CVODE [-]", "out of the plane [m]")),
-    "fin_ray_finger": Scene(rests(), ("drive > tip travel", "dynamics > mismatch of d/dq")),
+    "fin_ray_finger": Scene(motion(shapes=4, span=(0.0, 0.25)), ("drive > tip travel", "dynamics > mismatch of d/dq")),
     "flagellum_propeller": Scene(motion(shapes=3), ("speed, swimming [m/s]", "thrust [N]", "drag of the body [N]")),
     "follower_beam": Scene(branch(), ("largest > 8", "largest > 10")),
     "free_arms": Scene(
@@ -145,7 +161,9 @@ SCENES = {
         ("PGC > height of the tip at rest [m]", "PGC > end from equilibrium [m]"),
         {"names": ("PGC",)},
     ),
-    "free_fall": Scene(motion(shapes=5, span=(0.0, 0.1)), ("undamped > balance", "damped > final energy")),
+    "free_fall": Scene(
+        motion(shapes=5, span=(0.0, 0.1), view=(60, -65)), ("undamped > balance", "damped > final energy")
+    ),
     "hybrid_arm": Scene(motion(-1, shapes=3), ("growth of its squared radii at its end [mm²]", "by statics [mm²]")),
     "hybrid_hand": Scene(motion(shapes=2), ("loop open by [m]", "error of derivatives", "ball taken along [mm]")),
     "implicit_methods": Scene(
@@ -167,7 +185,7 @@ SCENES = {
         motion(-1, shapes=3), ("Stewart platform > position error [m]", "four-bar > torque error [N·m]")
     ),
     "obstacle_path": Scene(
-        motion(span=(0.0, 1.0), shapes=7),
+        past_a_wall,
         ("mismatch of the sensitivity", "clearance around the wall [m]", "planned tip to the goal's centre [m]"),
     ),
     "parallel_robot": Scene(
@@ -196,7 +214,7 @@ SCENES = {
         ),
     ),
     "tendon_swimmer": Scene(
-        motion(shapes=4, span=(0.4, 1.0), view=(60, -80)), ("velocity [m/s]", "the same by bdf [m/s]")
+        motion(shapes=3, span=(0.35, 1.0), view=(60, -80)), ("velocity [m/s]", "the same by bdf [m/s]")
     ),
     "trimmed_helicoid": Scene(motion(shapes=2), ("rate of decay [1/s]",)),
     "underactuated_linkage": Scene(motion(shapes=5), ("angular impulse mismatch", "largest moment in the ball [N·m]")),
@@ -204,9 +222,11 @@ SCENES = {
 }
 
 FILMS = {
-    "cdm_tracking": Film(options={"trail": "arm", "speed": 0.25}),
+    "cdm_tracking": Film(options={"trail": "arm", "speed": 0.5}),
     "drones": Film(options={"speed": 0.5}),
+    "fin_ray_finger": Film(part=0.5, options={"trail": "clamped 6"}),
     "swing_up": Film(options={"trail": "arm"}),
+    "tendon_swimmer": Film(part=0.6, size=(640, 200), options={"trail": "passive", "speed": 0.5}),
 }
 
 ROBOTS: dict[str, Callable[[], Shot]] = {
