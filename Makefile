@@ -59,6 +59,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/surroundings.py
 	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/large_robots.py
+	$(BENCH)/bin/python benchmarks/nets.py
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
 	$(BENCH)/bin/python benchmarks/cantilever_drop.py
 	$(BENCH)/bin/python benchmarks/single_rods.py
