@@ -23,7 +23,7 @@ from lissom.dynamics.inverse_dynamics_tangent import inverse_dynamics_tangent_ke
 from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel, motion_kernel
 from lissom.dynamics.kinematics_derivatives import kinematics_derivatives_kernel
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics_kernel
-from lissom.dynamics.mass_matrix import mass_matrix_kernel
+from lissom.dynamics.mass_matrix import mass_matrix_kernel, rigid_mass_matrix_kernel
 from lissom.dynamics.path_rates import path_rates_kernel
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
@@ -69,6 +69,7 @@ KERNELS: tuple[Any, ...] = (
     encounters_kernel,
     recursion_kernel,
     energy_kernel,
+    rigid_mass_matrix_kernel,
     mass_matrix_kernel,
 )
 

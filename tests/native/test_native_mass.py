@@ -21,11 +21,15 @@ from native.native_calls import (
     random,
 )
 
-from lissom.lie.types import kernel_options, mat3, mat6
+import lissom as ls
+from lissom.lie.arrays import se3_Ad, se3_exp
+from lissom.lie.types import kernel_options, mat3, mat6, vec3
+from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.columns import put_turned_columns
 from lissom.passes.traversal import is_finite
 from lissom.systems.mass import MassBuffersStruct, add_matrix, fold_mass, put_square
+from lissom.systems.rigid_mass import rigid_buffers, rigid_mass
 
 wp.set_module_options(kernel_options())
 
@@ -120,3 +124,43 @@ def test_put_square():
     (out,) = changed(k_square, [np.zeros((COUNT, NV * NV))], b, NV, WIDTH)
     X_half = half[HERE].reshape(NV, WIDTH)[:, :NV]
     assert np.array_equal(out.reshape(NV, NV), X_half + X_half.T)
+
+
+@wp.kernel
+def k_rigid(M: Matrix, t: TablesStruct, q: Matrix, origin: wp.array2d(dtype=vec3), bodies: Matrix, i: int):
+    rigid_mass(t, i, q, origin, bodies, M)
+
+
+def rigid_tree():
+    """Two trees: one that slides, then branches, with a link that carries nothing, and one that is fixed."""
+    made = ls.Robot("rigid")
+    at = np.eye(4)
+    at[:3, 3] = 0.3, -0.2, 0.1
+    rows = (
+        ("rail", None, ls.JointPrismatic((0, 1, 0))), ("left", "rail", ls.JointRevolute((0.6, 0, 0.8))),
+        ("none", "rail", ls.JointFixed()), ("right", "none", ls.JointHelical((0, 0, 1), pitch=0.1)),
+        ("post", None, ls.JointFixed()), ("flag", "post", ls.JointRevolute((0, 1, 0))),
+    )  # fmt: skip
+    for k, (name, parent, joint) in enumerate(rows):
+        body = None if name == "none" else ls.RigidBody(1.0 + k, (0.1, 0.02 * k, -0.1), (0.05, 0.04, 0.03))
+        made.add_link(name, body, joint, parent=parent, placement=at)
+    return made.build()
+
+
+def test_rigid_mass():
+    """rigid_mass( fills Σ Jᵀ M J of all bodies, J of products of exponentials, and every place of the result."""
+    model = rigid_tree()
+    nodes, q = model.nodes, random(COUNT, model.nq)
+    origin, bodies = device(np.zeros((COUNT, len(model.bases.position), 3)), vec3), rigid_buffers(model, COUNT).bodies
+    arguments = device_tables(model), device(q), origin, bodies
+    (out,) = changed(k_rigid, [random(COUNT, model.nv**2)], *arguments)
+    poses, columns, want = [], [], np.zeros((model.nv, model.nv))
+    for k, parent in enumerate(nodes.parent):
+        g, J = (poses[parent], columns[parent]) if parent >= 0 else (np.eye(4), np.zeros((6, model.nv)))
+        moved = nodes.screw[k] * (q[HERE, nodes.v_start[k]] if nodes.v_stop[k] > nodes.v_start[k] else 0.0)
+        step = nodes.placement[k] @ se3_exp(moved)
+        poses.append(g @ step)
+        columns.append(np.linalg.solve(se3_Ad(step), J))
+        columns[k][:, nodes.v_start[k] : nodes.v_stop[k]] += nodes.screw[k, :, None]
+        want += columns[k].T @ nodes.inertia[k] @ columns[k]
+    assert np.allclose(out.reshape(want.shape), want, rtol=0, atol=1e-14 * np.abs(want).max())

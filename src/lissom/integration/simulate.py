@@ -21,7 +21,7 @@ from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.laws_of_time import steps_of_inputs
-from lissom.dynamics.mass_matrix import mass_matrix_kernel
+from lissom.dynamics.mass_matrix import kernel_of
 from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
 from lissom.integration.batches import Batch
 from lissom.integration.bathe import bathe
@@ -230,7 +230,7 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
     """Load the kernels of a motion together, with inputs that the steps evaluate by themselves."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
-    loops = (constraint_kernel, mass_matrix_kernel) if model.n_rows else ()
+    loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
     contacts = (encounters_kernel,) if len(model.surroundings.pair) else ()
     kernels = (accelerations_kernel(model), steps, *loops, *contacts)
     ahead(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
