@@ -151,6 +151,19 @@ def test_batches_functions_and_directions():
     np.testing.assert_allclose(both.parameters["ball.body.mass"][1], own.parameters["ball.body.mass"], rtol=1e-9)
 
 
+@pytest.mark.parametrize("scheme", ["bathe", "esdirk"])
+def test_designs_with_loops_by_several_stages(scheme):
+    """Each design of a batch is by itself: forces of loops inside of steps are found anew, of all designs."""
+    model, q0, v0, u = built("loop")
+    designs = model.batch("gravity", [(0.0, 0.0, -9.81), (0.0, 0.0, -3.0)])
+    weights = np.random.default_rng(6).normal(size=(2, STEPS + 1, model.nv))
+    both = ls.rollout(designs, q0, v0, u, dt=DT["loop"], scheme=scheme).backward(weights)
+    for k in range(2):
+        own = ls.rollout(designs[k], q0, v0, u, dt=DT["loop"], scheme=scheme).backward(weights[k])
+        np.testing.assert_allclose(both.v0[k], own.v0, rtol=1e-12, atol=1e-12 * np.abs(own.v0).max())
+        np.testing.assert_allclose(both.u[k], own.u, rtol=1e-12, atol=1e-12 * np.abs(own.u).max())
+
+
 def test_states_kept_now_and_then():
     """Where only some states are kept, the others are found again, and derivatives are the same."""
     for name, scheme in (("soft", "bathe"), ("loop", "generalized_alpha")):

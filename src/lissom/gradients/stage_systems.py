@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -118,9 +119,9 @@ def _fill(model: Model, given: Matrices, states: StageStates, n: int, each: int,
             array.numpy()[: n * each] = w.host[name]
 
 
-def _models_part(model: Model, count: int) -> int:
-    """Rows of a batch of models in one launch: all, since each model has as many as the others."""
-    return max(count, len(model.models))
+def _launches(model: Model, count: int) -> Iterator[slice]:
+    """Rows that are looked at together; of a batch of models all, since each model has as many as the others."""
+    return parts(count, count if model.models else _ROWS)
 
 
 def loop_forces(model: Model, states: StageStates) -> np.ndarray:
@@ -128,7 +129,7 @@ def loop_forces(model: Model, states: StageStates) -> np.ndarray:
     out = np.zeros((len(states.t), model.n_rows))
     if not model.n_rows:
         return out
-    for part in parts(len(states.t), _ROWS):
+    for part in _launches(model, len(states.t)):
         rows = (states.q[part], states.v[part], states.a[part], states.u[part])
         left = run_residual(model, *rows, states.t[part]).host["tau"].copy()
         work, lead = run_constraints(model, states.q[part])
@@ -158,8 +159,7 @@ def input_columns(model: Model, states: StageStates) -> np.ndarray:
     out = np.zeros((len(states.t), model.nv, model.nu))
     if not model.nu:
         return out
-    size = _ROWS if not model.models else _models_part(model, len(states.t))
-    for part in parts(len(states.t), size):
+    for part in _launches(model, len(states.t)):
         out[part] = input_response(model, states.q[part], states.u[part])
     out[:, model.prescribed.dof] = 0.0
     return out
