@@ -338,13 +338,24 @@ def _make_jacobian(model: Model, batch: int, room: int) -> Workspace:
 
 def _run_jacobian(model: Model, q: Any, v: Any, name: str, s: Any, which: str) -> np.ndarray:
     places = places_of(model, name, s)
+    return of_frames(*_run_jacobians(model, q, v, places), places, which, 6, model.nv)
+
+
+def jacobians_at(model: Model, q: np.ndarray, v: np.ndarray, places: Places) -> tuple[np.ndarray, np.ndarray]:
+    """Body Jacobians of frames and their rates along v, both (..., n_places, 6, nv)."""
+    places = replace(places, single=False)
+    w, lead = _run_jacobians(model, q, v, places)
+    return of_frames(w, lead, places, "J", 6, model.nv), of_frames(w, lead, places, "J_dot", 6, model.nv)
+
+
+def _run_jacobians(model: Model, q: Any, v: Any, places: Places) -> tuple[Workspace, tuple[int, ...]]:
     room = room_for(places)
     make = partial(_make_jacobian, room=room)
     w, lead = filled(model, f"jacobian {room}", make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     put_places(w, model, places)
     w.run()
     w.raise_for_status()
-    return of_frames(w, lead, places, which, 6, model.nv)
+    return w, lead
 
 
 @over_models("q")

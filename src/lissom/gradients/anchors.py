@@ -1,8 +1,8 @@
 """How the anchors of contacts that stick answer to the motion, and the motion to them.
 
 An anchor holds a point A of the obstacle, in its frame, and a direction b in the frame of the ball's node (friction).
-With c, r, n and N of the ball and the shape's distance, pose R, p of the obstacle, which stands still, R_a of the node,
-G, G' and x of friction, P = 1 − n nᵀ, and W = P J_c + r n^ J_ω of the slip w = W v,
+With c, r, n and N of the ball and the shape's distance, pose R, p of the obstacle, R_a of the ball's node, G, G' and x
+of friction, P = 1 − n nᵀ, and W = P J_c + r n^ J_ω of the slip w = W v,
 
     ∂x/∂A = −P R,   ∂x/∂b = r (G P − G' P b nᵀ) R_a                                                        (1)
     ∂r/∂(A, b) = −Wᵀ ∂f/∂s ∂x/∂(A, b)                                                   of the residual r  (2)
@@ -11,20 +11,26 @@ A step ends by moving the anchor to where the ball now touches, less the slip y 
 
     A' = Rᵀ (c − r n − y − p),   b' = −R_aᵀ n,   y = x, or y = Y x/|x| where |x| > Y = μ N_p/k_t            (3)
 
-with the pressure N_p, which follows depth and its rate. Between sticking and slipping, and where a ball begins or ends
+with the pressure N_p, which follows depth and its rate. All of it is as seen from the obstacle, in the axes of the
+world: c, its velocity u and the ball's turn are those against the point of the obstacle at c, and so are J_c and J_ω,
+
+    J_c = J_c,a − J_c,b,   u_q = u_q,a − u_q,b − ω_b × J_c − J_ω,b × u                                       (4)
+
+where u_q,b is of the point fixed to the obstacle. Between sticking and slipping, and where a ball begins or ends
 to touch, (3) has kinks, and its derivatives are those of the side it is on.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
 
 from lissom.dynamics.contacts import touching_shapes
-from lissom.dynamics.kinematics import frame_jacobian, frame_jacobian_derivative, frame_pose, node_motion
+from lissom.dynamics.kinematics import jacobians_at, poses_at
 from lissom.model.model import Model
+from lissom.model.points import on_node
 
 _SURELY = 1.0 - 1e-12  # of the limit of friction, as the kernel takes it
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
@@ -49,49 +55,59 @@ class AnchorSlopes:
 
 @final
 @dataclass(frozen=True)
-class _Ball:
-    """Its centre, rotation of its node, Jacobians J_c and J_ω in world axes, velocity u of the centre and ∂u/∂q."""
+class _Point:
+    """A point c of a node: rotation of the node, Jacobians J_c and J_ω, velocities u of the point and ω of the node,
+    and ∂u/∂q of the point that stays where it is in the node, in axes of the world."""
 
     c: np.ndarray
     R: np.ndarray
     J_c: np.ndarray
     J_w: np.ndarray
     u: np.ndarray
+    spin: np.ndarray
     u_q: np.ndarray
+
+    def seen_from(self, other: _Point) -> _Point:
+        """(4), with c in both."""
+        J_c, u = self.J_c - other.J_c, self.u - other.u
+        u_q = self.u_q - other.u_q - _hat(other.spin) @ J_c - np.cross(other.J_w.T, u).T
+        return _Point(self.c, self.R, J_c, self.J_w - other.J_w, u, self.spin - other.spin, u_q)
 
 
 def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[AnchorSlopes]:
     """Of all pairs that touch at a state and stick, which anchors (n_pairs, 6) have held until then."""
     world, found = model.surroundings, []
     rows = touching_shapes(model, q)
-    rotations = node_motion(model, q[None], v[None])[0][0, :, :3, :3] if len(rows) else np.zeros((0, 3, 3))
-    for row in rows:
+    rows = rows[world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0]
+    if not len(rows):
+        return []
+    ball, obstacle, law = world.pair[rows[:, 0].astype(int)].T
+    node = np.concatenate([world.ball_node[ball], world.obstacle_node[obstacle]]).astype(np.int32)
+    places = replace(on_node(-1, np.eye(4), len(node), False), node=node)
+    g, J = poses_at(model, q, places), jacobians_at(model, q, v, places)[0]
+    each = (model.nv, *q.shape)
+    bends = jacobians_at(model, np.broadcast_to(q, each), np.eye(model.nv), places)[1] @ v  # of J v by each coordinate
+    for k, row in enumerate(rows):
+        radius = float(world.ball_radius[ball[k]])
+        c = row[2:5] + radius * row[5:8]
+        mine, other = (_point(g[j], J[j], bends[:, j], c, v) for j in (k, len(rows) + k))
+        place = g[len(rows) + k] @ world.obstacle_placement[obstacle[k]]
         pair = int(row[0])
-        ball, obstacle, law = world.pair[pair]
-        if world.law[law, 5] == 0.0:
-            continue
-        radius = float(world.ball_radius[ball])
-        at = row[2:5] + radius * row[5:8]
-        place = world.obstacle_placement[obstacle]
-        moving = _ball(model, int(ball), at, rotations[world.ball_node[ball]], q, v)
-        found.append(_slopes(pair, world.law[law], place, radius, row, anchors[pair], moving, v))
+        found.append(_slopes(pair, world.law[law[k]], place, radius, row, anchors[pair], mine.seen_from(other), v))
     return found
 
 
-def _ball(model: Model, ball: int, c: np.ndarray, R: np.ndarray, q: np.ndarray, v: np.ndarray) -> _Ball:
-    """A ball at its centre c, whose node is turned by R."""
-    link, s = model.surroundings.ball_link[ball], float(model.surroundings.ball_s[ball])
-    g, J = frame_pose(model, q, link, s), frame_jacobian(model, q, link, s)
+def _point(g: np.ndarray, J: np.ndarray, bends: np.ndarray, c: np.ndarray, v: np.ndarray) -> _Point:
+    """The point that is at c of a node at g, with its body Jacobian J and that of J v by each coordinate."""
     own = g[:3, :3]
     arm = own.T @ (c - g[:3, 3])
-    J_c = J[3:] - _hat(arm) @ J[:3]  # in axes of the frame
-    rates = frame_jacobian_derivative(model, q, np.eye(model.nv), link, s) @ v  # of J v along each coordinate
-    u_q = np.cross(J[:3].T, J_c @ v) + rates[:, 3:] + np.cross(rates[:, :3], arm)
-    return _Ball(c, R, own @ J_c, own @ J[:3], own @ J_c @ v, own @ u_q.T)
+    J_c = J[3:] - _hat(arm) @ J[:3]  # in axes of the node
+    u_q = np.cross(J[:3].T, J_c @ v) + bends[:, 3:] + np.cross(bends[:, :3], arm)
+    return _Point(c, own, own @ J_c, own @ J[:3], own @ J_c @ v, own @ J[:3] @ v, own @ u_q.T)
 
 
 def _slopes(
-    pair: int, law: np.ndarray, place: np.ndarray, radius: float, row: np.ndarray, anchor: np.ndarray, x: _Ball,
+    pair: int, law: np.ndarray, place: np.ndarray, radius: float, row: np.ndarray, anchor: np.ndarray, x: _Point,
     v: np.ndarray,
 ) -> AnchorSlopes:  # fmt: skip
     stiffness, exponent, damping, friction, _, stick, lag = law

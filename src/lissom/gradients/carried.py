@@ -74,7 +74,7 @@ def carried_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[s
         by_u[:, :, path.first : path.first + path.steps] = np.einsum("nmksj,nksju->nmku", mu[..., :nv], B)
         if designs.count:
             slopes = designs.slopes(states).reshape(*each, designs.count, nv + m)
-            by_design -= np.einsum("nmksj,nkspj->nmp", mu, _scaled(slopes, systems))
+            by_design -= np.einsum("nmksj,nkspj->nmp", mu, scaled(slopes, systems))
     by_q, by_v = state[..., :nv] + by_q[:, :, 0], state[..., nv : 2 * nv] + by_v[:, :, 0]
     onto_a = state[..., 2 * nv : 3 * nv] + state[..., 3 * nv :] + by_a[:, :, 0]
     s = rollout.starts
@@ -130,7 +130,7 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
         forcing[..., :nv] = np.einsum("nksju,nmku->nmksj", B, some)
         if dp is not None:
             slopes = designs.slopes(states).reshape(*each, designs.count, nv + m)
-            forcing -= np.einsum("nkspj,mp->nmksj", _scaled(slopes, systems), dp)
+            forcing -= np.einsum("nkspj,mp->nmksj", scaled(slopes, systems), dp)
         rows = systems.forward(forcing, state)
         ends = np.arange(path.first + 1, path.first + path.steps + 1)
         to = np.flatnonzero(ends % rollout.every == 0)
@@ -176,7 +176,7 @@ def _t(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 
-def _scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
+def scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     """Slopes (..., stages, p, unknowns) with the rows of loops in the units that the systems have them in."""
     size = systems.weights.shape[1] // 3
     assert size > 0

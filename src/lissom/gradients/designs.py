@@ -3,7 +3,8 @@
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
 at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
-parts of r, and contacts seldom begin or end within h. Where a rule of the description allows values on one side alone,
+parts of r, and contacts seldom begin or end within h. A ball that slides stays near the edge of sticking: with contacts
+that stick h = p/10⁵, and the error some 1e-11. Where a rule of the description allows values on one side alone,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 """
@@ -17,6 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
@@ -29,6 +31,7 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot.paths import value_at
 
 SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
+_OF_STICKING = 0.1  # of that where contacts stick
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _ROWS = 256  # states of all models in one launch
@@ -96,6 +99,23 @@ class Designs:
         rows = (*(x[:, 0] for x in (path.q, path.v, path.a, path.u)), np.zeros(len(path.q)), path.force[:, 0])
         out = self._differences(_start_residuals, rows, nv + 3 * m)
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
+
+    def hold(self, anchors: np.ndarray) -> None:
+        """Let contacts hold on there, (n_pairs, 6), in the models beside that of a single motion."""
+        if self.count:
+            for common, _ in _beside(self.model, self.paths):
+                for one in common.models or (common,):
+                    put_anchors(one, anchors)
+
+    def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """How the anchors that follow upon some at a state (nq,), (nv,) answer, (n_pairs, 6, count)."""
+        out = np.zeros((*anchors.shape, self.count))
+        if self.count:
+            self.hold(anchors)
+            for common, weights in _beside(self.model, self.paths):
+                for one, weight in zip(common.models or (common,), weights.T):
+                    out += contact_anchors(one, q, v)[..., None] * weight
+        return out
 
     def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
         """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
@@ -197,7 +217,7 @@ def _entry(model: Model, path: str, index: tuple[int, ...]) -> Entry:
     size = 0.3 if _is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
     tried = []
     for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
-        h = side * SHARE * size
+        h = side * SHARE * size * (_OF_STICKING if model.surroundings.sticks else 1.0)
         try:
             batch = model.batch(path, [_moved(value, array, index, c * h) for c in places])
         except ModelError as error:

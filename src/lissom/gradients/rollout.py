@@ -12,10 +12,10 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.errors import ModelError, ShapeError, keeping, of_instance
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
 from lissom.gradients.carried_anchors import anchored_back, anchored_forward
+from lissom.gradients.holding import Holding
 from lissom.gradients.starts import Starts, starts
 from lissom.gradients.steps import Path, Stepping
 from lissom.integration.schemes import Scheme
@@ -37,8 +37,7 @@ class Rollout:
     Fields (a batch adds leading axes):
         t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
         u: inputs of each step (steps, nu). scheme, dt: how the steps were taken, dt [s].
-        model: what moves. every: steps from one of the times to the next.
-        anchors: where pairs hold on, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks.
+        model: what moves. every: steps from one of the times to the next. holding: where contacts that stick hold on.
     """
 
     t: np.ndarray
@@ -52,8 +51,7 @@ class Rollout:
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
     stepping: Stepping = field(repr=False)
-    anchors: np.ndarray | None = field(default=None, repr=False)
-    anchored: Model | None = field(default=None, repr=False)
+    holding: Holding | None = field(default=None, repr=False)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -69,6 +67,14 @@ class Rollout:
     def steps(self) -> int:
         """Number of steps."""
         return self.u.shape[-2]
+
+    @cached_property
+    def anchors(self) -> np.ndarray | None:
+        """Where pairs hold on at all times, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks."""
+        if self.holding is None:
+            return None
+        rows = self.holding.along(self.path.q, self.path.v)
+        return rows.reshape(*self.lead, *rows.shape[1:])
 
     def backward(
         self, dL_dq: Any = None, dL_dv: Any = None, dL_da: Any = None, *, parameters: Sequence[str] = ()
@@ -87,11 +93,7 @@ class Rollout:
         differenced. Cost: once to twice that of the motion, whatever the number of inputs.
         """
         given = {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}
-        if self.anchors is None:
-            return carried_back(self, given, parameters)
-        if parameters:
-            self.forbid_anchors()
-        return anchored_back(self, given)
+        return (carried_back if self.holding is None else anchored_back)(self, given, parameters)
 
     def forward(
         self, dq0: Any = None, dv0: Any = None, du: Any = None, *, parameters: Mapping[str, Any] | None = None
@@ -110,17 +112,13 @@ class Rollout:
         Accuracy: as backward.
         """
         given = {"dq0": dq0, "dv0": dv0, "du": du}
-        if self.anchors is None:
-            return carried_forward(self, given, dict(parameters or {}))
-        if parameters:
-            self.forbid_anchors()
-        return anchored_forward(self, given)
+        return (carried_forward if self.holding is None else anchored_forward)(self, given, dict(parameters or {}))
 
     def forbid_anchors(self) -> None:
         """Raise ModelError where contacts stick."""
-        if self.anchors is not None:
-            name = self.common.surroundings.sticking[0]
-            rule = "stick_stiffness must be 0 but for derivatives of single motions by q0, v0 and u"
+        if self.holding is not None:
+            name = self.common.one(0, 1).surroundings.sticking[0]
+            rule = "stick_stiffness must be 0 for matrices of steps and feedback"
             raise ModelError(f"contact {name!r}: {rule}, since anchors remember")
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
@@ -195,8 +193,8 @@ def rollout(
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
         Rollout of the steps that were taken, if there are any.
-        ModelError: an argument is wrong, forces or poses come from Python functions, or a batch, `every` or an
-            obstacle that moves, where contacts stick. ShapeError: the argument, the expected and the received shape.
+        ModelError: an argument is wrong, forces or poses come from Python functions, or `every` where contacts stick.
+            ShapeError: the argument, the expected and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
@@ -214,8 +212,9 @@ def rollout(
     given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
     warn_of_pushing(common, given)
-    moving = _anchored(common, q, v) if common.one(0, 1).surroundings.sticks else common
-    a, force = accelerations(moving, 0.0, q, v, given[:, 0])
+    holding = Holding.begun(common, q, v) if common.one(0, 1).surroundings.sticks else None
+    moving = common if holding is None or n > 1 else holding.at(0, holding.first[0])
+    a, force = accelerations(common, 0.0, q, v, given[:, 0]) if holding is None else holding.rates(q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
@@ -224,13 +223,12 @@ def rollout(
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        anchors, anchored = (None, None) if moving is common else (_anchors(moving, path), moving)
-        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, anchors, anchored)
+        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, holding)
 
     with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
         try:
             if every == 1:
-                return moved(stepping.run(moving, begin, given, tell=tell))
+                return moved(stepping.run(moving, begin, given, tell=tell, holding=holding))
             return moved(_sparse(common, stepping, begin, given, every, tell))
         except KeyboardInterrupt as stop:
             path = getattr(stop, "partial", None)
@@ -246,30 +244,8 @@ def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
     checks.integer(every, "every", least=1)
     checks.number(tolerance, "tolerance", above=0.0)
     world = model.one(0, 1).surroundings
-    if world.sticks:
-        where = f"contact {world.sticking[0]!r}"
-        moving = {world.obstacle_link[k] for k, law in world.pair[:, 1:] if world.law[law, 5] > 0.0} - {None}
-        if moving:
-            raise ModelError(f"{where}: what sticks must be fixed in the world, for rollouts (got {sorted(moving)})")
-        if every > 1:
-            raise ModelError(f"{where}: every must be 1 where contacts stick (got {every})")
-
-
-def _anchored(model: Model, q: np.ndarray, v: np.ndarray) -> Model:
-    """The model of a single motion, whose contacts hold on at its start."""
-    if len(q) > 1 or model.models:
-        name = model.one(0, 1).surroundings.sticking[0]
-        raise ModelError(f"contact {name!r}: where contacts stick a rollout is of a single motion (got {len(q)})")
-    return model.anchored(contact_anchors(model, q[0], v[0]))
-
-
-def _anchors(model: Model, path: Path) -> np.ndarray:
-    """Where pairs hold on at all times of a path, (steps + 1, n_pairs, 6)."""
-    rows = [model.surroundings.anchors]
-    for q, v in zip(path.q[0, 1:], path.v[0, 1:]):
-        put_anchors(model, rows[-1])
-        rows.append(contact_anchors(model, q, v))
-    return np.array(rows)
+    if world.sticks and every > 1:
+        raise ModelError(f"contact {world.sticking[0]!r}: every must be 1 where contacts stick (got {every})")
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:

@@ -18,6 +18,7 @@ import numpy as np
 from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.gradients.damped_steps import damped_step
+from lissom.gradients.holding import Holding
 from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.step_rows import scheme_numbers
@@ -52,6 +53,11 @@ class Path:
         """How many steps there are."""
         return self.u.shape[1]
 
+    def motion(self, i: int) -> Path:
+        """One of the motions."""
+        rows = {name: getattr(self, name)[i : i + 1] for name in ("q", "v", "a", "ahead", "force", "u", "left")}
+        return Path(self.first, **rows)
+
     def part(self, start: int, stop: int) -> Path:
         """Some of the steps."""
         names = ("q", "v", "a", "ahead", "force")
@@ -80,9 +86,10 @@ class Stepping:
         u: np.ndarray,
         first: int = 0,
         tell: Callable[[float], None] = lambda done: None,
+        holding: Holding | None = None,
     ) -> Path:
-        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...); `tell` is called with how
-        many there are.
+        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...), from t = 0 where contacts
+        stick; `tell` is called with how many there are.
 
         Raises:
             ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
@@ -98,6 +105,8 @@ class Stepping:
         for name in ("q", "v", "a", "ahead", "force"):
             host[name][:] = begin[name]
         host["before"][:], host["force_before"][:] = begin["a"], begin["force"]
+        if "anchor" in host and holding is not None:
+            host["anchor"][:] = holding.first.reshape(n, -1, 3)
         sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "ahead": model.nv, "force": model.n_rows}
         out = {name: np.concatenate([begin[name][:, None], np.zeros((n, steps, k))], 1) for name, k in sizes.items()}
         before = len(self.scheme.stages) - 1
@@ -107,7 +116,7 @@ class Stepping:
             for start in range(0, steps, longest):
                 many = min(longest, steps - start)
                 here = {name: x[:, start] for name, x in out.items()}
-                rows = self._window(model, w, u[:, start : start + many], first + start, here)
+                rows = self._window(model, w, u[:, start : start + many], first + start, here, holding)
                 at = 0
                 for name, k in sizes.items():
                     out[name][:, start + 1 : start + many + 1] = rows[..., at : at + k]
@@ -119,7 +128,10 @@ class Stepping:
                 tell(first + done)
         return path
 
-    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray]) -> np.ndarray:
+    def _window(
+        self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray],
+        holding: Holding | None,
+    ) -> np.ndarray:  # fmt: skip
         """Rows (q, v, a, â, λ) that so many steps from `here` leave as there are inputs."""
         host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
         put_times(model, w, self.times(first, many).ravel().tolist())
@@ -135,18 +147,21 @@ class Stepping:
                     raise crowded(model)
                 k = int(done[i])
                 before = {name: x[i] for name, x in here.items()} if k == 0 else _named(rows[i, k - 1], here)
-                self._go_on(model, w, (i, k), u[i, k], first + k, before)
+                self._go_on(model, w, (i, k), u[i, k], first + k, before, holding)
                 rows[i, k] = np.concatenate([host[name][i] for name in here])
                 done[i] = host["span"][i, 0] = k + 1
             w.run()
         return rows
 
     def _go_on(
-        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
-    ) -> None:
+        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray],
+        holding: Holding | None,
+    ) -> None:  # fmt: skip
         """Put a step of one motion, which the kernel did not find, where the next one begins."""
         (i, k), host, n = at, w.host, w.batch
         own = model.one(i, n)
+        if "anchor" in host and holding is not None:
+            own = holding.at(i, host["anchor"][i])
         found = damped_step(own, self.scheme, self.dt, self.tolerance, here, u, self.times(number, 1)[0])
         if found is None:
             where = f"instance {i} of {n}: " if n > 1 else ""
@@ -155,7 +170,10 @@ class Stepping:
                 "step; take a shorter dt, or one that the stiffest part of the motion allows"
             )
         if own.surroundings.sticks:
-            put_anchors(own, contact_anchors(own, found.q, found.v))
+            anchors = contact_anchors(own, found.q, found.v)
+            put_anchors(own, anchors)
+            if "anchor" in host:
+                host["anchor"][i] = anchors.reshape(-1, 3)
         for name in here:
             host[name][i] = getattr(found, name)
         host["before"][i], host["force_before"][i] = found.a, found.force
