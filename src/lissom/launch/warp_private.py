@@ -50,6 +50,18 @@ def packed_launch(command: Any) -> Callable[[], None]:
     return launch
 
 
+def holding(launch: Callable[[], None]) -> Callable[[], None]:
+    """A packed launch during which no other thread of Python runs: letting them takes as long as a small kernel. Any
+    other launch is as it was."""
+    if not isinstance(launch, partial):
+        return launch
+    function: Any = launch.func
+    at = ctypes.cast(function, ctypes.c_void_p).value or 0
+    held = partial(ctypes.PYFUNCTYPE(None)(at), *launch.args)
+    vars(held).update(vars(launch))
+    return held
+
+
 def is_compiled(module: Any, device: str) -> bool | None:
     """Whether the cache has what a module is compiled to; None where this version of Warp has not been read."""
     if not is_read(wp.__version__):

@@ -27,7 +27,7 @@ from lissom.launch.model_launches import for_model, in_turn, shares
 from lissom.launch.one_state import REFUSED, Call, prepared, unprepared
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
 from lissom.launch.scratch_memory import scratch_memory
-from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_all
+from lissom.launch.warp_private import arrays_of, bytes_of, direct, holding, one_row_for_all
 from lissom.lie.types import vec3
 from lissom.model.model import Model
 from lissom.passes.scratch import (
@@ -41,6 +41,7 @@ from lissom.passes.scratch import (
 _ALL = slice(None)
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
+_FEW = 16  # nodes: what takes no longer than letting other threads of Python run
 _PIECES = 8  # for each core, of a batch whose instances take long and not all the same
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
@@ -153,7 +154,8 @@ class Workspace:
         if self.plain is not None and self.one_status is not None:
             into, (row, known) = [memoryview(self.row[x][0]) for x in names], self.row[name]
             result = row if known == shape else row.reshape(shape)
-            self.calls[name] = prepared(into, self.plain, self.one_status, result)
+            launch = holding(self.plain) if self.model.n_nodes <= _FEW else self.plain
+            self.calls[name] = prepared(into, launch, self.one_status, result)
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
         """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""

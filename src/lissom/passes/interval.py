@@ -85,10 +85,27 @@ def place_screw(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
 
 
 @wp.func
+def is_still(t: Tables, k: int) -> bool:
+    """Whether it is a fixed joint: κ > 0 in rods, also in those without coordinates."""
+    return t.node[k].v_stop == t.node[k].v_start and t.node[k].kappa == so3.ZERO
+
+
+@wp.func
+def place_still(t: Tables, s: Scratch, i: int, k: int):
+    """Pose of a fixed joint, whose Ω is zero as long as nothing has been written there."""
+    R, p = joint_side(t, s, i, k)
+    s.node[i, k].R = R
+    s.node[i, k].p = p
+
+
+@wp.func
 def place(t: Tables, s: Scratch, i: int, k: int, q: Matrix):
     """Pose of the node."""
     if t.node[k].is_screw:
         place_screw(t, s, i, k, q)
+        return
+    if is_still(t, k):
+        place_still(t, s, i, k)
         return
     x = node_strains(t, i, k, q, q, q)
     place_by_strains(t, s, i, k, x[0] + t.node[k].xi1, x[1] + t.node[k].xi2)
@@ -102,6 +119,9 @@ def rate(t: Tables, s: Scratch, i: int, k: int, q: Matrix, v: Matrix, a: Matrix)
         place_screw(t, s, i, k, q)
         S = se3.Ad(s.node[i, k].R, s.node[i, k].p, t.node[k].screw)
         return v[i, t.node[k].v_start] * S, a[i, t.node[k].v_start] * S
+    if is_still(t, k):
+        place_still(t, s, i, k)
+        return vec6(), vec6()
     x = node_strains(t, i, k, q, v, a)
     xi1 = x[0] + t.node[k].xi1
     xi2 = x[1] + t.node[k].xi2
@@ -141,6 +161,8 @@ def motion_columns(t: Tables, s: Scratch, x: Columns, i: int, k: int, S: Matrix)
     if t.node[k].is_screw:
         R = s.node[i, k].R
         columns.put_turned_columns(x, i, k, R, so3.cross_columns(s.node[i, k].p, R), S)
+        return
+    if is_still(t, k):
         return
     A, B = motion_block(s, i, k)
     half = so3.HALF * t.node[k].h
@@ -184,6 +206,8 @@ def project(t: Tables, s: Scratch, i: int, k: int, f: vec6, tau: Matrix):
     """tau += Zᵀ Tᵀ f, f the wrench on the node in its own frame; Φᵀ f of a joint with one axis."""
     if t.node[k].is_screw:
         tau[i, t.node[k].v_start] = tau[i, t.node[k].v_start] + wp.dot(t.node[k].screw, f)
+        return
+    if is_still(t, k):
         return
     y = se3.relative_wrench(s.node[i, k].Omega, f, s.node[i, k].stumpff)
     y1, y2 = magnus.omega_transpose(s.node[i, k].xi1, s.node[i, k].xi2, y, t.node[k].h, t.node[k].kappa)
