@@ -164,7 +164,7 @@ def residual_derivatives(
     rough: bool = False,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
     """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
-    workspace that holds what loops ask; of one state at one time where Python functions act. `rough` ones, for Newton's
+    workspace that holds what loops ask; of one state at one time where forces are Python's. `rough` ones, for Newton's
     method, may lack second derivatives of the columns of material points.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
@@ -174,7 +174,7 @@ def residual_derivatives(
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     w.rough = False
     dq, dv, da = square_results(model, w, lead)
-    if model.calls_python:
+    if model.python_forces:
         state = q.reshape(-1), v.reshape(-1), factor * u.reshape(-1)
         by_q, by_v = python_response(model, *state, float(np.asarray(t).item()), factor)
         dq, dv = dq + by_q, dv + by_v

@@ -193,7 +193,7 @@ def rollout(
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
         Rollout of the steps that were taken, if there are any.
-        ModelError: an argument is wrong, forces or poses come from Python functions, or `every` where contacts stick.
+        ModelError: an argument is wrong, forces come from Python functions, or `every` where contacts stick.
             ShapeError: the argument, the expected and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
@@ -237,13 +237,16 @@ def rollout(
 
 
 def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
-    if model.calls_python:
-        rule = "gradients need forces, poses and bodies that kernels compute, none that a Python function gives"
+    if model.python_forces:
+        rule = "gradients need forces that kernels compute, none that a Python function gives"
         raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
     checks.number(dt, "dt", above=0.0)
     checks.integer(every, "every", least=1)
     checks.number(tolerance, "tolerance", above=0.0)
     world = model.one(0, 1).surroundings
+    if world.sticks and model.calls_python:
+        rule = "must be 0 in rollouts of robots whose bodies or maps are functions of Python"
+        raise ModelError(f"contact {world.sticking[0]!r}: stick_stiffness {rule}")
     if world.sticks and every > 1:
         raise ModelError(f"contact {world.sticking[0]!r}: every must be 1 where contacts stick (got {every})")
 

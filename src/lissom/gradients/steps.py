@@ -1,5 +1,5 @@
 """Steps of one size of motions that run together, taken to the end of Newton's iteration in the kernel of fused_steps,
-and what each stage of them was.
+or in Python where bodies or maps of the robot are Python's, and what each stage of them was.
 
 Every step is the solution of (1) of implicit_steps, so that its derivatives are those of that solution. A step that is
 not found ends the motion; none is cut, since then its size would depend on the state. Loops are closed in q alone
@@ -9,7 +9,7 @@ iteration has met, and has no derivative.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import final
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from lissom.dynamics.contacts import contact_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
-from lissom.gradients.damped_steps import damped_step
+from lissom.gradients.damped_steps import DampedStep, damped_step
 from lissom.gradients.holding import Holding
 from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
 from lissom.integration.schemes import ORDER_SHARE, Scheme
@@ -96,37 +96,55 @@ class Stepping:
             the Path so far, None where there are no steps.
         """
         n, steps, _ = u.shape
+        out = {name: np.concatenate([x[:, None], np.zeros((n, steps, x.shape[1]))], 1) for name, x in begin.items()}
+        left = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
+        path, done = Path(first, **out, u=u, left=left), 0
+        with keeping(lambda: path.part(0, done) if done else None):
+            ways = (
+                self._in_python(model, path, out) if model.calls_python else self._in_kernels(model, path, out, holding)
+            )
+            for done in ways:
+                tell(first + done)
+        return path
+
+    def _in_kernels(
+        self, model: Model, path: Path, out: dict[str, np.ndarray], holding: Holding | None
+    ) -> Iterator[int]:
+        """Take the steps and put them there; how many there are, now and then."""
+        n, u = len(path.u), path.u
         w = keeping_workspace(model, n, self.scheme)
         w.user = None  # whoever was here before finds no matrix of his own
         host, longest = w.host, w.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
         host["counts"][:], host["pause"][:], host["pace"][:], host["h"][:] = 0, 0, 0.0, self.dt
-        for name in ("q", "v", "a", "ahead", "force"):
-            host[name][:] = begin[name]
-        host["before"][:], host["force_before"][:] = begin["a"], begin["force"]
+        for name, x in out.items():
+            host[name][:] = x[:, 0]
+        host["before"][:], host["force_before"][:] = path.a[:, 0], path.force[:, 0]
         if "anchor" in host and holding is not None:
             host["anchor"][:] = holding.first.reshape(n, -1, 3)
-        sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "ahead": model.nv, "force": model.n_rows}
-        out = {name: np.concatenate([begin[name][:, None], np.zeros((n, steps, k))], 1) for name, k in sizes.items()}
-        before = len(self.scheme.stages) - 1
-        left = np.zeros((n, steps, before, 3, model.nv))
-        path, done = Path(first, **out, u=u, left=left), 0
-        with keeping(lambda: path.part(0, done) if done else None):
-            for start in range(0, steps, longest):
-                many = min(longest, steps - start)
-                here = {name: x[:, start] for name, x in out.items()}
-                rows = self._window(model, w, u[:, start : start + many], first + start, here, holding)
-                at = 0
-                for name, k in sizes.items():
-                    out[name][:, start + 1 : start + many + 1] = rows[..., at : at + k]
-                    at += k
-                if before:
-                    kept = host["left"].reshape(n, -1, before, 3, model.nv)
-                    left[:, start : start + many] = kept[:, :many]
-                done = start + many
-                tell(first + done)
-        return path
+        ends = np.cumsum([x.shape[-1] for x in out.values()])
+        for start in range(0, path.steps, longest):
+            many = min(longest, path.steps - start)
+            here = {name: x[:, start] for name, x in out.items()}
+            rows = self._window(model, w, u[:, start : start + many], path.first + start, here, holding)
+            for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
+                x[:, start + 1 : start + many + 1] = found
+            if path.left.size:
+                path.left[:, start : start + many] = host["left"].reshape(n, -1, *path.left.shape[2:])[:, :many]
+            yield start + many
+
+    def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray]) -> Iterator[int]:
+        """The same one by one, where bodies ask Python at every state."""
+        n = len(path.u)
+        for k in range(path.steps):
+            for i in range(n):
+                here = {name: x[i, k] for name, x in out.items()}
+                found = self._damped(model.one(i, n), (i, n), path.u[i, k], path.first + k, here)
+                for name, x in out.items():
+                    x[i, k + 1] = getattr(found, name)
+                path.left[i, k] = found.left
+            yield k + 1
 
     def _window(
         self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray],
@@ -162,13 +180,7 @@ class Stepping:
         own = model.one(i, n)
         if "anchor" in host and holding is not None:
             own = holding.at(i, host["anchor"][i])
-        found = damped_step(own, self.scheme, self.dt, self.tolerance, here, u, self.times(number, 1)[0])
-        if found is None:
-            where = f"instance {i} of {n}: " if n > 1 else ""
-            raise ConvergenceError(
-                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number:g} s: Newton's method finds no "
-                "step; take a shorter dt, or one that the stiffest part of the motion allows"
-            )
+        found = self._damped(own, (i, n), u, number, here)
         if own.surroundings.sticks:
             anchors = contact_anchors(own, found.q, found.v)
             put_anchors(own, anchors)
@@ -180,6 +192,19 @@ class Stepping:
         host["counts"][i, 1:] = 0
         if found.left.size:
             host["left"].reshape(n, -1, found.left.size)[i, k] = found.left.ravel()
+
+    def _damped(
+        self, own: Model, one: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
+    ) -> DampedStep:
+        """A step of one of so many motions from a state, in Python."""
+        found = damped_step(own, self.scheme, self.dt, self.tolerance, here, u, self.times(number, 1)[0])
+        if found is None:
+            where = f"instance {one[0]} of {one[1]}: " if one[1] > 1 else ""
+            raise ConvergenceError(
+                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number:g} s: Newton's method finds no "
+                "step; take a shorter dt, or one that the stiffest part of the motion allows"
+            )
+        return found
 
 
 def _named(row: np.ndarray, like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -126,7 +126,12 @@ class Model:
             return any(model.calls_python for model in self.models)
         maps = any(self.maps.node[m] < self.n_dynamic for m in self.maps.called())
         bodies = self.deforming.calls_python or len(self.pulls) > 0
-        return bool(self.inputs.custom or self.surroundings.called or maps or bodies)
+        return bool(self.python_forces or maps or bodies)
+
+    @cached_property
+    def python_forces(self) -> bool:
+        """Whether forces of actuators or of the surroundings come from Python functions of the state."""
+        return any(model.inputs.custom or model.surroundings.called for model in self.models or (self,))
 
     @cached_property
     def asks_before_launch(self) -> bool:

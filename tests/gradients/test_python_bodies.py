@@ -1,0 +1,78 @@
+"""Motions of robots whose joints and bodies are functions of Python: those of the same robots in kernels, and theirs by
+differences."""
+
+import numpy as np
+import pytest
+from dynamics.custom_joints import both, state
+from gradients.moving_robots import changes
+
+import lissom as ls
+
+
+def moved(model, scheme, steps=20, dt=0.01):
+    """A motion under inputs that vary."""
+    q, v, _, u = state(model, 3, 0.3)
+    u = u * np.linspace(0.5, 1.0, steps)[:, None]
+    return ls.rollout(model, q, 0.3 * v, u, scheme=scheme, dt=dt, tolerance=1e-12)
+
+
+@pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
+def test_motions_are_those_of_kernels(scheme):
+    """A custom joint moves as the native one does, and so do changes of its motion, both ways."""
+    native, custom = (moved(model, scheme) for model in both("helical"))
+    np.testing.assert_allclose(custom.q, native.q, rtol=0.0, atol=1e-9 * np.abs(native.q).max())
+    rng, nv = np.random.default_rng(1), native.model.nv
+    direction = {"dq0": rng.normal(size=nv), "dv0": rng.normal(size=nv), "du": rng.normal(size=native.u.shape)}
+    one, other = (motion.forward(**direction) for motion in (native, custom))
+    np.testing.assert_allclose(other.q, one.q, rtol=0.0, atol=1e-8 * np.abs(one.q).max())
+    weights = rng.normal(size=(2, *one.q.shape))
+    one, other = (motion.backward(*weights) for motion in (native, custom))
+    for name in ("q0", "v0", "u"):
+        want = getattr(one, name)
+        np.testing.assert_allclose(getattr(other, name), want, rtol=0.0, atol=1e-8 * np.abs(want).max())
+
+
+def test_motions_between_kept_states():
+    """Kept at every fifth step, batched, and by a design value: what single whole motions have."""
+    model = both("universal")[1]
+    q, v, _, u = state(model, 3, 0.3)
+    u, options = np.stack([u, 0.5 * u])[:, None] * np.ones((10, 1)), {"dt": 0.01, "tolerance": 1e-12}
+    sparse = ls.rollout(model, q, v, u, every=5, **options)
+    weights = np.random.default_rng(2).normal(size=(2, *sparse.v.shape))
+    path = "rod.material.young"
+    found = sparse.backward(*weights, parameters=[path])
+    for k in range(2):
+        alone = ls.rollout(model, q, v, u[k], **options)
+        np.testing.assert_array_equal(sparse.q[k], alone.q[::5])
+        spread = np.zeros((2, *alone.v.shape))
+        spread[:, ::5] = weights[:, k]
+        want = alone.backward(*spread, parameters=[path])
+        np.testing.assert_allclose(found.v0[k], want.v0, rtol=1e-10)
+        np.testing.assert_allclose(found.parameters[path][k], want.parameters[path], rtol=1e-8)
+
+
+def test_a_body_of_python_by_differences():
+    """A finite element body that bends by its own functions: 1e-7 of the largest change."""
+    jax = pytest.importorskip("jax")
+    assert jax is not None
+    from gallery.examples import example
+
+    model = example("many_bodies").chain(1)
+    options = {"steps": 20, "dt": 0.01, "tolerance": 1e-13}
+    q, v = model.neutral(), np.full(model.nv, 0.1)
+    motion, direction = ls.rollout(model, q, v, **options), np.ones(model.nv)
+    change = motion.forward(dv0=direction)
+    exact = np.array([change.q, change.v, change.a])
+    h = 1e-3
+    ways = [changes(model, motion, ls.rollout(model, q, v + x * direction, **options)) for x in (h, -h, 2 * h, -2 * h)]
+    slope = (8 * (ways[0] - ways[1]) - (ways[2] - ways[3])) / (12 * h)
+    assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+def test_forces_of_python_are_refused():
+    """They have no derivative in kernels."""
+    robot = ls.Robot("pushed")
+    robot.add_link("bar", ls.RigidBody(1.0, (0.1, 0.0, 0.0), (1e-3, 1e-3, 1e-3)), ls.JointRevolute())
+    robot.add_custom_actuator("drive", lambda q: np.ones((1, 1)), size=1)
+    with pytest.raises(ls.ModelError, match="'pushed': gradients need forces that kernels compute"):
+        ls.rollout(robot.build(), steps=2, dt=0.01)
