@@ -132,6 +132,25 @@ def test_a_link_without_mass_that_a_loop_holds(by_blocks):
     np.testing.assert_allclose(found[[0, 1, 3]], want, rtol=1e-9)
 
 
+def test_what_has_no_mass_in_one_state_of_a_batch(by_blocks):
+    """The whole matrix finds that one alone; each is the same to the last bit as by itself."""
+    robot = ls.Robot("gimbal")
+    robot.add_link("base", BAR, ls.JointUniversal((1, 0, 0), (0, 0, 1)))
+    robot.add_link("wrist", None, ls.JointRevolute((0, 1, 0)), parent="base")
+    robot.add_link("ring", None, HINGE, parent="wrist")
+    ball = ls.RigidBody(1.0, (0.0, 0.0, 0.0), (1e-2, 2e-2, 3e-2))
+    robot.add_link("tip", ball, ls.JointRevolute((0, 1, 0)), parent="ring")
+    robot.add_loop("lock", "wrist", "base")
+    model = robot.build()
+    assert solves_closed(model)
+    q, v = np.zeros((3, 5)), np.array([1.0, 1.0, 0.0, 0.5, 1.0])
+    q[0], q[2] = (0.3, -0.4, 0.0, 0.5, 0.2), (-0.6, 0.2, 0.0, 0.7, 0.9)
+    together = ls.forward_dynamics(model, q, v)
+    assert any("forward_dynamics whole" in key for key in model.cache if isinstance(key, tuple))
+    for k in range(3):
+        np.testing.assert_array_equal(together[k], ls.forward_dynamics(model, q[k], v))
+
+
 def test_large_nets():
     """The equation of motion and the loops are met by 144 rods; memory grows about as their number does."""
     taken = []

@@ -48,6 +48,7 @@ from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_swe
 from lissom.systems.residual import residual_of
 
 Rows = wp.array2d(dtype=wp.float64)
+_OF_LOOPS = ("force", "gap", "rate", "acceleration", "slot", "kept")  # results by instance
 
 
 def residual_kernel(act: Acting) -> Any:
@@ -193,9 +194,15 @@ def run_forward_dynamics(
     with p of (2) as `pull`; the caller looks at `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _run(w, model, q, v, u, t, pull)
-    if (w.status > scratch.STATUS_SINGULAR).any() and solves_closed(model):  # a loop may hold what has no mass
-        w = workspace(model, "forward_dynamics whole", w.batch, partial(_make, whole=True))
-        _run(w, model, q, v, u, t, pull)
+    light = w.status > scratch.STATUS_SINGULAR
+    if light.any() and solves_closed(model):  # a loop may hold what has no mass
+        whole = workspace(model, "forward_dynamics whole", w.batch, partial(_make, whole=True))
+        _run(whole, model, q, v, u, t, pull)
+        if light.all():
+            return whole
+        for name in ("a", *_OF_LOOPS):  # the others stay as they are alone
+            w.host[name][light] = whole.host[name][light]
+        w.status[light] = whole.status[light]
     return w
 
 
