@@ -39,6 +39,7 @@ from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
 from lissom.passes import kinds, traversal
 from lissom.passes.base_frames import place_bases
+from lissom.passes.block_tables import block_columns
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
@@ -83,7 +84,7 @@ def constraint_kernel(act: Acting) -> Any:
 
 def _make(model: Model, batch: int, *, whole: bool = True) -> Workspace:
     w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,)})
-    x = column_tables(model)
+    x = column_tables(model) if whole else block_columns(model)
     size = 6 * model.n_dynamic * x.width if whole else 0
     S = wp.zeros((batch, size), dtype=wp.float64, device=model.device)
     loops, choosing = with_loops(w, model, batch, whole=whole), w.buffer("choosing", (1,), wp.int32, common=True)

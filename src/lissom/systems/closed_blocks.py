@@ -361,8 +361,12 @@ def steps_closed_by_blocks(model: Model) -> bool:
 def closes_by_blocks(model: Model) -> bool:
     """Whether the matrices of a robot with loops can be factored block by block: no block is most of it, and all that
     nothing hangs on has an inertia of its own, so that what is behind a block is never without."""
+    return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
+
+
+def _closes(model: Model) -> bool:
     one, size = model.one(0, 1), squares(model)
-    if not model.n_rows or size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
+    if size.max(initial=0) > model.nv // 2 or int(size.sum()) != model.nv:
         return False
     blocks = coordinate_blocks(one)
     bears = {one.nodes.parent[block.nodes[0]] for block in blocks}
