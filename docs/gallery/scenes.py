@@ -161,9 +161,7 @@ SCENES = {
         ("PGC > height of the tip at rest [m]", "PGC > end from equilibrium [m]"),
         {"names": ("PGC",)},
     ),
-    "free_fall": Scene(
-        motion(shapes=5, span=(0.0, 0.1), view=(60, -65)), ("undamped > balance", "damped > final energy")
-    ),
+    "free_fall": Scene(motion(shapes=5, span=(0.0, 0.1)), ("undamped > balance", "damped > final energy")),
     "hybrid_arm": Scene(motion(-1, shapes=3), ("growth of its squared radii at its end [mm²]", "by statics [mm²]")),
     "hybrid_hand": Scene(motion(shapes=2), ("loop open by [m]", "error of derivatives", "ball taken along [mm]")),
     "implicit_methods": Scene(
