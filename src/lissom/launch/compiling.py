@@ -27,7 +27,7 @@ from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
 from lissom.launch.targets import make_ready, ready_made
-from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers
+from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers, write_once
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
@@ -116,6 +116,7 @@ def _load(module: Any, device: str, anew: bool) -> None:
     if found is not None and not anew:
         load_object(module, *found)
         return
+    write_once(module)
     block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
     make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
     if found is not None:

@@ -14,12 +14,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
+from dataclasses import dataclass
+from functools import partial, partialmethod
 from importlib import import_module
 from itertools import product
 from pathlib import Path
 from threading import Lock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import warp as wp
 
@@ -81,6 +83,7 @@ def name_in_cache(module: Any) -> str:
 
 def object_for(module: Any, flags: str, folder: Path, name: str) -> None:
     """Compile a module for the CPU with other flags, to `name`.o and `name`.meta in a folder."""
+    write_once(module)
     own = dict(module.options)
     aside = Path(tempfile.mkdtemp(dir=folder))
     module.options.update(cpu_compiler_flags=flags, block_dim=1)
@@ -133,6 +136,99 @@ def _link(files: list[Path], folders: list[Path]) -> None:
     for file, folder in product(files, folders):
         with suppress(OSError):
             os.link(file, folder / file.name)
+
+
+@dataclass
+class _Written:
+    """What Warp makes of the source of a function; it holds while the first three are those of the next module."""
+
+    options: dict[str, Any]  # of the module
+    digest: bytes  # of its source and of all that this names
+    blocks: list[Any]  # of code, another list when somebody else had the function written
+    needs: dict[tuple[str, Any], None]  # what is written before it: names of methods of a module's writer, and of what
+    texts: dict[Any, str]  # by options of the text
+
+
+class _Writer:
+    """A writer of a module, as one function in it sees that: with a note of what has to be written before it."""
+
+    functions = ()  # written already, of which a function asks before each call
+
+    def __init__(self, writer: Any) -> None:
+        self.writer, self.options = writer, writer.options
+        self.needs: dict[tuple[str, Any], None] | None = {}
+
+    def build_function(self, function: Any) -> None:
+        self._first("build_function", function)
+
+    def build_struct_recursive(self, struct: Any) -> None:
+        self._first("build_struct_recursive", struct)
+
+    def _first(self, method: str, what: Any) -> None:
+        if self.needs is not None:
+            self.needs[method, what] = None
+        getattr(self.writer, method)(what)
+
+    def __getattr__(self, name: str) -> Any:
+        self.needs = None  # rare things, of which there is no note
+        return getattr(self.writer, name)
+
+
+_written: WeakKeyDictionary[Any, _Written] = WeakKeyDictionary()
+_ELSEWHERE = ("extra_", "cpu_compiler_flags")  # how options begin that do not change what is made of a function
+
+
+def write_once(module: Any) -> None:
+    """Let a module take the code of functions that another module of this process has, which is most of its code,
+    instead of writing it from their Python source again."""
+    if not is_read(wp.__version__) or "_run_codegen" in vars(module):
+        return
+    context, codegen = import_module("warp._src.context"), import_module("warp._src.codegen")
+
+    def run(*arguments: Any, **named: Any) -> Any:
+        with context._codegen_lock:  # under which Warp writes all modules
+            build, text = context.Function.build, codegen.codegen_func
+            context.Function.build, codegen.codegen_func = partialmethod(_build, build), partial(_text, text)
+            try:
+                return type(module)._run_codegen(module, *arguments, **named)
+            finally:
+                context.Function.build, codegen.codegen_func = build, text
+
+    module._run_codegen = run
+
+
+def _build(function: Any, build: Callable[..., None], writer: Any, *others: Any) -> None:
+    """Make the code of a function for a module, or take it from another."""
+    hasher = writer and writer.module.hashers.get(writer.options["block_dim"])
+    digest = hasher and hasher.function_hashes.get(function)
+    if digest is None:
+        build(function, writer, *others)
+        return
+    known = _written.get(function.adj)
+    options = _of_functions(writer.options)
+    if known and known.blocks is function.adj.blocks and (known.digest, known.options) == (digest, options):
+        for method, what in known.needs:
+            getattr(writer, method)(what)
+        return
+    noting = _Writer(writer)
+    build(function, noting)
+    if noting.needs is not None:
+        _written[function.adj] = _Written(options, digest, function.adj.blocks, noting.needs, {})
+
+
+def _of_functions(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if not name.startswith(_ELSEWHERE)}
+
+
+def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **others: Any) -> str:
+    """The text of the code of a function, made once."""
+    known = _written.get(code)
+    if known is None or known.blocks is not code.blocks or known.options != _of_functions(options):
+        return text(code, options=options, **others)
+    key = code.used_by_backward_kernel, code.force_adjoint_codegen, *sorted(others.items())
+    if key not in known.texts:
+        known.texts[key] = text(code, options=options, **others)
+    return known.texts[key]
 
 
 def compile_into_cache(module: Any) -> None:
