@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from functools import partial, partialmethod
 from importlib import import_module
@@ -186,15 +186,28 @@ def write_once(module: Any) -> None:
     context, codegen = import_module("warp._src.context"), import_module("warp._src.codegen")
 
     def run(*arguments: Any, **named: Any) -> Any:
-        with context._codegen_lock:  # under which Warp writes all modules
-            build, text = context.Function.build, codegen.codegen_func
-            context.Function.build, codegen.codegen_func = partialmethod(_build, build), partial(_text, text)
-            try:
-                return type(module)._run_codegen(module, *arguments, **named)
-            finally:
-                context.Function.build, codegen.codegen_func = build, text
+        with context._codegen_lock, ExitStack() as stack:  # under which Warp writes all modules
+            for where, name, other in (
+                (context.Function, "build", partial(partialmethod, _build)),
+                (context.ModuleBuilder, "_collect_native_types", partial(partialmethod, _collect, codegen, set())),
+                (codegen, "codegen_func", partial(partial, _text)),
+            ):
+                own = getattr(where, name)
+                setattr(where, name, other(own))
+                stack.callback(setattr, where, name, own)
+            return type(module)._run_codegen(module, *arguments, **named)
 
     module._run_codegen = run
+
+
+def _collect(writer: Any, codegen: Any, seen: set[Any], collect: Callable[..., None], kind: Any) -> None:
+    """Look into a type for those of other libraries, of which a module tells the compiler; into a struct once."""
+    kind = codegen.strip_reference(kind)
+    if not isinstance(kind, codegen.Struct):
+        collect(writer, kind)
+    elif kind not in seen:
+        seen.add(kind)
+        collect(writer, kind)
 
 
 def _build(function: Any, build: Callable[..., None], writer: Any, *others: Any) -> None:
