@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from importlib import import_module
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ import warp as wp
 from robots import build, random_state, random_tree
 
 import lissom as ls
+from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
+from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel
 from lissom.launch import warp_private
+from lissom.launch.composed import kernel_for
 from lissom.lie.types import CPU_FLAGS, kernel_options
 from lissom.model.tables import device_tables
 from lissom.passes.column_tables import column_tables
@@ -29,6 +33,41 @@ class Pair:
 def scaled(pair: Pair, out: wp.array(dtype=wp.float64), first: int):
     i = first + wp.tid()
     out[i] = out[i] + pair.factor * pair.x[i]
+
+
+FACTOR = 2.0
+
+
+@wp.func
+def taken_times(pair: Pair, i: int) -> wp.float64:
+    return wp.float64(FACTOR) * pair.x[i]
+
+
+def module_with_a_kernel_of_its_own(shift):
+    """A module whose kernel calls a function that those of others call, and a struct that comes after it."""
+    further = wp.constant(wp.float64(shift))
+
+    @wp.kernel(module="unique")
+    def shifted(pair: Pair, out: wp.array(dtype=wp.float64)):
+        i = wp.tid()
+        other = Pair()
+        other.factor = taken_times(pair, i) + further
+        out[i] = other.factor
+
+    return shifted.module
+
+
+def texts(modules, *, together):
+    """What Warp writes for modules, without comments, in which it leaves out lines that it wrote last."""
+    found = []
+    for module in modules:
+        module.get_module_hash(1)
+        if together:
+            warp_private.write_once(module)
+        write = module._run_codegen if together else partial(type(module)._run_codegen, module)
+        lines = write(module.resolved_options[1] | {"output_arch": None}, True)[0].splitlines()
+        found.append([line for line in lines if not line.lstrip().startswith("//")])
+    return found
 
 
 def recorded():
@@ -110,6 +149,45 @@ def test_headers_are_read_once_for_all_threads():
         assert all((folder / made.name).samefile(made) for folder in folders)
     finally:
         warp_private._folders[:], warp_private._headers[:] = before
+
+
+def test_functions_that_kernels_share_are_written_once(monkeypatch):
+    """The text of modules is what it is where each writes all of its functions, in the same order. Only those that take
+    other functions are written anew."""
+    model = build(random_tree(3))
+    kernels = inverse_dynamics_kernel, frames_kernel, jacobian_kernel
+    modules = [kernel_for(kernel, model).module for kernel in kernels]
+    alone = texts(modules, together=False)
+    codegen = import_module("warp._src.codegen")
+    written, write = [], codegen.Adjoint.build
+    monkeypatch.setattr(codegen.Adjoint, "build", lambda code, *rest: (written.append(code), write(code, *rest))[1])
+    assert texts(modules, together=True) == alone
+    assert texts(reversed(modules), together=True) == alone[::-1]
+    of_functions = [code for code in written if code.is_user_function and not hasattr(code, "callable_arg_values")]
+    assert len(of_functions) > 50 and len(set(of_functions)) == len(of_functions)
+
+
+def test_a_function_that_has_changed_is_written_anew(monkeypatch):
+    """A constant of another value, another version of Warp, and code that somebody else wrote meanwhile."""
+    modules = [module_with_a_kernel_of_its_own(shift) for shift in (1.0, 3.0)]
+    assert texts(modules, together=True) == texts(modules, together=False) == texts(modules, together=True)
+    monkeypatch.setitem(globals(), "FACTOR", 5.0)
+    changed = module_with_a_kernel_of_its_own(7.0)
+    assert any("5.0" in line for line in texts([changed], together=True)[0])
+    assert texts([changed], together=True) == texts([changed], together=False)
+    monkeypatch.setattr(wp, "__version__", "1.20.0")
+    unread = module_with_a_kernel_of_its_own(9.0)
+    warp_private.write_once(unread)
+    assert "_run_codegen" not in vars(unread)
+
+
+def test_functions_of_structs_that_nobody_calls_are_left_out(tmp_path):
+    """Those that derivatives would call, of each struct in each module."""
+    module = module_with_a_kernel_of_its_own(2.0)
+    module.options.update(kernel_options())
+    warp_private.object_for(module, CPU_FLAGS.replace("-march=native ", ""), tmp_path, "made")
+    made = (tmp_path / "made.o").read_bytes()
+    assert b"shifted" in made and b"atomic_add" not in made
 
 
 def test_nothing_else_reaches_into_warp():
