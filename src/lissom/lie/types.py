@@ -21,12 +21,10 @@ mat3 = wp.mat33d
 
 # Looking for vectors in straight code (SLP) takes a fifth of the time to compile, and no kernel was faster for it: what
 # gains from vectors has loops over blocks of eight numbers. Without numbers of 16 bits Warp's headers are read in two
-# thirds of the time. The compiler's own checks, and names in what it makes on the way, took a tenth for the same code;
-# marks of where variables live, and searches for stores farther back than 30 others, another tenth.
+# thirds of the time. The compiler's own checks, and names in what it makes on the way, took a tenth for the same code.
 CPU_FLAGS = (
     "-march=native -mllvm=-inline-threshold=3000 -mllvm=-inline-cold-callsite-threshold=1000 -ffp-contract=fast"
     " -fno-slp-vectorize -DWP_NO_BFLOAT16= -discard-value-names -disable-llvm-verifier"
-    " -disable-lifetime-markers -mllvm=-memdep-block-scan-limit=30"
 )
 # Warp writes functions for each struct that derivatives would call. The compiler leaves out those that nobody calls, if
 # they are for this file alone: a quarter of a second for each module.
