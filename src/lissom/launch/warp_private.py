@@ -20,7 +20,7 @@ from importlib import import_module
 from itertools import product
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import warp as wp
@@ -138,6 +138,7 @@ def _link(files: list[Path], folders: list[Path]) -> None:
             os.link(file, folder / file.name)
 
 
+@final
 @dataclass
 class _Written:
     """What Warp makes of the source of a function; it holds while the first three are those of the next module."""
@@ -149,6 +150,7 @@ class _Written:
     texts: dict[Any, str]  # by options of the text
 
 
+@final
 class _Writer:
     """A writer of a module, as one function in it sees that: with a note of what has to be written before it."""
 
