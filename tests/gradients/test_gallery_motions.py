@@ -63,7 +63,6 @@ ROBOTS = {
     "bodies in a row": ("many_bodies", lambda: example("many_bodies").chain(2)),
     "arm of chambers": ("inflated_arm", lambda: example("inflated_arm").build()),
     "trimmed helicoid": ("trimmed_helicoid", lambda: example("trimmed_helicoid").build()),
-    "arm with a gripper": ("hybrid_arm", lambda: example("hybrid_arm").build(driven=False)),
     "soft-tipped arm": ("soft_tipped_arm", lambda: example("soft_tipped_arm").build(native=True)),
 }
 # where differences need other moves than those of the others, or steps of another size [s]: moves are small where the
@@ -74,13 +73,14 @@ OTHERWISE = {
     "bodies in a row": (1e-2, (0.3, 0.1, 0.03)),  # bodies of JAX, whose steps take milliseconds
     "arm of chambers": (1e-2, (0.3, 0.1, 0.03)),
     "trimmed helicoid": (1e-2, (0.03, 0.01, 0.003)),
-    "arm with a gripper": (1e-2, (0.1, 0.03, 0.01)),
     "falling rod": (1e-3, (10.0, 3.0, 1.0, 0.3)),
     "stiff flying rod": (1e-3, (1.0, 0.3, 0.1)),
     "swimmer": (1e-2, (0.3, 0.1, 0.03, 0.01)),
 }
 AT_REST = ("finger",)  # no step is found from a random velocity
 LEFT_OUT = {
+    "hybrid_arm": "with its gripper no long step is found from a random velocity, and a second of short ones, in which "
+    "JAX is asked, takes too long; its arm is that of the file",
     "hybrid_hand": "fingers meet a ball that slides between them: kinks",
     "learned_map": "its motion is trained for a minute first; bodies of JAX are moved in other examples",
     "resoft_gripper": "fingers meet a ball on a table that moves: kinks, differences agree with nothing",
