@@ -23,7 +23,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie import se3, so3
-from lissom.lie.types import kernel_options, vec6
+from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.points import Places, places_of
 from lissom.model.tables import TablesStruct
@@ -33,6 +33,18 @@ from lissom.passes.column_tables import ColumnsStruct, Matrix, column_width
 from lissom.passes.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
 
 _STATE = ("q", "v", "a")
+
+
+@wp.func
+def put_motion(i: int, f: int, R: mat3, x: vec3, eta: vec6, rate: vec6, pose: Matrix, twist: Matrix, acc: Matrix):
+    """Pose, twist and acceleration f in the rows of an instance."""
+    for r in range(3):
+        for c in range(3):
+            pose[i, 16 * f + 4 * r + c] = R[r, c]
+        pose[i, 16 * f + 4 * r + 3] = x[r]
+    for r in range(6):
+        twist[i, 6 * f + r] = eta[r]
+        acc[i, 6 * f + r] = rate[r]
 
 
 @free_of_forces
@@ -61,13 +73,7 @@ def motion_kernel(act: Acting) -> Any:
             x = p + origin_of(t, s, i, k)
             eta_B = se3.Ad_inverse(R, p, s.node[i, k].eta)
             acc_B = se3.Ad_inverse(R, p, s.node[i, k].acc)
-            for r in range(3):
-                for c in range(3):
-                    pose[i, 16 * k + 4 * r + c] = R[r, c]
-                pose[i, 16 * k + 4 * r + 3] = x[r]
-            for r in range(6):
-                twist[i, 6 * k + r] = eta_B[r]
-                acc[i, 6 * k + r] = acc_B[r]
+            put_motion(i, k, R, x, eta_B, acc_B, pose, twist, acc)
         traversal.inspect_result(s, i, pose)
         traversal.inspect_result(s, i, twist)
         traversal.inspect_result(s, i, acc)
@@ -116,13 +122,8 @@ def frames_kernel(act: Acting) -> Any:
             if k >= 0:
                 eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
                 rate = se3.Ad_inverse(R, p, s.node[i, k].acc)
-            for r in range(3):
-                for c in range(3):
-                    pose[i, 16 * f + 4 * r + c] = R[r, c]
-                pose[i, 16 * f + 4 * r + 3] = x[r]
+            put_motion(i, f, R, x, eta, rate, pose, twist, acc)
             for r in range(6):
-                twist[i, 6 * f + r] = eta[r]
-                acc[i, 6 * f + r] = rate[r]
                 bad += so3.ZERO * (eta[r] + rate[r])
             bad += so3.ZERO * (x[0] + x[1] + x[2])
         if bad != so3.ZERO and s.status[i] == 0:  # NaN differs from zero
