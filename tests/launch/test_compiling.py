@@ -5,6 +5,8 @@ import inspect
 import os
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor, wait
+from threading import Event
 
 import numpy as np
 import pytest
@@ -17,7 +19,7 @@ from lissom.forces.acting import acting_on
 from lissom.kernels import KERNELS
 from lissom.launch import compiling, composed
 from lissom.launch.composed import kernel_for
-from lissom.lie.types import MORE
+from lissom.lie.types import CPU_FLAGS, MORE
 
 ALONE = """
 import warnings
@@ -151,6 +153,47 @@ def test_what_is_mostly_asked_next_is_compiled_along(loaded, monkeypatch, there,
     monkeypatch.setattr(compiling, "cores_of_process", lambda: cores)
     ls.solve_statics(arm())
     assert ("frames_kernel" in loaded[0]) == (there is False and cores == 2)
+
+
+@pytest.mark.parametrize("there", ["nothing", "compiled", "ready"])
+def test_headers_are_read_at_once_on_a_new_machine(tmp_path, monkeypatch, there):
+    """Before it is known of what the first module is made; elsewhere only if that is missing."""
+
+    def composing(kernel, model):
+        raise InterruptedError
+
+    if there == "compiled":
+        (tmp_path / "wp_some_kernel").mkdir()
+    read = []
+    monkeypatch.setattr(wp.config, "kernel_cache_dir", str(tmp_path))
+    monkeypatch.setattr(compiling, "is_any_ready", lambda: there == "ready")
+    monkeypatch.setattr(compiling, "_reading", [])
+    monkeypatch.setattr(compiling, "read_headers", read.append)
+    monkeypatch.setattr(compiling, "kernel_for", composing)
+    with pytest.raises(InterruptedError):
+        compiling.ahead(arm(), "something", None)
+    wait(compiling._reading)
+    assert read == ([CPU_FLAGS] if there == "nothing" else [])
+
+
+def test_a_module_is_written_while_headers_are_read(monkeypatch):
+    """And compiled when they are, so that no thread reads them once more."""
+    order, written = [], Event()
+
+    def force_load(*_, **__):
+        order.append("written")
+        written.set()
+        ready[0]()
+        order.append("compiled")
+
+    ready = []
+    monkeypatch.setattr(compiling, "write_once", lambda module, before_compiling: ready.append(before_compiling))
+    monkeypatch.setattr(compiling, "is_compiled", lambda module, device: True)
+    monkeypatch.setattr(wp, "force_load", force_load)
+    with ThreadPoolExecutor(1) as thread:
+        monkeypatch.setattr(compiling, "_reading", [thread.submit(lambda: (written.wait(), order.append("read")))])
+        compiling._load(wp.get_module("lissom.lie.arrays"), "cpu", False)
+    assert order == ["written", "read", "compiled"]
 
 
 def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):

@@ -3,6 +3,7 @@
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from importlib import import_module
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import pytest
@@ -165,6 +166,29 @@ def test_functions_that_kernels_share_are_written_once(monkeypatch):
     assert texts(reversed(modules), together=True) == alone[::-1]
     of_functions = [code for code in written if code.is_user_function and not hasattr(code, "callable_arg_values")]
     assert len(of_functions) > 50 and len(set(of_functions)) == len(of_functions)
+
+
+def test_overloads_are_chosen_once(monkeypatch):
+    """Warp is asked for the overload of each of its own functions once for the same types, whatever calls it."""
+    model = build(random_tree(3))
+    module = kernel_for(jacobian_kernel, model).module
+    codegen = import_module("warp._src.codegen")
+    asked, matches = [], codegen.func_match_args
+    monkeypatch.setattr(warp_private, "_overloads", {})
+    monkeypatch.setattr(warp_private, "_written", WeakKeyDictionary())
+    monkeypatch.setattr(
+        codegen, "func_match_args", lambda *call, **more: (asked.append(call), matches(*call, **more))[1]
+    )
+    texts([module], together=True)
+    of_warp = [
+        (f, *types, *named.items())
+        for f, types, named in asked
+        if f.is_builtin() and all(isinstance(x, type) for x in types)
+    ]
+    assert len(of_warp) > 100 and len(set(of_warp)) == len(of_warp)
+    count = len(asked)
+    texts([module], together=False)
+    assert len(asked) > 5 * count
 
 
 def test_a_function_that_has_changed_is_written_anew(monkeypatch):

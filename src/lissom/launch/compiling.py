@@ -26,7 +26,7 @@ import warp as wp
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
-from lissom.launch.targets import make_ready, ready_made
+from lissom.launch.targets import is_any_ready, make_ready, ready_made
 from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers, write_once
 from lissom.lie.start import can_be_kept, keep_elsewhere
 from lissom.lie.types import CPU_FLAGS
@@ -48,6 +48,7 @@ def ahead(model: Model, algorithm: str, *kernels: Any, then: tuple[Any, ...] = (
     key = f"kernels of {algorithm}"
     if key not in model.cache:
         with making():
+            _begin_on_new_machine(model.device)
             begin(kernel_for(kernels[0], model).module, model.device)
             now, later = ([kernel_for(kernel, model).module for kernel in some] for some in (kernels, then))
             waits = cores_of_process() > 1 and any(_is_missing(module, model.device) for module in now)
@@ -82,8 +83,19 @@ def begin(module: Any, device: str, anew: bool = False) -> bool:
     """Begin to read Warp's headers, while Python writes the first module, if this one will have to be compiled; whether
     they are read."""
     if not _reading and wp.get_device(device).is_cpu and _is_missing(module, device, anew):
-        _reading.append(compilers(cores_of_process()).submit(read_headers, CPU_FLAGS))
+        _read()
     return bool(_reading)
+
+
+def _begin_on_new_machine(device: str) -> None:
+    """Begin to read Warp's headers, before it is known of what the first module is made, where nothing is compiled."""
+    known = Path(str(wp.config.kernel_cache_dir)).glob("wp_*")
+    if not _reading and wp.get_device(device).is_cpu and not any(known) and not is_any_ready():
+        _read()
+
+
+def _read() -> None:
+    _reading.append(compilers(cores_of_process()).submit(read_headers, CPU_FLAGS))
 
 
 def build(modules: Iterable[Any], target: str, out: Path) -> None:
@@ -116,7 +128,7 @@ def _load(module: Any, device: str, anew: bool) -> None:
     if found is not None and not anew:
         load_object(module, *found)
         return
-    write_once(module)
+    write_once(module, before_compiling=partial(wait, _reading))  # each reads headers itself that are not there
     block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
     make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
     if found is not None:

@@ -53,13 +53,23 @@ def ready_made(module: Any, device: str) -> tuple[Path, Path] | None:
     """Compiled code and description of a module, for the best kind that this processor is of; None without."""
     if not (wp.get_device(device).is_cpu and is_read(wp.__version__)):
         return None
-    root = Path(os.environ.get("LISSOM_KERNELS", "") or _WITHIN)
-    folders = [folder for target in targets_here() if (folder := _folder(root, target)).is_dir()]
+    folders = _folders_here()
     name = name_in_cache(module) if folders else None
     for folder in folders:
         if (folder / f"{name}.o").is_file() and (folder / f"{name}.meta").is_file():
             return folder / f"{name}.o", folder / f"{name}.meta"
     return None
+
+
+def is_any_ready() -> bool:
+    """Whether any module came compiled for processors like the one at hand."""
+    return bool(_folders_here())
+
+
+def _folders_here() -> list[Path]:
+    """Folders of compiled kernels for kinds that this processor is of, the best first."""
+    root = Path(os.environ.get("LISSOM_KERNELS", "") or _WITHIN)
+    return [folder for target in targets_here() if (folder := _folder(root, target)).is_dir()]
 
 
 def make_ready(module: Any, target: str, out: Path) -> None:

@@ -180,9 +180,9 @@ _written: WeakKeyDictionary[Any, _Written] = WeakKeyDictionary()
 _ELSEWHERE = ("extra_", "cpu_compiler_flags")  # how options begin that do not change what is made of a function
 
 
-def write_once(module: Any) -> None:
+def write_once(module: Any, before_compiling: Callable[[], Any] = lambda: None) -> None:
     """Let a module take the code of functions that another module of this process has, which is most of its code,
-    instead of writing it from their Python source again."""
+    instead of writing it from their Python source again, and call a function between writing and compiling it."""
     if not is_read(wp.__version__) or "_run_codegen" in vars(module):
         return
     context, codegen = import_module("warp._src.context"), import_module("warp._src.codegen")
@@ -193,11 +193,14 @@ def write_once(module: Any) -> None:
                 (context.Function, "build", partial(partialmethod, _build)),
                 (context.ModuleBuilder, "_collect_native_types", partial(partialmethod, _collect, codegen, set())),
                 (codegen, "codegen_func", partial(partial, _text)),
+                (codegen.Adjoint, "resolve_func", partial(partialmethod, _overload)),
             ):
                 own = getattr(where, name)
                 setattr(where, name, other(own))
                 stack.callback(setattr, where, name, own)
-            return type(module)._run_codegen(module, *arguments, **named)
+            written = type(module)._run_codegen(module, *arguments, **named)
+        before_compiling()
+        return written
 
     module._run_codegen = run
 
@@ -244,6 +247,28 @@ def _text(text: Callable[..., str], code: Any, *, options: dict[str, Any], **oth
     if key not in known.texts:
         known.texts[key] = text(code, options=options, **others)
     return known.texts[key]
+
+
+_overloads: dict[tuple[Any, ...], Any] = {}  # of Warp's own functions, by the types of what they are called with
+
+
+def _overload(writer: Any, resolve: Callable[..., Any], function: Any, types: Any, named: Any, outputs: Any) -> Any:
+    """Which of the overloads of a function a call means: asked of Warp once for each of its own functions and types, as
+    it tries them one after the other."""
+    kinds = [_kind(one) for one in (*types, *named.values())]
+    if not function.is_builtin() or None in kinds:
+        return resolve(writer, function, types, named, outputs)
+    key = function, outputs, *kinds, *named
+    if key not in _overloads:
+        _overloads[key] = resolve(writer, function, types, named, outputs)
+    return _overloads[key]
+
+
+def _kind(of: Any) -> Any:
+    """What tells a type from others where overloads are chosen; None of types that are rare."""
+    if isinstance(of, wp.array):
+        return type(of), of.dtype, of.ndim
+    return of if isinstance(of, type) else None
 
 
 def compile_into_cache(module: Any) -> None:
