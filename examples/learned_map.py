@@ -44,6 +44,7 @@ HIDDEN, POINTS, ALONG, ACROSS = 16, 300, 8, 3  # neurons of a layer, points of s
 FEW, OFF = 0.02, 0.1  # U₀ of (2) in means of U, and the weight of amounts
 RELEASED, SPAN = 0.1, 0.6  # what is let go [N], for how long [s]
 TIP = np.array([[SIZE[0], 0.0, 0.0]])
+LITTLE = 1e-4 * PULL * np.eye(4)[[0, 2]]  # pulls to either side, where all is linear
 SIDES = {"y+": (1, 0), "y-": (-1, 0), "z+": (0, 1), "z-": (0, -1)}
 
 
@@ -183,6 +184,12 @@ def strains(slopes: np.ndarray, q: Any, xp: Any) -> Any:
     return 0.5 * (xp.swapaxes(F, -1, -2) @ F - xp.eye(3))
 
 
+def lessons(exact: Finger) -> tuple[np.ndarray, np.ndarray]:
+    """What two small pulls do, (n, 2), and shapes under the pulls of training, (k, n)."""
+    small = ls.solve_statics(exact.model, LITTLE).q.T
+    return small, ls.solve_statics(exact.model, BEYOND * pulls(TRAINED, 1)).q
+
+
 def learn(motion: ls.KinematicsReduced, mesh: ls.DomainTetrahedra, small: np.ndarray, q: np.ndarray,
           steps: int = STEPS) -> Learned:  # fmt: skip
     """The map learned from shapes q (k, n) of the elements, and from what two small pulls do (n, 2)."""
@@ -238,15 +245,13 @@ def main(out: str | Path | None = None) -> dict[str, float]:
     """How far the learned finger is from the finite elements under pulls it has not seen; pictures in `out`."""
     motion, mesh = elements()
     exact = finger(motion, mesh)
-    little = 1e-4 * PULL * np.eye(4)[[0, 2]]
-    small = ls.solve_statics(exact.model, little).q.T
-    q = ls.solve_statics(exact.model, BEYOND * pulls(TRAINED, 1)).q
+    small, q = lessons(exact)
     began = time.perf_counter()
     learned = learn(motion, mesh, small, q)
     spent = time.perf_counter() - began
     mine = learned_finger(learned)
     far = np.concatenate(
-        [little, pulls(TESTED, 2), tensions(PULL * np.array([0.0, 0.7]), PULL * np.array([1.0, -0.7]))]
+        [LITTLE, pulls(TESTED, 2), tensions(PULL * np.array([0.0, 0.7]), PULL * np.array([1.0, -0.7]))]
     )
     wanted, reached = (tips(one, ls.solve_statics(one.model, far).q) for one in (exact, mine))
     way, off = (np.linalg.norm(part, axis=1) for part in (wanted, reached - wanted))

@@ -4,8 +4,10 @@
     K' = K T and D' = D   of other poses,   K' = K and D' = D   of other coordinates;   with loops  (S, −Aᵀ; A_q T, 0)
 
 A row of loops that follows from the others is one of the identity. Each row is multiplied by a unit that makes it of
-size one in the natural sizes of the coordinates: else rows of stiff coordinates and of loops serve as
-pivots of soft ones.
+size one in coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), of the diagonals: so a symmetric S has its own diagonal for
+pivots. Otherwise rows of stiff coordinates and of loops serve as pivots of soft ones, and solutions forwards and
+backwards lose four digits where masses of coordinates differ by a million. Natural sizes take the place of a diagonal
+that is zero.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -72,17 +74,22 @@ STAGE_MATRIX = """
             }
         }
     }
-    for (int e = 0; e < n; ++e) {
-        double* to = out + e * wide;
-        double largest = 0.0;
-        for (int j = 0; j < nv; ++j) {
-            const double own = fabs(to[j] * scale.data[j]);
-            largest = own > largest ? own : largest;
+    double* unit = row(units, here);
+    for (int e = 0; e < n; ++e)
+        unit[e] = 0.0;
+    for (int j = 0; j < nv; ++j) {
+        const int own = j * width + j;
+        const double weight = fabs(by_a[own]) + w0 * fabs(by_v[own]) + p0 * fabs(by_q[own]);
+        const double size = weight > 0.0 ? 1.0 / sqrt(weight) : scale.data[j];
+        for (int e = 0; e < n; ++e) {
+            const double x = fabs(out[e * wide + j]) * size;
+            unit[e] = x > unit[e] ? x : unit[e];
         }
-        const double unit = largest > 0.0 ? 1.0 / largest : 1.0;
-        row(units, here)[e] = unit;
+    }
+    for (int e = 0; e < n; ++e) {
+        unit[e] = unit[e] > 0.0 ? 1.0 / unit[e] : 1.0;
         for (int j = 0; j < wide; j += 8)
-            store(to + j, load(to + j) * unit);
+            store(out + e * wide + j, load(out + e * wide + j) * unit[e]);
     }
 """
 
