@@ -4,10 +4,9 @@
     K' = K T and D' = D   of other poses,   K' = K and D' = D   of other coordinates;   with loops  (S, −Aᵀ; A_q T, 0)
 
 A row of loops that follows from the others is one of the identity. Each row is multiplied by a unit that makes it of
-size one in coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), of the diagonals: so a symmetric S has its own diagonal for
-pivots. Otherwise rows of stiff coordinates and of loops serve as pivots of soft ones, and solutions forwards and
-backwards lose four digits where masses of coordinates differ by a million. Natural sizes take the place of a diagonal
-that is zero.
+size one in coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), of the diagonals, or of natural size where these are zero:
+so a symmetric S has its own diagonal for pivots. Otherwise rows of stiff coordinates and of loops serve as pivots of
+soft ones, and solutions forwards and backwards lose two digits where a heavy arm ends in a light gripper.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
