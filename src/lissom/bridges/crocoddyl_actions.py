@@ -5,25 +5,21 @@ A state is x = (q, v), its changes are tangent increments (δq, δv), δq by `in
     ∂(q₁ ⊖ q₀)/∂q₀ = −T(−Δ)⁻¹,   ∂(q₁ ⊖ q₀)/∂q₁ = T(Δ)⁻¹,   Δ = q₁ ⊖ q₀                                    (1)
     ∂(q ⊕ Δ)/∂q = Ad(exp Δ)⁻¹,   ∂(q ⊕ Δ)/∂Δ = T(Δ)                                                        (2)
 
-in the coordinates of stored poses, and ones in all others. Crocoddyl calls these classes from C++, where an error of
-Python ends the program: a step that Newton's method does not find is one to infinity, which a line search rejects.
+in the coordinates of stored poses, and ones in all others.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from lissom.control.tracking_cost import References, TrackingCost
-from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate, unit_quaternions
-from lissom.errors import ConvergenceError, ModelError
-from lissom.gradients.one_step import step_derivatives
-from lissom.gradients.rollout import rollout
+from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
+from lissom.control.tracking_cost import TrackingCost
+from lissom.dynamics.configuration import difference, groups, integrate
+from lissom.errors import ModelError
 from lissom.gradients.stage_states import over_groups, six
 from lissom.integration.schemes import Scheme
-from lissom.launch.workspace import stack
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -68,17 +64,10 @@ def crocoddyl_action(
     Accuracy: exact derivatives of the step; second ones of the cost by Gauss and Newton. Cost: one to two steps of
         Newton's method in each call.
     """
-    croc, nu = _crocoddyl(), model.nu
-    checks.number(dt, "dt", above=0.0)
-    checks.number(t, "t")
-    if not isinstance(cost, TrackingCost | croc.CostModelSum):
-        raise ModelError(f"cost: must be an ls.TrackingCost or a crocoddyl.CostModelSum (got {cost!r})")
-    bounds = None if limits is None else checks.limits(limits, nu)
-    options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
-    rollout(model, dt=dt, steps=1, scheme=scheme).forbid_anchors()  # says what is wrong with the robot and the scheme
-    if isinstance(cost, TrackingCost):
-        return _action(croc, _Node(model, cost, cost.references(np.array([float(t)])), options, bounds))
-    return _action_of_crocoddyl_s_costs(croc, _Node(model, cost, None, options, bounds))
+    croc = _crocoddyl()
+    other = croc.CostModelSum, "a crocoddyl.CostModelSum"
+    node = shooting_node(model, cost, other, dt=dt, t=t, scheme=scheme, limits=limits, tolerance=tolerance)
+    return _action(croc, node) if isinstance(cost, TrackingCost) else _action_of_crocoddyl_s_costs(croc, node)
 
 
 def crocoddyl_problem(
@@ -94,14 +83,13 @@ def crocoddyl_problem(
     Raises:
         ModelError, ShapeError: as crocoddyl_action.
     """
-    q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    x0 = shooting_start(model, q0, v0)
     checks.integer(steps, "steps", least=1)
-    v = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
     if isinstance(cost, TrackingCost):
         actions = [crocoddyl_action(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps + 1)]
     else:
         actions = [crocoddyl_action(model, cost, dt=dt, t=t, **options)] * (steps + 1)
-    return _crocoddyl().ShootingProblem(np.concatenate([q, v]), actions[:-1], actions[-1])
+    return _crocoddyl().ShootingProblem(x0, actions[:-1], actions[-1])
 
 
 def _crocoddyl() -> Any:
@@ -166,55 +154,7 @@ def _state(croc: Any, model: Model) -> Any:
     return State()
 
 
-@final
-@dataclass(frozen=True)
-class _Node:
-    """What an action model computes: a step, and its cost where that is a TrackingCost.
-
-    Fields:
-        model, cost, bounds: of crocoddyl_action. to: references at its time. options: of its step.
-    """
-
-    model: Model
-    cost: Any
-    to: References | None
-    options: dict[str, Any]
-    bounds: tuple[np.ndarray, np.ndarray] | None
-
-    def state(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """q and v."""
-        return unit_quaternions(self.model, x[: self.model.nq]), x[self.model.nq :]
-
-    def step(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        """x at the end of the step, infinite where none is found."""
-        try:
-            end = rollout(self.model, *self.state(x), u[None], steps=1, **self.options)
-        except ConvergenceError:
-            return np.full(len(x), np.inf)
-        return np.concatenate([end.q[1], end.v[1]])
-
-    def slopes(self, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """A and B of the step."""
-        step = step_derivatives(self.model, *self.state(x), u, **self.options)
-        return step.A, step.B
-
-    def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """r of (3) of tracking_cost."""
-        q, v = self.state(x)
-        away = self.cost.residuals(self.to, q[None], v[None])[0]
-        effort = np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
-        return np.sqrt(self.worth(u)) * np.concatenate([away, effort])
-
-    def residual_slopes(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
-        """∂r/∂x but for the inputs."""
-        return np.sqrt(self.worth(u)) * self.cost.slopes(self.to, self.state(x)[0][None])[0]
-
-    def worth(self, u: np.ndarray | None) -> float:
-        """h, or T at the end."""
-        return self.cost.end if u is None else self.options["dt"]
-
-
-def _action(croc: Any, node: _Node) -> Any:
+def _action(croc: Any, node: Node) -> Any:
     """The action model of a node with a TrackingCost."""
     cost, nu = node.cost, node.model.nu
 
@@ -232,17 +172,14 @@ def _action(croc: Any, node: _Node) -> Any:
             data.cost = 0.5 * float(data.r @ data.r)
 
         def calcDiff(self, data: Any, x: np.ndarray, u: np.ndarray | None = None) -> None:
-            slope, r = node.residual_slopes(x, u), node.residual(x, u)
-            data.Lx, data.Lxx = slope.T @ r[: cost.count], slope.T @ slope
+            (data.Lx, data.Lu), (data.Lxx, data.Luu) = node.gradient(x, u), node.hessian(x, u)
             if u is not None:
-                C = np.sqrt(node.worth(u)) * cost.input_root
                 data.Fx, data.Fu = node.slopes(x, u)
-                data.Lu, data.Luu = C @ r[cost.count :], C @ C.T
 
     return Action()
 
 
-def _action_of_crocoddyl_s_costs(croc: Any, node: _Node) -> Any:
+def _action_of_crocoddyl_s_costs(croc: Any, node: Node) -> Any:
     """The action model of a node whose cost is a CostModelSum."""
     cost = node.cost
 

@@ -14,6 +14,8 @@ Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -163,6 +165,18 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
         worst = names[int(np.argmin(tension.reshape(-1, len(names)).min(axis=0)))]
         text = f"tendon {worst!r}: a tension should be >= 0 (got {tension.min():g}); it is computed as a push"
         warnings.warn(text, AccuracyWarning, stacklevel=3)
+
+
+@contextmanager
+def pushing_without_warning(model: Model) -> Iterator[None]:
+    """Let tendons push without a warning, and without using the one up: inputs that a solver only tries."""
+    warned = "warned of pushing" in model.cache
+    model.cache["warned of pushing"] = True
+    try:
+        yield
+    finally:
+        if not warned:
+            del model.cache["warned of pushing"]
 
 
 @over_models("q")

@@ -1,0 +1,136 @@
+"""Nodes of problems of optimal control that solvers of others ask for: a step, its derivatives, and what it costs.
+
+Their solvers call from C++, where an error of Python ends the program, and try states and inputs that no robot has. A
+step that Newton's method does not find is one to infinite velocities, a state that cannot be computed, of a rod that
+turns too far, has an infinite cost: a line search rejects both. Slopes there are zero, for solvers that factor matrices
+before they look for what is no number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from lissom.control.tracking_cost import References, TrackingCost
+from lissom.dynamics.actuation import pushing_without_warning
+from lissom.dynamics.configuration import checked_configuration, unit_quaternions
+from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.gradients.one_step import step_derivatives
+from lissom.gradients.rollout import rollout
+from lissom.integration.schemes import Scheme
+from lissom.launch.workspace import stack
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.robot import checks
+
+LOST = ConvergenceError, ShapeError  # of states whose shapes are right, where a rod turns too far
+
+
+@final
+@dataclass(frozen=True)
+class Node:
+    """What a node computes: a step, and its cost where that is a TrackingCost.
+
+    Fields:
+        model, cost: the robot, and a TrackingCost or a cost of the solver's own. to: references at its time.
+        options: of its step. bounds: (low, high) of the inputs.
+    """
+
+    model: Model
+    cost: Any
+    to: References | None
+    options: dict[str, Any]
+    bounds: tuple[np.ndarray, np.ndarray] | None
+
+    def state(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """q and v."""
+        return unit_quaternions(self.model, x[: self.model.nq]), x[self.model.nq :]
+
+    def step(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """x at the end of the step, with infinite velocities where none is found."""
+        q, v = self.state(x)
+        try:
+            with pushing_without_warning(self.model):
+                end = rollout(self.model, q, v, u[None], steps=1, **self.options)
+        except LOST:
+            return np.concatenate([q, np.full(len(v), np.inf)])
+        return np.concatenate([end.q[1], end.v[1]])
+
+    def slopes(self, x: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """A and B of the step."""
+        try:
+            with pushing_without_warning(self.model):
+                step = step_derivatives(self.model, *self.state(x), u, **self.options)
+        except LOST:
+            n = 2 * self.model.nv
+            return np.zeros((n, n)), np.zeros((n, self.model.nu))
+        return step.A, step.B
+
+    def residual(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        """r of (3) of tracking_cost."""
+        q, v = self.state(x)
+        root, effort = np.sqrt(self.worth(u)), np.zeros(self.model.nu) if u is None else self.cost.of_inputs(u)
+        try:
+            away = root * self.cost.residuals(self.to, q[None], v[None])[0]
+        except LOST:
+            away = np.full(self.cost.count, np.inf)
+        return np.concatenate([away, root * effort])
+
+    def gradient(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Those of ½ |r|² by x and u."""
+        r, count = self.residual(x, u), self.cost.count
+        r[np.isinf(r)] = 0.0
+        return self.residual_slopes(x, u).T @ r[:count], self.input_slopes(u) @ r[count:]
+
+    def hessian(self, x: np.ndarray, u: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+        """Those of ½ |r|² by x and u, by Gauss and Newton."""
+        slope, C = self.residual_slopes(x, u), self.input_slopes(u)
+        return slope.T @ slope, C @ C.T
+
+    def residual_slopes(self, x: np.ndarray, u: np.ndarray | None) -> np.ndarray:
+        """∂r/∂x but for the inputs."""
+        try:
+            return np.sqrt(self.worth(u)) * self.cost.slopes(self.to, self.state(x)[0][None])[0]
+        except LOST:
+            return np.zeros((self.cost.count, 2 * self.model.nv))
+
+    def input_slopes(self, u: np.ndarray | None) -> np.ndarray:
+        """The transpose of ∂r/∂u for the inputs alone."""
+        return (0.0 if u is None else np.sqrt(self.worth(u))) * self.cost.input_root
+
+    def worth(self, u: np.ndarray | None) -> float:
+        """h, or T at the end."""
+        return self.cost.end if u is None else self.options["dt"]
+
+
+def shooting_node(
+    model: Model,
+    cost: Any,
+    other: tuple[Any, str],
+    *,
+    dt: float,
+    t: float = 0.0,
+    scheme: str | Scheme = "implicit_euler",
+    limits: Any = None,
+    tolerance: float = 1e-11,
+) -> Node:
+    """A node by checked arguments; `other`: the class of the solver's own costs, and what it is called."""
+    if isinstance(model, ModelBatch):
+        raise ModelError("model: must be one Model for problems of optimal control (got a ModelBatch)")
+    checks.number(dt, "dt", above=0.0)
+    checks.number(t, "t")
+    if not isinstance(cost, TrackingCost | other[0]):
+        raise ModelError(f"cost: must be an ls.TrackingCost or {other[1]} (got {cost!r})")
+    bounds = None if limits is None else checks.limits(limits, model.nu)
+    options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
+    rollout(model, dt=dt, steps=1, scheme=scheme).forbid_anchors()  # says what is wrong with the robot and the scheme
+    to = cost.references(np.array([float(t)])) if isinstance(cost, TrackingCost) else None
+    return Node(model, cost, to, options, bounds)
+
+
+def shooting_start(model: Model, q0: Any, v0: Any) -> np.ndarray:
+    """x at the start of a problem, of a robot at rest in neutral where nothing else is given."""
+    q = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    return np.concatenate([q, np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)])
