@@ -16,7 +16,7 @@ COMPILED := src/lissom/compiled
 ARGS ?=
 TORCH ?= torch>=2.2
 
-.PHONY: demo test test-torch lint docs gallery bench learn wheel clean
+.PHONY: demo test test-torch test-aligator lint docs gallery bench learn wheel clean
 .DEFAULT_GOAL := demo
 
 demo: $(VENV)/.view
@@ -30,6 +30,13 @@ test: $(VENV)/.test
 test-torch: $(VENV)/.test
 	$(BIN)/python $(PIP) '$(TORCH)'
 	$(BIN)/python -m pytest tests/bridges/test_torch.py
+
+# aligator is on no index of pip: PYTHON names one that has it, lissom and pytest, and nothing is installed there
+test-aligator:
+	@$(PYTHON) -c 'import lissom, pytest, aligator; aligator.TrajOptProblem' || { \
+		echo "$(PYTHON) lacks aligator, lissom or pytest: conda install -c conda-forge aligator, pip install -e . pytest" \
+		"there, and name it: make test-aligator PYTHON=/path/to/python" >&2; exit 1; }
+	$(PYTHON) -m pytest tests/bridges/test_aligator.py
 
 lint: $(VENV)/.test $(VENV)/.lint
 	$(BIN)/ruff check .

@@ -163,6 +163,7 @@ _PUBLIC = {
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_equilibrium"),
     "inverse.prescribed_actuation": ("prescribed_actuation",),
     "inverse.sensors": ("SensorLength", "SensorPose", "SensorPosition", "SensorStrain", "SensorTwist"),
+    "bridges.aligator_stages": ("aligator_order", "aligator_problem", "aligator_stage", "aligator_state"),
     "bridges.crocoddyl_actions": ("crocoddyl_action", "crocoddyl_problem", "crocoddyl_state"),
     "bridges.jax_functions": ("jax_forward_dynamics", "jax_inverse_dynamics", "jax_solve_statics"),
     "bridges.jax_rollout": ("jax_rollout",),

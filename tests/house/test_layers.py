@@ -31,7 +31,7 @@ UPWARDS = {
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",
             "yourdfpy", "imageio", "pinocchio", "shapely", "skfem", "meshio", "pyarrow", "pandas", "xarray",
             "distributed", "cloudpickle",
-            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "torch"}  # fmt: skip
+            "trimesh", "mujoco", "h5py", "rerun", "crocoddyl", "aligator", "torch"}  # fmt: skip
 FOREIGN = {
     "errors": set(),
     "lie": {"numpy", "warp"},
