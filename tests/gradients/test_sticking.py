@@ -171,11 +171,148 @@ def test_motions_together(of_models):
         np.testing.assert_allclose(change.q[k], answer.q, rtol=0, atol=1e-8 * np.abs(answer.q).max())
 
 
+def begun(friction, scheme="generalized_alpha", steps=STEPS, lead=(), **options):
+    """The arm where it has come to lie on the dome, and a motion from there under inputs that change."""
+    own, rng = model(friction), np.random.default_rng(6)
+    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    u = np.array([4.0, 2.0]) + rng.uniform(-1.0, 2.0, (*lead, steps, 2))
+    return own, ls.rollout(own, start.q[-1], start.v[-1], u, dt=2e-3, scheme=scheme, tolerance=1e-13, **options)
+
+
+@pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "many"])
+@pytest.mark.parametrize("friction", [3.0, 0.1])
+def test_states_kept_now_and_then(friction, lead):
+    """Where only some states are kept, the others and their anchors are found again, and derivatives are the same;
+    those backwards are those forwards."""
+    (own, whole), (_, some) = (begun(friction, lead=lead, every=every) for every in (1, 8))
+    np.testing.assert_allclose(some.q, whole.q[..., ::8, :], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(some.anchors, whole.anchors[..., ::8, :, :], rtol=0, atol=1e-12)
+    rng, paths = np.random.default_rng(7), ["dome.stick_stiffness", "dome.friction"]
+    seeds = np.zeros((3, *whole.q.shape))
+    seeds[..., ::8, :] = rng.normal(size=seeds[..., ::8, :].shape)
+    dense, sparse = (x.backward(*s, parameters=paths) for x, s in ((whole, seeds), (some, seeds[..., ::8, :])))
+    for name in ("q0", "v0", "u"):
+        one, other = getattr(sparse, name), getattr(dense, name)
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-8 * np.abs(other).max())
+    for path in paths:
+        one, other = sparse.parameters[path], dense.parameters[path]
+        np.testing.assert_allclose(one, other, rtol=1e-7, atol=1e-9 * np.abs(dense.u).max())
+    dv0, du = 0.1 * rng.normal(size=own.nv), rng.normal(size=whole.u.shape)
+    change, wanted = (x.forward(dv0=dv0, du=du, parameters={paths[0]: 3.0}) for x in (some, whole))
+    np.testing.assert_allclose(change.q, wanted.q[..., ::8, :], rtol=0, atol=1e-8 * np.abs(wanted.q).max())
+    forwards = np.sum(seeds[..., ::8, :] * [change.q, change.v, change.a])
+    back = np.sum(sparse.v0 * dv0) + np.sum(sparse.u * du) + 3.0 * np.sum(sparse.parameters[paths[0]])
+    assert back == pytest.approx(forwards, rel=1e-11)
+
+
+@pytest.mark.parametrize("scheme", [ls.generalized_alpha(0.8), ls.bathe()], ids=lambda x: x.name)
+@pytest.mark.parametrize("friction", [3.0, 0.1])
+def test_steps_by_themselves(friction, scheme):
+    """Matrices of a step, with changes of anchors behind â, are those of differences; chained, they are the
+    derivatives of the motion."""
+    own, motion = begun(friction, scheme)
+    A, B = motion.step_matrices()
+    n, k, rng = own.nv, 20, np.random.default_rng(8)
+    assert A.shape == (STEPS, 4 * n + motion.anchors[0].size, 4 * n + motion.anchors[0].size)
+    du = rng.normal(size=motion.u.shape)
+    x = B[3] @ du[3]
+    for one, other, by in zip(A[4:], B[4:], du[4:]):
+        x = one @ x + other @ by
+    du[:3] = 0.0
+    change = motion.forward(du=du)
+    np.testing.assert_allclose(x[:n], change.q[-1], rtol=0, atol=1e-11 * np.abs(change.q).max())
+    np.testing.assert_allclose(x[n : 2 * n], change.v[-1], rtol=0, atol=1e-11 * np.abs(change.v).max())
+    path, names = motion.path, ("q", "v", "a", "ahead", "force")
+    size = np.repeat([0.01, 0.1, 10.0, 1e-3], [n, n, 2 * n, motion.anchors[k].size])
+    for part in (slice(0, 4 * n), slice(4 * n, None)):
+        way, by = np.zeros(len(size)), rng.normal(size=own.nu)
+        way[part] = (size * rng.normal(size=len(size)))[part]
+
+        def stepped(x, way=way, by=by):
+            begin = {name: getattr(path, name)[:, k] + (x * way[n * j : n * j + n] if j < 4 else 0.0)
+                     for j, name in enumerate(names)}  # fmt: skip
+            anchors = motion.anchors[k] + x * way[4 * n :].reshape(-1, 6)
+            held = motion.holding.onwards(anchors[None])
+            end = motion.stepping.run(own, begin, path.u[:, k : k + 1] + x * by, k, holding=held)
+            states = [getattr(end, name)[0, 1] for name in names[:4]]
+            return np.concatenate([*states, held.along(end.q, end.v)[0, 1].ravel()])
+
+        found, exact = differenced(stepped, 1e-3), A[k] @ way + B[k] @ by
+        for rows in (*(slice(n * j, n * j + n) for j in range(4)), slice(4 * n, None)):
+            assert np.abs(found - exact)[rows].max() < 1e-7 * np.abs(found[rows]).max(), (part, rows)
+    options = {"dt": 2e-3, "scheme": scheme, "tolerance": 1e-13}
+    many = ls.rollout(own, motion.q[0], motion.v[0], np.stack([0.9 * motion.u, motion.u]), **options).step_matrices()
+    for one, other in zip(many, (A, B)):
+        np.testing.assert_allclose(one[1], other, rtol=0, atol=1e-8 * np.abs(other).max())
+
+
+def test_a_ball_that_comes_and_goes():
+    """Where it begins and ends to touch, those backwards are those forwards, and so are matrices of steps, chained."""
+    own, rng, motion = model(1.0), np.random.default_rng(10), None
+    u = np.repeat([[4.0, 2.0], [0.0, 40.0]], 60, axis=0)
+    for every in (1, 20):
+        motion = ls.rollout(own, u=u, dt=2e-3, every=every)
+        dv0, du, weights = rng.normal(size=own.nv), rng.normal(size=u.shape), rng.normal(size=(3, *motion.v.shape))
+        change, gradient = motion.forward(dv0=dv0, du=du), motion.backward(*weights)
+        forwards = np.sum(weights * [change.q, change.v, change.a])
+        assert gradient.v0 @ dv0 + np.sum(gradient.u * du) == pytest.approx(forwards, rel=1e-11)
+        if every == 1:
+            touches = np.isfinite(motion.anchors).any(axis=(1, 2))
+            A, B = motion.step_matrices()
+            x = B[1] @ du[1]
+            for one, other, by in zip(A[2:], B[2:], du[2:]):
+                x = one @ x + other @ by
+            du[0] = 0.0
+            change = motion.forward(du=du)
+            np.testing.assert_allclose(x[: own.nv], change.q[-1], rtol=0, atol=1e-11 * np.abs(change.q).max())
+    assert touches.any() and not touches[0] and not touches[-1]
+
+
+@pytest.mark.parametrize("friction", [3.0, 0.1])
+def test_gains_of_feedback(friction):
+    """By gains, q0 and v0 they are those of differences of motions with the loop closed, whose contacts stick."""
+    own, motion = begun(friction)
+    rng, q0, v0, gains = np.random.default_rng(9), motion.q[0], motion.v[0], np.array([0.3, 0.02])
+    P, D = rng.normal(size=(2, 2, own.nv))
+
+    def law(t, q, v, gains):
+        return np.array([4.0 + 100.0 * t, 2.0]) + np.sin(gains[0] * (P @ q)) + gains[1] * (D @ v)
+
+    def derivatives(t, q, v, gains):
+        e = P @ q
+        bend = np.cos(gains[0] * e)
+        return gains[0] * bend[:, None] * P, gains[1] * D, np.stack([e * bend, D @ v], axis=1)
+
+    def run(gains, q0, v0):
+        return ls.feedback_rollout(own, law, gains, q0, v0, dt=2e-3, steps=STEPS, tolerance=1e-13)
+
+    motion = run(gains, q0, v0)
+    np.testing.assert_allclose(motion.u[5], law(motion.t[5], motion.q[5], motion.v[5], gains), rtol=1e-9)
+    by_q, by_v = rng.normal(size=(2, STEPS + 1, own.nv))
+    by_u = rng.normal(size=motion.u.shape)
+    found = ls.feedback_gradient(motion, gains, derivatives, by_q, by_v, by_u)
+
+    def loss(x):
+        moved = ls.difference(own, motion.q, x.q)
+        return np.sum(by_q * moved) + np.sum(by_v * (x.v - motion.v)) + np.sum(by_u * (x.u - motion.u))
+
+    dq, dv, dg = 0.1 * rng.normal(size=own.nv), 0.1 * rng.normal(size=own.nv), gains * rng.normal(size=2)
+    ways = {
+        "gains": (found.gains @ dg, lambda x: (gains + x * dg, q0, v0)),
+        "q0": (found.q0 @ dq, lambda x: (gains, ls.integrate(own, q0, x * dq), v0)),
+        "v0": (found.v0 @ dv, lambda x: (gains, q0, v0 + x * dv)),
+    }
+    for what, (exact, moved) in ways.items():
+        slope = differenced(lambda x, moved=moved: loss(run(*moved(x))), 1e-4)
+        assert exact == pytest.approx(slope, rel=1e-7), what
+    none = ls.feedback_gradient(motion, gains, lambda *x: tuple(0.0 * y for y in derivatives(*x)), by_q, by_v)
+    gradient = motion.backward(by_q, by_v)
+    np.testing.assert_allclose(none.q0, gradient.q0, rtol=0, atol=1e-11 * np.abs(gradient.q0).max())
+    np.testing.assert_allclose(none.v0, gradient.v0, rtol=0, atol=1e-11 * np.abs(gradient.v0).max())
+
+
 def test_what_has_no_place_for_anchors_is_told():
-    """States kept now and then, and matrices of steps."""
+    """Steps from (q, v) alone."""
     own = model(3.0)
-    motion = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=2)
-    with pytest.raises(ls.ModelError, match="contact 'dome': stick_stiffness must be 0 for matrices of steps and feed"):
-        motion.step_matrices()
-    with pytest.raises(ls.ModelError, match="every must be 1 where contacts stick"):
-        ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=2, every=2)
+    with pytest.raises(ls.ModelError, match="contact 'dome': stick_stiffness must be 0 for steps from"):
+        ls.step_derivatives(own, own.neutral(), np.zeros(own.nv), [4.0, 2.0], dt=2e-3)

@@ -32,46 +32,81 @@ if TYPE_CHECKING:
 
 @final
 @dataclass(frozen=True)
-class _Start:
-    """How the state at the start answers, forces by its anchors, the anchors by q and v, and by design values."""
+class AnchoredStart:
+    """How the state at the start of one motion answers, accelerations by its anchors, the anchors by q and v, and by
+    design values.
+
+    Fields:
+        s: as where nothing sticks. force: (nv, 6 held). C: (6 held, 2 nv). Z: (6 held, design values). held: pairs
+        that hold on.
+    """
 
     s: Starts
     force: np.ndarray
     C: np.ndarray
     Z: np.ndarray
+    held: np.ndarray
 
 
 @final
 @dataclass(frozen=True)
 class _Motion:
-    """One of the motions of a rollout, its model, where it holds on at all times, and design values."""
+    """One of the motions of a rollout: its model, the path of its start, the anchors that hold there and those that the
+    model came with, and design values."""
 
     rollout: Rollout
     model: Model
     path: Path
-    anchors: np.ndarray
+    first: np.ndarray
     own: np.ndarray
     designs: Designs
 
+
+@final
+@dataclass(frozen=True)
+class _Stretch:
+    """Some steps of a motion, and where it holds on before, between and after them."""
+
+    motion: _Motion
+    path: Path
+    anchors: np.ndarray
+
     def held(self, k: int) -> np.ndarray:
         """Pairs that hold on after step k."""
-        return np.flatnonzero(np.isfinite(self.anchors[k, :, 0]))
+        return _held(self.anchors[k])
 
 
 def anchored_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[str]) -> Gradient:
     """What `Rollout.backward` returns."""
     seeds, extra = direction_rows(rollout, given, (len(rollout.t), rollout.common.nv))
     seed = np.concatenate(list(seeds.values()), axis=-1)  # (motions, functions, times, 3 nv)
-    motions = list(_motions(rollout, tuple(parameters)))
-    rows = zip(*(_back(motion, rows) for motion, rows in zip(motions, seed)))
-    q0, v0, u, by_design = (np.stack(x, axis=1).reshape(*extra, *rollout.lead, *x[0].shape[1:]) for x in rows)
-    return Gradient(q0, v0, u, motions[0].designs.split(by_design))
+    motions, (n, many, _, size) = _motions(rollout, tuple(parameters)), seed.shape
+    nv = size // 3
+    state = [np.zeros((many, 4 * nv + 6 * len(_held(rows[-1])))) for rows in _kept(rollout)]
+    by_u, by_design = (
+        np.zeros((n, many, *x)) for x in ((rollout.steps, rollout.common.nu), (motions[0].designs.count,))
+    )
+    for path, anchors in rollout.anchored_stretches(back=True):
+        for i, motion in enumerate(motions):
+            stretch = _Stretch(motion, path.motion(i), anchors[i])
+            for k in reversed(range(path.steps)):
+                X, U, Y = _step(stretch, k)
+                end = path.first + k + 1
+                if end % rollout.every == 0:
+                    state[i][:, :size] += seed[i, :, end // rollout.every]
+                by_design[i] += state[i] @ Y
+                by_u[i, :, end - 1], state[i] = state[i] @ U, state[i] @ X
+    rows = zip(*(_begun_back(*each) for each in zip(motions, state, seed[:, :, 0], by_u, by_design)))
+    q0, v0 = (np.stack(x) for x in rows)
+    shape = (*extra, *rollout.lead)
+    q0, v0, by_u, by_design = (np.swapaxes(x, 0, 1).reshape(*shape, *x.shape[2:]) for x in (q0, v0, by_u, by_design))
+    return Gradient(q0, v0, by_u, motions[0].designs.split(by_design))
 
 
 def anchored_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[str, Any]) -> Sensitivity:
     """What `Rollout.forward` returns."""
     nv, steps, nu = rollout.common.nv, rollout.steps, rollout.common.nu
-    motions = list(_motions(rollout, tuple(parameters)))
+    motions = _motions(rollout, tuple(parameters))
     designs, du = motions[0].designs, {"du": given.pop("du")}
     moved = designs.joined(parameters)
     more = (() if moved is None else moved.shape[:-1],)
@@ -80,31 +115,73 @@ def anchored_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[s
     along = direction_rows(rollout, du, (steps, nu), extra)[0]["du"]
     dp = np.zeros(0) if moved is None else moved
     dp = np.broadcast_to(dp, (*extra, designs.count)).reshape(dq0.shape[1], designs.count)
-    found = np.stack([_forth(*rows, dp) for rows in zip(motions, dq0, dv0, along)], axis=1)
-    rows = found.reshape(*extra, *rollout.lead, steps + 1, 3, nv)
+    state = [_begun(*rows, dp) for rows in zip(motions, dq0, dv0, along[:, :, 0])]
+    found = np.zeros((len(motions), len(dp), len(rollout.t), 3 * nv))
+    found[:, :, 0] = [x[:, : 3 * nv] for x in state]
+    for path, anchors in rollout.anchored_stretches():
+        for i, motion in enumerate(motions):
+            stretch = _Stretch(motion, path.motion(i), anchors[i])
+            for k in range(path.steps):
+                X, U, Y = _step(stretch, k)
+                state[i] = state[i] @ X.T + along[i, :, path.first + k] @ U.T + dp @ Y.T
+                if (path.first + k + 1) % rollout.every == 0:
+                    found[i, :, (path.first + k + 1) // rollout.every] = state[i][:, : 3 * nv]
+    rows = np.swapaxes(found, 0, 1).reshape(*extra, *rollout.lead, len(rollout.t), 3, nv)
     return Sensitivity(*(rows[..., k, :] for k in range(3)))
 
 
-def _motions(rollout: Rollout, parameters: tuple[str, ...]) -> Iterator[_Motion]:
-    holding, path = rollout.holding, rollout.path
-    assert holding is not None and rollout.anchors is not None
-    anchors = rollout.anchors.reshape(len(path.q), *rollout.anchors.shape[-3:])
-    for i, rows in enumerate(anchors):
+def anchored_matrices(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
+    """What `Rollout.step_matrices` returns, of motion after motion."""
+    nv, (path, anchors), motions = rollout.common.nv, *rollout.anchored_stretches(), _motions(rollout, ())
+    many = 4 * nv + 6 * anchors.shape[2]
+    A, B = (np.zeros((len(motions), rollout.steps, many, x)) for x in (many, rollout.common.nu))
+    for i, motion in enumerate(motions):
+        stretch = _Stretch(motion, path.motion(i), anchors[i])
+        for k in range(path.steps):
+            X, U, _ = _step(stretch, k)
+            before, after = (places_of_states(nv, stretch.held(j)) for j in (k, k + 1))
+            A[i, k][np.ix_(after, before)], B[i, k, after] = X, U
+    return A, B
+
+
+def places_of_states(nv: int, held: np.ndarray) -> np.ndarray:
+    """Where δq, δv, δa, δâ and the changes of some anchors stand among those of all."""
+    anchors = 4 * nv + 6 * held[:, None] + np.arange(6)
+    return np.concatenate([np.arange(4 * nv), anchors.ravel()])
+
+
+def anchored_start(rollout: Rollout) -> AnchoredStart:
+    """Of a single motion."""
+    return _start(_motions(rollout, ())[0])
+
+
+def _kept(rollout: Rollout) -> np.ndarray:
+    """Anchors at all times, (motions, times, n_pairs, 6)."""
+    assert rollout.anchors is not None
+    return rollout.anchors.reshape(len(rollout.path.q), *rollout.anchors.shape[-3:])
+
+
+def _held(anchors: np.ndarray) -> np.ndarray:
+    """Pairs that hold on."""
+    return np.flatnonzero(np.isfinite(anchors[:, 0]))
+
+
+def _motions(rollout: Rollout, parameters: tuple[str, ...]) -> list[_Motion]:
+    holding, path, found = rollout.holding, rollout.path, []
+    assert holding is not None
+    for i, rows in enumerate(_kept(rollout)):
         model = holding.at(i, rows[0])
-        yield _Motion(rollout, model, path.motion(i), rows, holding.own[i], Designs(model, parameters, 1))
+        found.append(_Motion(rollout, model, path.motion(i), rows[0], holding.own[i], Designs(model, parameters, 1)))
+    return found
 
 
-def _back(motion: _Motion, seed: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Derivatives of functions of one motion, (functions, ...), by q0, v0, u and design values."""
-    nv, steps, nu = motion.model.nv, motion.path.steps, motion.model.nu
-    by_u, by_design = np.zeros((len(seed), steps, nu)), np.zeros((len(seed), motion.designs.count))
-    state = np.zeros((len(seed), 4 * nv + 6 * len(motion.held(steps))))
-    for k in reversed(range(steps)):
-        X, U, Y = _step(motion, k)
-        state[:, : 3 * nv] += seed[:, k + 1]
-        by_design += state @ Y
-        by_u[:, k], state = state @ U, state @ X
-    state[:, : 3 * nv] += seed[:, 0]
+def _begun_back(
+    motion: _Motion, state: np.ndarray, seed: np.ndarray, by_u: np.ndarray, by_design: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Derivatives of functions of one motion by q0 and v0, (functions, nv); those by the first inputs and by design
+    values are added to what is given."""
+    nv = motion.model.nv
+    state[:, : 3 * nv] += seed
     start = _start(motion)
     s, z = start.s, state[:, 4 * nv :]
     mu = (state[:, 2 * nv : 3 * nv] + state[:, 3 * nv : 4 * nv]) @ s.solve[0, :nv]
@@ -117,14 +194,14 @@ def _back(motion: _Motion, seed: np.ndarray) -> tuple[np.ndarray, ...]:
     if motion.designs.count:
         slopes, gap, rate = motion.designs.start_slopes(motion.path)
         by_design += z @ start.Z - mu @ slopes[0].T + by_q @ s.gap[0] @ gap[0].T + by_v @ s.rate[0] @ rate[0].T
-    return by_q @ s.onto_q[0], by_v @ s.onto_v[0], by_u, by_design
+    return by_q @ s.onto_q[0], by_v @ s.onto_v[0]
 
 
-def _forth(motion: _Motion, dq0: np.ndarray, dv0: np.ndarray, along: np.ndarray, dp: np.ndarray) -> np.ndarray:
-    """δq, δv and δa of one motion at all times along directions, (directions, steps + 1, 3 nv)."""
-    nv, steps, start = motion.model.nv, motion.path.steps, _start(motion)
+def _begun(motion: _Motion, dq0: np.ndarray, dv0: np.ndarray, du: np.ndarray, dp: np.ndarray) -> np.ndarray:
+    """δq, δv, δa, δâ and changes of anchors at the start of one motion along directions, (directions, ...)."""
+    nv, start = motion.model.nv, _start(motion)
     s = start.s
-    dq, dv, right = dq0 @ s.onto_q[0].T, dv0 @ s.onto_v[0].T, along[:, 0] @ s.B[0].T
+    dq, dv, right = dq0 @ s.onto_q[0].T, dv0 @ s.onto_v[0].T, du @ s.B[0].T
     if motion.designs.count:
         slopes, gap, rate = motion.designs.start_slopes(motion.path)
         dq = dq + dp @ gap[0] @ s.gap[0].T
@@ -135,41 +212,34 @@ def _forth(motion: _Motion, dq0: np.ndarray, dv0: np.ndarray, along: np.ndarray,
     right = right - dq @ s.by_q[0].T - dv @ s.by_v[0].T
     right[:, :nv] += z @ start.force.T
     da = (right @ s.solve[0].T)[:, :nv]
-    state = np.concatenate([dq, dv, da, da, z], axis=1)
-    found = np.zeros((len(state), steps + 1, 3 * nv))
-    found[:, 0] = state[:, : 3 * nv]
-    for k in range(steps):
-        X, U, Y = _step(motion, k)
-        state = state @ X.T + along[:, k] @ U.T + dp @ Y.T
-        found[:, k + 1] = state[:, : 3 * nv]
-    return found
+    return np.concatenate([dq, dv, da, da, z], axis=1)
 
 
-def _start(motion: _Motion) -> _Start:
-    own, p, anchors = motion.model, motion.path, motion.anchors
+def _start(motion: _Motion) -> AnchoredStart:
+    own, p, held = motion.model, motion.path, _held(motion.first)
     q, v, a, u, force = (x[:, 0] for x in (p.q, p.v, p.a, p.u, p.force))
-    nv, held = own.nv, motion.held(0)
-    moved = anchor_slopes(own, motion.own, q[0], v[0])
-    C = _renewed(moved, held, held[:0], nv)[0]
+    nv = own.nv
+    C = _renewed(anchor_slopes(own, motion.own, q[0], v[0]), held, held[:0], nv)[0]
     put_anchors(own, motion.own)
     Z = motion.designs.anchor_slopes(motion.own, q[0], v[0])[held].reshape(6 * len(held), motion.designs.count)
-    _hold(motion, 0)
+    _hold(motion, motion.first)
     found = starts(own, q, v, a, u, force, 0.0)
-    return _Start(found, _forces(anchor_slopes(own, anchors[0], q[0], v[0]), held, nv), C, Z)
+    return AnchoredStart(found, _forces(anchor_slopes(own, motion.first, q[0], v[0]), held, nv), C, Z, held)
 
 
-def _hold(motion: _Motion, k: int) -> None:
-    """Put there the anchors during step k, in the models beside it too."""
-    put_anchors(motion.model, motion.anchors[k])
-    motion.designs.hold(motion.anchors[k])
+def _hold(motion: _Motion, anchors: np.ndarray) -> None:
+    """Put anchors there, in the models beside it too."""
+    put_anchors(motion.model, anchors)
+    motion.designs.hold(anchors)
 
 
-def _step(motion: _Motion, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _step(stretch: _Stretch, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """(1) as matrices of (x; z), of δu and of changes of design values."""
-    own, anchors, designs = motion.model, motion.anchors[k], motion.designs
-    _hold(motion, k)
-    nv, held, after = own.nv, motion.held(k), motion.held(k + 1)
-    path = motion.path.part(k, k + 1)
+    motion, anchors = stretch.motion, stretch.anchors[k]
+    own, designs = motion.model, motion.designs
+    _hold(motion, anchors)
+    nv, held, after = own.nv, stretch.held(k), stretch.held(k + 1)
+    path = stretch.path.part(k, k + 1)
     systems, states = stage_systems(own, motion.rollout.stepping, path)
     many, inputs = 4 * nv + 6 * len(held), 4 * nv + 6 * len(held) + own.nu
     forcing = np.zeros((1, systems.stages, systems.unknowns, inputs + designs.count))

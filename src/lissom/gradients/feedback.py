@@ -1,7 +1,7 @@
 """Motions under state feedback that acts once a step, and their derivatives by its gains.
 
-With u_k = f(t_k, q_k, v_k, g) held during step k, the matrices A and B of each step, x = (δq, δv, δa, δâ) before it and
-F the derivatives of f,
+With u_k = f(t_k, q_k, v_k, g) held during step k, the matrices A and B of each step, x = (δq, δv, δa, δâ) before it,
+with the changes of anchors where contacts stick, and F the derivatives of f,
 
     x_k+1 = A_k x_k + B_k δu_k,   δu_k = F_x x_k + F_g δg                                                 (1)
 
@@ -9,7 +9,7 @@ and the derivatives λ of a function of the motion by x, and those by g, follow 
 
     μ_k = B_kᵀ λ_k+1,   λ_k = A_kᵀ λ_k+1 + F_xᵀ μ_k + (∂L/∂x)_k,   ∂L/∂g = Σ F_gᵀ μ_k                          (2)
 
-The acceleration at the start answers to u_0 as well.
+The acceleration at the start answers to u_0 as well, and anchors there to the start.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError
+from lissom.gradients.carried_anchors import anchored_start, places_of_states
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.inputs import called, checked_row
 from lissom.integration.schemes import Scheme
@@ -70,16 +71,16 @@ def feedback_rollout(
     u = np.zeros((checks.integer(steps, "steps", least=1), nu))
     options: dict[str, Any] = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     whole = rollout(model, q0, v0, u[:1], **options)
-    whole.forbid_anchors()
     if whole.lead:
         raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")
     u[0] = _input(model, law, 0.0, whole.q[0], whole.v[0], numbers)
     whole = rollout(model, q0, v0, u[:1], **options)
-    begin = {name: getattr(whole.path, name)[:, -1] for name in ("q", "v", "a", "ahead", "force")}
+    path, names, held = whole.path, ("q", "v", "a", "ahead", "force"), whole.holding
     for k in range(1, steps):
+        begin = {name: getattr(path, name)[:, -1] for name in names}
         u[k] = _input(model, law, dt * k, begin["q"][0], begin["v"][0], numbers)
-        path = whole.stepping.run(model, begin, u[None, k : k + 1], k)
-        begin = {name: getattr(path, name)[:, -1] for name in begin}
+        held = None if held is None else held.onwards(held.along(path.q, path.v)[:, -1])
+        path = whole.stepping.run(model, begin, u[None, k : k + 1], k, holding=held)
     return rollout(model, q0, v0, u, **options)
 
 
@@ -107,17 +108,21 @@ def feedback_gradient(
     times, steps = len(motion.t), motion.steps
     shapes = {"dL_dq": (dL_dq, (times, nv)), "dL_dv": (dL_dv, (times, nv)), "dL_du": (dL_du, (steps, model.nu))}
     by_q, by_v, by_u = (_seed(name, x, shape) for name, (x, shape) in shapes.items())
-    state, by_gains = np.zeros(4 * nv), np.zeros(numbers.size)
-    s = motion.starts
+    state, by_gains = np.zeros(A.shape[-1]), np.zeros(numbers.size)
+    begun = None if motion.holding is None else anchored_start(motion)
+    s = motion.starts if begun is None else begun.s
     for k in reversed(range(steps)):
         state[:nv], state[nv : 2 * nv] = state[:nv] + by_q[k + 1], state[nv : 2 * nv] + by_v[k + 1]
         mu = B[k].T @ state + by_u[k]
         state = A[k].T @ state  # (2)
         if k == 0:
-            onto_a = (state[2 * nv : 3 * nv] + state[3 * nv :]) @ s.solve[0, :nv]
+            onto_a = (state[2 * nv : 3 * nv] + state[3 * nv : 4 * nv]) @ s.solve[0, :nv]
             mu = mu + onto_a @ s.B[0]
             state[:nv] -= onto_a @ s.by_q[0]
             state[nv : 2 * nv] -= onto_a @ s.by_v[0]
+            if begun is not None:
+                z = state[places_of_states(nv, begun.held)[4 * nv :]] + onto_a[:nv] @ begun.force
+                state[: 2 * nv] += z @ begun.C
         F_q, F_v, F_g = _slopes(motion, derivatives, numbers, k)
         state[:nv] += mu @ F_q
         state[nv : 2 * nv] += mu @ F_v

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -18,13 +18,15 @@ class Holding:
     """Models of motions whose contacts stick, on whose tables the anchors of one motion stand at a time.
 
     Fields:
-        models: copies that nobody else has, one for each model. first: anchors at t = 0, (n, n_pairs, 6). own: those
-        that the models came with, (n, n_pairs, 6).
+        models: copies that nobody else has, one for each model. first: anchors at the start, (n, n_pairs, 6). own:
+        those that the models came with, (n, n_pairs, 6). kept: those at times that are kept alone, (n, times, n_pairs,
+        6).
     """
 
     models: tuple[Model, ...]
     first: np.ndarray
     own: np.ndarray
+    kept: np.ndarray | None = None
 
     @staticmethod
     def begun(model: Model, q: np.ndarray, v: np.ndarray) -> Holding:
@@ -41,6 +43,10 @@ class Holding:
         put_anchors(model, anchors)
         return model
 
+    def onwards(self, anchors: np.ndarray) -> Holding:
+        """Of the same motions from other anchors (n, n_pairs, 6) on."""
+        return replace(self, first=anchors, kept=None)
+
     def rates(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Accelerations at the start, and the forces of loops."""
         found = [accelerations(self.at(i, self.first[i]), 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1])
@@ -49,7 +55,7 @@ class Holding:
         return np.concatenate(a), np.concatenate(force)
 
     def along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Anchors at states (n, steps + 1, ...), each moved from those before."""
+        """Anchors at states (n, steps + 1, ...), each moved from those before, (n, steps + 1, n_pairs, 6)."""
         out = np.zeros((*q.shape[:2], *self.first.shape[1:]))
         for i in range(len(q)):
             out[i, 0] = self.first[i]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, final
 
@@ -14,7 +14,7 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ModelError, ShapeError, keeping, of_instance
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
-from lissom.gradients.carried_anchors import anchored_back, anchored_forward
+from lissom.gradients.carried_anchors import anchored_back, anchored_forward, anchored_matrices
 from lissom.gradients.holding import Holding
 from lissom.gradients.starts import Starts, starts
 from lissom.gradients.steps import Path, Stepping
@@ -73,7 +73,8 @@ class Rollout:
         """Where pairs hold on at all times, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks."""
         if self.holding is None:
             return None
-        rows = self.holding.along(self.path.q, self.path.v)
+        kept = self.holding.kept
+        rows = self.holding.along(self.path.q, self.path.v) if kept is None else kept
         return rows.reshape(*self.lead, *rows.shape[1:])
 
     def backward(
@@ -118,19 +119,22 @@ class Rollout:
         """Raise ModelError where contacts stick."""
         if self.holding is not None:
             name = self.common.one(0, 1).surroundings.sticking[0]
-            rule = "stick_stiffness must be 0 for matrices of steps and feedback"
+            rule = "stick_stiffness must be 0 for steps from (q, v) alone"
             raise ModelError(f"contact {name!r}: {rule}, since anchors remember")
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """A and B of each step, x' = A x + B δu for x = (δq, δv, δa, δâ) before and after it, where â is the
         acceleration that the scheme runs ahead with; shapes (..., steps, 4 nv, 4 nv) and (..., steps, 4 nv, nu).
 
+        Where contacts stick, changes of all `anchors` follow in x, 6 n_pairs more; those of pairs that do not hold on
+        are zero.
+
         Raises:
             ModelError: not all states were kept.
         """
         if self.every > 1:
             raise ModelError(f"every: must be 1 for the matrices of each step (got {self.every})")
-        A, B = matrices_of_steps(self)
+        A, B = (matrices_of_steps if self.holding is None else anchored_matrices)(self)
         return A.reshape(*self.lead, *A.shape[1:]), B.reshape(*self.lead, *B.shape[1:])
 
     @cached_property
@@ -152,11 +156,26 @@ class Rollout:
             for at in reversed(edges) if back else edges:
                 yield path.part(at, min(at + each, whole))
 
+    def anchored_stretches(self, *, back: bool = False) -> Iterator[tuple[Path, np.ndarray]]:
+        """The steps between times that were kept, or all of them, from the start on or from the end, and the anchors
+        before, between and after them, (n, steps + 1, n_pairs, 6)."""
+        assert self.holding is not None and self.anchors is not None
+        rows = self.anchors.reshape(len(self.path.q), *self.anchors.shape[-3:])
+        if self.every == 1:
+            yield self.path, rows
+            return
+        for k in reversed(range(len(self.t) - 1)) if back else range(len(self.t) - 1):
+            path = self._again(k)
+            yield path, self.holding.onwards(rows[:, k]).along(path.q, path.v)
+
     def _again(self, k: int) -> Path:
         """The steps between two of the times."""
         names, first = ("q", "v", "a", "ahead", "force"), k * self.every
         begin = {name: getattr(self.path, name)[:, k] for name in names}
-        return self.stepping.run(self.common, begin, self.path.u[:, first : first + self.every], first)
+        held = self.holding
+        holding = held if held is None or held.kept is None else held.onwards(held.kept[:, k])
+        u = self.path.u[:, first : first + self.every]
+        return self.stepping.run(self.common, begin, u, first, holding=holding)
 
 
 def rollout(
@@ -193,8 +212,8 @@ def rollout(
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
         Rollout of the steps that were taken, if there are any.
-        ModelError: an argument is wrong, forces come from Python functions, or `every` where contacts stick.
-            ShapeError: the argument, the expected and the received shape.
+        ModelError: an argument is wrong, or forces come from Python functions. ShapeError: the argument, the expected
+            and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
@@ -213,23 +232,25 @@ def rollout(
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
     warn_of_pushing(common, given)
     holding = Holding.begun(common, q, v) if common.one(0, 1).surroundings.sticks else None
-    moving = common if holding is None or n > 1 else holding.at(0, holding.first[0])
     a, force = accelerations(common, 0.0, q, v, given[:, 0]) if holding is None else holding.rates(q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
 
+    anchors = [] if holding is None else [holding.first]
+
     def moved(path: Path) -> Rollout:
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, holding)
+        held = holding if every == 1 or holding is None else replace(holding, kept=np.stack(anchors[: len(t)], axis=1))
+        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, held)
 
     with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
         try:
             if every == 1:
-                return moved(stepping.run(moving, begin, given, tell=tell, holding=holding))
-            return moved(_sparse(common, stepping, begin, given, every, tell))
+                return moved(stepping.run(common, begin, given, tell=tell, holding=holding))
+            return moved(_sparse(common, stepping, begin, given, every, tell, holding, anchors))
         except KeyboardInterrupt as stop:
             path = getattr(stop, "partial", None)
             stop.partial = None if path is None else moved(path)  # type: ignore[attr-defined]
@@ -247,8 +268,6 @@ def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
     if world.sticks and model.calls_python:
         rule = "must be 0 in rollouts of robots whose bodies or maps are functions of Python"
         raise ModelError(f"contact {world.sticking[0]!r}: stick_stiffness {rule}")
-    if world.sticks and every > 1:
-        raise ModelError(f"contact {world.sticking[0]!r}: every must be 1 where contacts stick (got {every})")
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:
@@ -284,8 +303,10 @@ def _sparse(
     u: np.ndarray,
     every: int,
     tell: Callable[[float], None],
+    holding: Holding | None,
+    anchors: list[np.ndarray],
 ) -> Path:
-    """The path with the states at every so many steps alone."""
+    """The path with the states at every so many steps alone; the anchors there are put behind the first."""
     kept = {name: [x] for name, x in begin.items()}
 
     def so_far(count: int) -> Path:
@@ -295,7 +316,10 @@ def _sparse(
     count = 0
     with keeping(lambda: so_far(count) if count else None):
         for first in range(0, u.shape[1], every):
-            path = stepping.run(model, begin, u[:, first : first + every], first, tell)
+            held = None if holding is None else holding.onwards(anchors[-1])
+            path = stepping.run(model, begin, u[:, first : first + every], first, tell, held)
+            if held is not None:
+                anchors.append(held.along(path.q, path.v)[:, -1])
             begin = {name: getattr(path, name)[:, -1] for name in begin}
             for name, x in begin.items():
                 kept[name].append(x)

@@ -88,14 +88,16 @@ class Stepping:
         tell: Callable[[float], None] = lambda done: None,
         holding: Holding | None = None,
     ) -> Path:
-        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...), from t = 0 where contacts
-        stick; `tell` is called with how many there are.
+        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...), and from the first anchors
+        of `holding` where contacts stick; `tell` is called with how many there are.
 
         Raises:
             ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
             the Path so far, None where there are no steps.
         """
         n, steps, _ = u.shape
+        if holding is not None and n == 1:
+            model = holding.at(0, holding.first[0])
         out = {name: np.concatenate([x[:, None], np.zeros((n, steps, x.shape[1]))], 1) for name, x in begin.items()}
         left = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
         path, done = Path(first, **out, u=u, left=left), 0
