@@ -149,6 +149,20 @@ def test_proxddp_turns_a_free_base_as_box_fddp_does():
     np.testing.assert_allclose(one[2], other[2], atol=1e-4)
 
 
+def test_fddp_of_both_is_the_same():
+    """Purpose: without limits aligator's FDDP finds the motion of least cost that Crocoddyl's finds."""
+    model, cost, _ = reaching()
+    problem = ls.aligator_problem(model, cost, dt=0.04, steps=8)
+    solver = aligator.SolverFDDP(1e-6)
+    solver.setup(problem)
+    assert solver.run(problem, [problem.x0_init] * 9, [np.ones(model.nu)] * 8)
+    other = crocoddyl.SolverFDDP(ls.crocoddyl_problem(model, cost, dt=0.04, steps=8))
+    other.th_stop = 1e-14
+    assert other.solve([problem.x0_init] * 9, [np.ones(model.nu)] * 8, 100, False)
+    assert solver.results.traj_cost == pytest.approx(other.cost, rel=1e-10)
+    np.testing.assert_allclose(np.array(solver.results.us), np.array(other.us), atol=1e-5)
+
+
 def test_aligator_s_own_costs_and_constraints():
     """Purpose: a cost of aligator stands beside the steps as it is, and a constraint at the end is kept."""
     model = soft().build()
