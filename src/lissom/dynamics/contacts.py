@@ -193,20 +193,27 @@ def _nested(found: list[Contacts], lead: tuple[int, ...]) -> Any:
     return tuple(_nested(found[k * size : (k + 1) * size], lead[1:]) for k in range(lead[0]))
 
 
-def touching_shapes(model: Model, q: np.ndarray) -> np.ndarray:
-    """Which pairs touch at one state, depth, point and normal of each, and the normal's derivative by the centre of the
-    ball, row by row; shape (n, 17)."""
-    return _touching_rows(model, q, None, int(CURVED))
+def touching_shapes(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Of states (n, nq) which pairs touch, depth, point and normal of each, and the normal's derivative by the centre
+    of the ball, row by row: the number of the state of each, and (rows, 17)."""
+    found = [np.zeros((0, int(NUMBERS)))] * len(q)
+    for part in parts(len(q)):
+        w, _ = filled(model, "contacts", _make, ("q", "v"), q[part], np.zeros((len(q[part]), model.nv)))
+        w.host["with_forces"][0] = int(CURVED)
+        w.run()
+        w.raise_for_status()
+        found[part] = [_ended(rows) for rows in w.host["touching"].reshape(len(w.status), -1, int(NUMBERS))]
+    return np.repeat(np.arange(len(q)), [len(rows) for rows in found]), np.concatenate(found)
 
 
-def _touching_rows(model: Model, q: Any, v: Any, mode: int = 1) -> np.ndarray:
+def _touching_rows(model: Model, q: Any, v: Any) -> np.ndarray:
     """The numbers of each touching pair at one state, shape (n, 17)."""
     if len(model.surroundings.pair) == 0:
         return np.zeros((0, int(NUMBERS)))
     w, lead = filled(model, "contacts", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     if lead:
         raise ShapeError(f"q: expected one state of shape ({model.nq},), got a batch of shape {lead}")
-    w.host["with_forces"][0] = mode
+    w.host["with_forces"][0] = 1
     w.run()
     w.raise_for_status()
     return _ended(w.host["touching"][0].reshape(-1, int(NUMBERS)))

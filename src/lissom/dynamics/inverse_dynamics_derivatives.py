@@ -41,7 +41,7 @@ from lissom.launch.workspace import Passing, Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct
+from lissom.model.tables import TablesStruct, with_anchors
 from lissom.passes import columns, traversal
 from lissom.passes.column_tables import Matrix, column_width
 from lissom.passes.rare_kinds import may_have_loops
@@ -109,7 +109,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
     return derivatives
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
     square = (model.nv * column_width(model),)
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,), "tau": (model.nv,)}
     shapes |= {"dq": square, "dv": square, "da": square}
@@ -119,7 +119,10 @@ def _make(model: Model, batch: int) -> Workspace:
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "gravity", "load", "terms")
-    tables = [w.tables, w.scratch, Passing(partial(derivative_buffers, model))]
+    own = w.tables
+    if anchored:
+        own = with_anchors(own, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
+    tables = [own, w.scratch, Passing(partial(derivative_buffers, model))]
     loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
@@ -184,9 +187,17 @@ def residual_derivatives(
     return dq, dv, da, w
 
 
-def derivative_workspace(model: Model, q: Any, v: Any, a: Any, u: Any) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace of the derivatives with q, v, a and u in it, and their leading axes."""
-    return filled(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
+def derivative_workspace(
+    model: Model, q: Any, v: Any, a: Any, u: Any, anchors: np.ndarray | None = None
+) -> tuple[Workspace, tuple[int, ...]]:
+    """The workspace of the derivatives with q, v, a and u in it, and their leading axes; states (n, ...) of one model
+    may have anchors of their own, (n, n_pairs, 6)."""
+    if anchors is None:
+        return filled(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
+    make = partial(_make, anchored=True)
+    w, lead = filled(model, "residual_derivatives with anchors", make, ("q", "v", "a", "u"), q, v, a, u)
+    w.host["anchor"][:] = anchors.reshape(w.host["anchor"].shape)
+    return w, lead
 
 
 def row_results(model: Model, w: Workspace, name: str, lead: tuple[int, ...] = ()) -> np.ndarray:

@@ -22,7 +22,7 @@ to touch, (3) has kinks, and its derivatives are those of the side it is on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import final
 
 import numpy as np
@@ -39,25 +39,30 @@ _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
 @final
 @dataclass(frozen=True)
 class AnchorSlopes:
-    """Of one pair that touches and sticks.
+    """Of pairs that touch at some states and stick.
 
     Fields:
-        pair: which. force: generalised force by its anchor, −(2), (nv, 6); zero where it has none yet. by_q, by_v,
-        by_anchor: of the anchor after (3), (6, nv), (6, nv) and (6, 6).
+        state, pair: which, (rows,). force: generalised force by its anchor, −(2), (rows, nv, 6); zero where it has none
+        yet. by_q, by_v, by_anchor: of the anchor after (3), (rows, 6, nv), (rows, 6, nv) and (rows, 6, 6).
     """
 
-    pair: int
+    state: np.ndarray
+    pair: np.ndarray
     force: np.ndarray
     by_q: np.ndarray
     by_v: np.ndarray
     by_anchor: np.ndarray
 
+    def some(self, rows: np.ndarray) -> AnchorSlopes:
+        """Some of the rows."""
+        return AnchorSlopes(*(getattr(self, field.name)[rows] for field in fields(self)))
+
 
 @final
 @dataclass(frozen=True)
-class _Point:
-    """A point c of a node: rotation of the node, Jacobians J_c and J_ω, velocities u of the point and ω of the node,
-    and ∂u/∂q of the point that stays where it is in the node, in axes of the world."""
+class _Points:
+    """Points c of nodes: rotation of the node, Jacobians J_c and J_ω, velocities u of the point and ω of the node, and
+    ∂u/∂q of the point that stays where it is in the node, in axes of the world, row by row."""
 
     c: np.ndarray
     R: np.ndarray
@@ -67,103 +72,148 @@ class _Point:
     spin: np.ndarray
     u_q: np.ndarray
 
-    def seen_from(self, other: _Point) -> _Point:
+    def seen_from(self, other: _Points) -> _Points:
         """(4), with c in both."""
         J_c, u = self.J_c - other.J_c, self.u - other.u
-        u_q = self.u_q - other.u_q - _hat(other.spin) @ J_c - np.cross(other.J_w.T, u).T
-        return _Point(self.c, self.R, J_c, self.J_w - other.J_w, u, self.spin - other.spin, u_q)
+        u_q = self.u_q - other.u_q - _hat(other.spin) @ J_c + _hat(u) @ other.J_w
+        return _Points(self.c, self.R, J_c, self.J_w - other.J_w, u, self.spin - other.spin, u_q)
 
 
-def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> list[AnchorSlopes]:
-    """Of all pairs that touch at a state and stick, which anchors (n_pairs, 6) have held until then."""
-    world, found = model.surroundings, []
-    rows = touching_shapes(model, q)
-    rows = rows[world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0]
+def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorSlopes:
+    """Of all pairs that touch at states (n, ...) and stick, which anchors (n, n_pairs, 6) have held until then."""
+    world = model.surroundings
+    state, rows = touching_shapes(model, q)
+    sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
+    state, rows = state[sticks], rows[sticks]
+    pair = rows[:, 0].astype(int)
+    ball, obstacle, law = world.pair[pair].T
+    node, columns = np.unique([world.ball_node[ball], world.obstacle_node[obstacle]], return_inverse=True)
+    mine, other = columns.reshape(2, -1)
     if not len(rows):
-        return []
-    ball, obstacle, law = world.pair[rows[:, 0].astype(int)].T
-    node = np.concatenate([world.ball_node[ball], world.obstacle_node[obstacle]]).astype(np.int32)
-    places = replace(on_node(-1, np.eye(4), len(node), False), node=node)
+        none = np.zeros((0, model.nv, 6))
+        return AnchorSlopes(state, pair, none, *[np.swapaxes(none, 1, 2)] * 2, np.zeros((0, 6, 6)))
+    places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
     g, J = poses_at(model, q, places), jacobians_at(model, q, v, places)[0]
     each = (model.nv, *q.shape)
-    bends = jacobians_at(model, np.broadcast_to(q, each), np.eye(model.nv), places)[1] @ v  # of J v by each coordinate
-    for k, row in enumerate(rows):
-        radius = float(world.ball_radius[ball[k]])
-        c = row[2:5] + radius * row[5:8]
-        mine, other = (_point(g[j], J[j], bends[:, j], c, v) for j in (k, len(rows) + k))
-        place = g[len(rows) + k] @ world.obstacle_placement[obstacle[k]]
-        pair = int(row[0])
-        found.append(_slopes(pair, world.law[law[k]], place, radius, row, anchors[pair], mine.seen_from(other), v))
-    return found
+    ways = np.broadcast_to(np.eye(model.nv)[:, None], (*each[:2], model.nv))
+    bends = jacobians_at(model, np.broadcast_to(q, each), ways, places)[1] @ v[:, None, :, None]
+    bends = np.moveaxis(bends[..., 0], 0, -1)  # of J v by each coordinate, (states, nodes, 6, nv)
+    radius, speed = world.ball_radius[ball], v[state]
+    c = rows[:, 2:5] + radius[:, None] * rows[:, 5:8]
+    ours, theirs = (_points(g[state, k], J[state, k], bends[state, k], c, speed) for k in (mine, other))
+    place = g[state, other] @ world.obstacle_placement[obstacle]
+    found = _slopes(world.law[law], place, radius, rows, anchors[state, pair], ours.seen_from(theirs), speed)
+    return AnchorSlopes(state, pair, *found)
 
 
-def _point(g: np.ndarray, J: np.ndarray, bends: np.ndarray, c: np.ndarray, v: np.ndarray) -> _Point:
-    """The point that is at c of a node at g, with its body Jacobian J and that of J v by each coordinate."""
-    own = g[:3, :3]
-    arm = own.T @ (c - g[:3, 3])
-    J_c = J[3:] - _hat(arm) @ J[:3]  # in axes of the node
-    u_q = np.cross(J[:3].T, J_c @ v) + bends[:, 3:] + np.cross(bends[:, :3], arm)
-    return _Point(c, own, own @ J_c, own @ J[:3], own @ J_c @ v, own @ J[:3] @ v, own @ u_q.T)
+def _points(g: np.ndarray, J: np.ndarray, bends: np.ndarray, c: np.ndarray, v: np.ndarray) -> _Points:
+    """The points that are at c of nodes at g, with their body Jacobians J and those of J v by each coordinate."""
+    own = g[:, :3, :3]
+    arm = _hat(_turned(_t(own), c - g[:, :3, 3]))
+    J_w, J_c = J[:, :3], J[:, 3:] - arm @ J[:, :3]  # in axes of the node
+    u = _turned(J_c, v)
+    u_q = bends[:, 3:] - arm @ bends[:, :3] - _hat(u) @ J_w
+    return _Points(c, own, own @ J_c, own @ J_w, _turned(own, u), _turned(own @ J_w, v), own @ u_q)
 
 
 def _slopes(
-    pair: int, law: np.ndarray, place: np.ndarray, radius: float, row: np.ndarray, anchor: np.ndarray, x: _Point,
+    laws: np.ndarray, place: np.ndarray, radius: np.ndarray, rows: np.ndarray, anchor: np.ndarray, x: _Points,
     v: np.ndarray,
-) -> AnchorSlopes:  # fmt: skip
-    stiffness, exponent, damping, friction, _, stick, lag = law
-    depth, n, N, R_o = row[1], row[5:8], row[8:17].reshape(3, 3), place[:3, :3]
-    P, one, nv = np.eye(3) - np.outer(n, n), np.eye(3), len(v)
-    static, swell = stiffness * depth**exponent, 1.0 - damping * (n @ x.u)
-    push = max(static * swell, 0.0)
-    by_depth, by_rate = (exponent * static / depth * swell, static * damping) if push > 0.0 else (0.0, 0.0)
+) -> tuple[np.ndarray, ...]:  # fmt: skip
+    """Force, by_q, by_v and by_anchor of AnchorSlopes."""
+    friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
+    n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c
-    push_q = -by_depth * (n @ x.J_c) - by_rate * (x.u @ n_q + n @ x.u_q)
-    push_v = -by_rate * (n @ x.J_c)
-    slip, slip_q, slip_a = np.zeros(3), np.zeros((3, nv)), np.zeros((3, 6))
-    if np.isfinite(anchor[0]):
-        d, b = x.c - radius * n - R_o @ anchor[:3] - place[:3, 3], x.R @ anchor[3:]
-        G, bent = _rolled(n, b)
-        arm = P @ b
-        slip = P @ (d + radius * G * b)
-        turned = G * ((n @ b) * one + np.outer(n, b)) + bent * np.outer(arm, b)
-        by_c = P @ (one - radius * N) - ((n @ d) * one + np.outer(n, d) + radius * turned) @ N
-        by_turn = radius * (bent * np.outer(arm, np.cross(n, b)) - G * P @ _hat(b))
-        slip_q = by_c @ x.J_c + by_turn @ x.J_w
-        slip_a = np.hstack([-P @ R_o, radius * (G * P - bent * np.outer(arm, n)) @ x.R])  # (1)
-    W = P @ x.J_c + radius * _hat(n) @ x.J_w
-    s = slip + lag * (W @ v)
-    size, most = float(np.linalg.norm(s)), friction * push
-    if stick * size <= most or size == 0.0:
-        by_s = -stick * one if most > 0.0 else np.zeros((3, 3))
-    else:
-        by_s = -most / size * (one - np.outer(s, s) / size**2)
-    y_q, y_v, y_a = slip_q, np.zeros((3, nv)), slip_a
-    far, limit = float(np.linalg.norm(slip)), _SURELY * friction / stick
-    if far > limit * push:  # (3)
-        along = slip / far
-        across = limit * push / far * (one - np.outer(along, along))
-        y_q = across @ slip_q + limit * np.outer(along, push_q)
-        y_v, y_a = limit * np.outer(along, push_v), across @ slip_a
-    by_q = np.vstack([R_o.T @ (x.J_c - radius * n_q - y_q), -x.R.T @ (n_q + _hat(n) @ x.J_w)])
-    by_v, by_a = np.zeros((6, nv)), np.zeros((6, 6))
-    by_v[:3], by_a[:3] = -R_o.T @ y_v, -R_o.T @ y_a
-    return AnchorSlopes(pair, W.T @ by_s @ slip_a, by_q, by_v, by_a)
+    push, push_q, push_v = _pressed(laws, rows[:, 1], n, n_q, x)
+    slip, slip_q, slip_a = _slipped(place, radius, n, N, anchor, x)
+    P, one = np.eye(3) - _outer(n, n), np.eye(3)
+    W = P @ x.J_c + _wide(radius) * _hat(n) @ x.J_w
+    s = slip + lag[:, None] * _turned(W, v)
+    size, most = np.linalg.norm(s, axis=1), friction * push
+    holds = (stick * size <= most) | (size == 0.0)
+    along = s / np.where(holds, 1.0, size)[:, None]
+    slides = -_wide(most / np.where(holds, 1.0, size)) * (one - _outer(along, along))
+    by_s = np.where(_wide(holds), -_wide(np.where(most > 0.0, stick, 0.0)) * one, slides)
+    far, limit = np.linalg.norm(slip, axis=1), _SURELY * friction / stick
+    goes = far > limit * push  # (3)
+    along = slip / np.where(goes, far, 1.0)[:, None]
+    share = np.where(goes, limit * push / np.where(goes, far, 1.0), 1.0)
+    across = _wide(share) * (one - _wide(goes) * _outer(along, along))
+    pulled = np.where(goes, limit, 0.0)[:, None] * along
+    y_q, y_v = across @ slip_q + _outer(pulled, push_q), _outer(pulled, push_v)
+    by_n = -_t(x.R) @ (n_q + _hat(n) @ x.J_w)
+    by_q = np.concatenate([_t(R_o) @ (x.J_c - _wide(radius) * n_q - y_q), by_n], axis=1)
+    by_v, by_a = np.zeros(by_q.shape), np.zeros((len(rows), 6, 6))
+    by_v[:, :3], by_a[:, :3] = -_t(R_o) @ y_v, -_t(R_o) @ (across @ slip_a)
+    return _t(W) @ by_s @ slip_a, by_q, by_v, by_a
 
 
-def _rolled(n: np.ndarray, b: np.ndarray) -> tuple[float, float]:
+def _pressed(
+    laws: np.ndarray, depth: np.ndarray, n: np.ndarray, n_q: np.ndarray, x: _Points
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """N_p, and how it answers to q and v."""
+    stiffness, exponent, damping = laws[:, 0], laws[:, 1], laws[:, 2]
+    static, swell = stiffness * depth**exponent, 1.0 - damping * np.einsum("ri,ri->r", n, x.u)
+    push = np.maximum(static * swell, 0.0)
+    by_depth = np.where(push > 0.0, exponent * static / depth * swell, 0.0)
+    by_rate = np.where(push > 0.0, static * damping, 0.0)
+    along, rate = _turned(_t(x.J_c), n), _turned(_t(n_q), x.u) + _turned(_t(x.u_q), n)
+    return push, -by_depth[:, None] * along - by_rate[:, None] * rate, -by_rate[:, None] * along
+
+
+def _slipped(
+    place: np.ndarray, radius: np.ndarray, n: np.ndarray, N: np.ndarray, anchor: np.ndarray, x: _Points
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """x, and how it answers to q and by (1) to the anchor; zero where there is none."""
+    R_o, one, P, r = place[:, :3, :3], np.eye(3), np.eye(3) - _outer(n, n), _wide(radius)
+    held = np.isfinite(anchor[:, 0])
+    b = np.where(held[:, None], _turned(x.R, anchor[:, 3:]), -n)
+    d = x.c - radius[:, None] * n - _turned(R_o, np.where(held[:, None], anchor[:, :3], 0.0)) - place[:, :3, 3]
+    G, bent = (_wide(y) for y in _rolled(n, b))
+    arm, (drop, lift) = _turned(P, b), (_wide(np.einsum("ri,ri->r", n, y)) for y in (b, d))
+    slip = _turned(P, d + r[..., 0] * G[..., 0] * b)
+    turned = G * (drop * one + _outer(n, b)) + bent * _outer(arm, b)
+    by_c = P @ (one - r * N) - (lift * one + _outer(n, d) + r * turned) @ N
+    by_turn = r * (bent * _outer(arm, np.cross(n, b)) - G * P @ _hat(b))
+    slip_a = np.concatenate([-P @ R_o, r * (G * P - bent * _outer(arm, n)) @ x.R], axis=2)  # (1)
+    has = _wide(held)
+    return held[:, None] * slip, has * (by_c @ x.J_c + by_turn @ x.J_w), has * slip_a
+
+
+def _rolled(n: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """G and G' of (5) of friction."""
-    z = float(-n @ b)
-    if 1.0 - z < _SMALL:
-        y, G, bent, term = 1.0 - z, 0.0, 0.0, 1.0
-        for m in range(9):
-            G, factor = G + term, (m + 1.0) / (2.0 * m + 3.0)
-            bent -= (m + 1.0) * factor * term
-            term *= factor * y
-        return G, bent
-    side = float(np.linalg.norm(b + z * n))
-    G = float(np.arctan2(side, z)) / side
-    return G, (z * G - 1.0) / side**2
+    z = -np.einsum("ri,ri->r", n, b)
+    near = 1.0 - z < _SMALL
+    y, G, bent, term = np.where(near, 1.0 - z, 0.0), np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z))
+    for m in range(9):
+        G, factor = G + term, (m + 1.0) / (2.0 * m + 3.0)
+        bent -= (m + 1.0) * factor * term
+        term *= factor * y
+    side = np.where(near, 1.0, np.linalg.norm(b + z[:, None] * n, axis=1))
+    far = np.arctan2(side, z) / side
+    return np.where(near, G, far), np.where(near, bent, (z * far - 1.0) / side**2)
+
+
+def _turned(X: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """X x of each row."""
+    return np.einsum("rij,rj->ri", X, x)
+
+
+def _t(X: np.ndarray) -> np.ndarray:
+    return np.swapaxes(X, -1, -2)
+
+
+def _outer(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    return x[:, :, None] * y[:, None, :]
+
+
+def _wide(x: np.ndarray) -> np.ndarray:
+    """Numbers of rows beside matrices of rows."""
+    return x[:, None, None]
 
 
 def _hat(x: np.ndarray) -> np.ndarray:
-    return np.array([[0.0, -x[2], x[1]], [x[2], 0.0, -x[0]], [-x[1], x[0], 0.0]])
+    """The matrix of x × of each row."""
+    out = np.zeros((len(x), 3, 3))
+    out[:, (2, 0, 1), (1, 2, 0)], out[:, (1, 2, 0), (2, 0, 1)] = x, -x
+    return out

@@ -10,7 +10,7 @@ values p. Both recursions multiply by (1) or by its transpose, step by step, mot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -28,6 +28,8 @@ from lissom.model.model import Model
 
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
+
+_TOGETHER = 64  # steps whose matrices are in memory at once
 
 
 @final
@@ -64,16 +66,14 @@ class _Motion:
 
 @final
 @dataclass(frozen=True)
-class _Stretch:
-    """Some steps of a motion, and where it holds on before, between and after them."""
+class _Step:
+    """(1) as matrices of (x; z), of δu and of changes of design values, and pairs that hold on before and after."""
 
-    motion: _Motion
-    path: Path
-    anchors: np.ndarray
-
-    def held(self, k: int) -> np.ndarray:
-        """Pairs that hold on after step k."""
-        return _held(self.anchors[k])
+    X: np.ndarray
+    U: np.ndarray
+    Y: np.ndarray
+    held: np.ndarray
+    after: np.ndarray
 
 
 def anchored_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[str]) -> Gradient:
@@ -88,14 +88,12 @@ def anchored_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[
     )
     for path, anchors in rollout.anchored_stretches(back=True):
         for i, motion in enumerate(motions):
-            stretch = _Stretch(motion, path.motion(i), anchors[i])
-            for k in reversed(range(path.steps)):
-                X, U, Y = _step(stretch, k)
+            for k, step in _steps(motion, path.motion(i), anchors[i], back=True):
                 end = path.first + k + 1
                 if end % rollout.every == 0:
                     state[i][:, :size] += seed[i, :, end // rollout.every]
-                by_design[i] += state[i] @ Y
-                by_u[i, :, end - 1], state[i] = state[i] @ U, state[i] @ X
+                by_design[i] += state[i] @ step.Y
+                by_u[i, :, end - 1], state[i] = state[i] @ step.U, state[i] @ step.X
     rows = zip(*(_begun_back(*each) for each in zip(motions, state, seed[:, :, 0], by_u, by_design)))
     q0, v0 = (np.stack(x) for x in rows)
     shape = (*extra, *rollout.lead)
@@ -120,10 +118,8 @@ def anchored_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[s
     found[:, :, 0] = [x[:, : 3 * nv] for x in state]
     for path, anchors in rollout.anchored_stretches():
         for i, motion in enumerate(motions):
-            stretch = _Stretch(motion, path.motion(i), anchors[i])
-            for k in range(path.steps):
-                X, U, Y = _step(stretch, k)
-                state[i] = state[i] @ X.T + along[i, :, path.first + k] @ U.T + dp @ Y.T
+            for k, step in _steps(motion, path.motion(i), anchors[i]):
+                state[i] = state[i] @ step.X.T + along[i, :, path.first + k] @ step.U.T + dp @ step.Y.T
                 if (path.first + k + 1) % rollout.every == 0:
                     found[i, :, (path.first + k + 1) // rollout.every] = state[i][:, : 3 * nv]
     rows = np.swapaxes(found, 0, 1).reshape(*extra, *rollout.lead, len(rollout.t), 3, nv)
@@ -136,18 +132,15 @@ def anchored_matrices(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
     many = 4 * nv + 6 * anchors.shape[2]
     A, B = (np.zeros((len(motions), rollout.steps, many, x)) for x in (many, rollout.common.nu))
     for i, motion in enumerate(motions):
-        stretch = _Stretch(motion, path.motion(i), anchors[i])
-        for k in range(path.steps):
-            X, U, _ = _step(stretch, k)
-            before, after = (places_of_states(nv, stretch.held(j)) for j in (k, k + 1))
-            A[i, k][np.ix_(after, before)], B[i, k, after] = X, U
+        for k, step in _steps(motion, path.motion(i), anchors[i]):
+            before, after = (places_of_states(nv, held) for held in (step.held, step.after))
+            A[i, k][np.ix_(after, before)], B[i, k, after] = step.X, step.U
     return A, B
 
 
 def places_of_states(nv: int, held: np.ndarray) -> np.ndarray:
     """Where δq, δv, δa, δâ and the changes of some anchors stand among those of all."""
-    anchors = 4 * nv + 6 * held[:, None] + np.arange(6)
-    return np.concatenate([np.arange(4 * nv), anchors.ravel()])
+    return np.concatenate([np.arange(4 * nv), 4 * nv + _anchors_of(held)])
 
 
 def anchored_start(rollout: Rollout) -> AnchoredStart:
@@ -219,12 +212,12 @@ def _start(motion: _Motion) -> AnchoredStart:
     own, p, held = motion.model, motion.path, _held(motion.first)
     q, v, a, u, force = (x[:, 0] for x in (p.q, p.v, p.a, p.u, p.force))
     nv = own.nv
-    C = _renewed(anchor_slopes(own, motion.own, q[0], v[0]), held, held[:0], nv)[0]
+    C = _renewed(anchor_slopes(own, motion.own[None], q, v), held, held[:0], nv)[0]
     put_anchors(own, motion.own)
     Z = motion.designs.anchor_slopes(motion.own, q[0], v[0])[held].reshape(6 * len(held), motion.designs.count)
     _hold(motion, motion.first)
     found = starts(own, q, v, a, u, force, 0.0)
-    return AnchoredStart(found, _forces(anchor_slopes(own, motion.first, q[0], v[0]), held, nv), C, Z, held)
+    return AnchoredStart(found, _forces(anchor_slopes(own, motion.first[None], q, v), held, nv), C, Z, held)
 
 
 def _hold(motion: _Motion, anchors: np.ndarray) -> None:
@@ -233,59 +226,83 @@ def _hold(motion: _Motion, anchors: np.ndarray) -> None:
     motion.designs.hold(anchors)
 
 
-def _step(stretch: _Stretch, k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(1) as matrices of (x; z), of δu and of changes of design values."""
-    motion, anchors = stretch.motion, stretch.anchors[k]
-    own, designs = motion.model, motion.designs
-    _hold(motion, anchors)
-    nv, held, after = own.nv, stretch.held(k), stretch.held(k + 1)
-    path = stretch.path.part(k, k + 1)
-    systems, states = stage_systems(own, motion.rollout.stepping, path)
-    many, inputs = 4 * nv + 6 * len(held), 4 * nv + 6 * len(held) + own.nu
-    forcing = np.zeros((1, systems.stages, systems.unknowns, inputs + designs.count))
-    forcing[0, :, :nv, many:inputs] = input_columns(own, states)
+def _steps(motion: _Motion, path: Path, anchors: np.ndarray, *, back: bool = False) -> Iterator[tuple[int, _Step]]:
+    """Number and matrices of each step, from the first on or from the last, some of them found at once."""
+    begins = range(0, path.steps, _TOGETHER)
+    for k in reversed(begins) if back else begins:
+        stop = min(k + _TOGETHER, path.steps)
+        found = _together(motion, path.part(k, stop), anchors[k : stop + 1])
+        yield from reversed(list(enumerate(found, k))) if back else enumerate(found, k)
+
+
+def _together(motion: _Motion, path: Path, anchors: np.ndarray) -> list[_Step]:
+    """(1) of some steps: anchors (steps + 1, n_pairs, 6) before, between and after them."""
+    own, designs, before = motion.model, motion.designs, anchors[:-1]
+    systems, states = stage_systems(own, motion.rollout.stepping, path, before)
+    pairs = np.flatnonzero(np.isfinite(before[..., 0]).any(axis=0))
+    slopes = anchor_slopes(own, np.repeat(before, systems.stages, axis=0), states.q, states.v)
+    z, u, p = np.cumsum([4 * own.nv, 6 * len(pairs), own.nu])
+    forcing = np.zeros((path.steps, systems.stages, systems.unknowns, p + designs.count))
+    forcing[..., : own.nv, u:p] = input_columns(own, states).reshape(*forcing.shape[:2], own.nv, own.nu)
+    for row, pair, force in zip(slopes.state, slopes.pair, slopes.force):
+        if np.isfinite(before[row // systems.stages, pair, 0]):
+            at = z + 6 * int(np.searchsorted(pairs, pair))
+            forcing[(*divmod(row, systems.stages), slice(own.nv), slice(at, at + 6))] = force
+    forcing[..., own.prescribed.dof, z:u] = 0.0
     if designs.count:
-        slopes = designs.slopes(states).reshape(systems.stages, designs.count, systems.unknowns)
-        forcing[0, ..., inputs:] = -np.swapaxes(scaled(slopes, systems), 1, 2)
-    for row, q, v in zip(forcing[0], states.q, states.v):
-        row[:nv, 4 * nv : many] = _forces(anchor_slopes(own, anchors, q, v), held, nv)
-        row[own.prescribed.dof] = 0.0
-    begun = np.eye(4 * nv, inputs + designs.count)[None]
-    (ends,) = (ends_of_steps(systems, window, forcing, begun)[0] for window in systems.matrices())
-    q, v = path.q[0, 1], path.v[0, 1]
-    C, D = _renewed(anchor_slopes(own, anchors, q, v), after, held, nv)
-    moved = C @ ends[: 2 * nv]
-    moved[:, 4 * nv : many] += D
-    moved[:, inputs:] += designs.anchor_slopes(anchors, q, v)[after].reshape(6 * len(after), designs.count)
-    whole = np.vstack([ends, moved])
-    return whole[:, :many], whole[:, many:inputs], whole[:, inputs:]
-
-
-def _forces(found: Iterable[AnchorSlopes], held: np.ndarray, nv: int) -> np.ndarray:
-    """Generalised forces by the anchors that hold, (nv, 6 held)."""
-    out = np.zeros((nv, 6 * len(held)))
-    for one, at in _among(found, held):
-        out[:, at] = one.force
+        for k, to in enumerate(forcing):
+            designs.hold(before[k])
+            found = designs.slopes(states.some(slice(k * systems.stages, (k + 1) * systems.stages)))
+            found = scaled(found.reshape(systems.stages, designs.count, systems.unknowns), systems)
+            to[..., p:] = -np.swapaxes(found, 1, 2)
+    begun, ends = np.eye(4 * own.nv, p + designs.count), np.empty((path.steps, 4 * own.nv, p + designs.count))
+    for window in systems.matrices():
+        ends[window] = ends_of_steps(
+            systems, window, forcing[window], np.broadcast_to(begun, (systems.window, *begun.shape))
+        )
+    last = slopes.some(slopes.state % systems.stages == systems.stages - 1)
+    out = []
+    for k in range(path.steps):
+        held, after = _held(before[k]), _held(anchors[k + 1])
+        C, D = _renewed(last.some(last.state // systems.stages == k), after, held, own.nv)
+        columns = np.concatenate([np.arange(z), z + _anchors_of(np.searchsorted(pairs, held))])
+        moved = C @ ends[k, : 2 * own.nv]
+        X, U, Y = (np.vstack([ends[k][:, some], moved[:, some]]) for some in (columns, slice(u, p), slice(p, None)))
+        X[z:, z:] += D
+        if designs.count:
+            slope = designs.anchor_slopes(before[k], path.q[0, k + 1], path.v[0, k + 1])[after]
+            Y[z:] += slope.reshape(6 * len(after), designs.count)
+        out.append(_Step(X, U, Y, held, after))
     return out
 
 
-def _renewed(
-    found: Iterable[AnchorSlopes], after: np.ndarray, held: np.ndarray, nv: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """C and D of (1) for the anchors that hold after a step by those that held before."""
-    found = list(found)
+def _forces(found: AnchorSlopes, held: np.ndarray, nv: int) -> np.ndarray:
+    """Generalised forces at a state by the anchors that hold, (nv, 6 held)."""
+    out = np.zeros((nv, 6 * len(held)))
+    for row, at in _among(found, held):
+        out[:, at] = found.force[row]
+    return out
+
+
+def _renewed(found: AnchorSlopes, after: np.ndarray, held: np.ndarray, nv: int) -> tuple[np.ndarray, np.ndarray]:
+    """C and D of (1) at a state for the anchors that hold after a step by those that held before."""
     C, D = np.zeros((6 * len(after), 2 * nv)), np.zeros((6 * len(after), 6 * len(held)))
-    columns = {one.pair: at for one, at in _among(found, held)}
-    for one, at in _among(found, after):
-        C[at] = np.hstack([one.by_q, one.by_v])
-        if one.pair in columns:
-            D[at, columns[one.pair]] = one.by_anchor
+    columns = dict(_among(found, held))
+    for row, at in _among(found, after):
+        C[at] = np.hstack([found.by_q[row], found.by_v[row]])
+        if row in columns:
+            D[at, columns[row]] = found.by_anchor[row]
     return C, D
 
 
-def _among(found: Iterable[AnchorSlopes], held: np.ndarray) -> Iterator[tuple[AnchorSlopes, slice]]:
-    """Those that hold, and where their anchors stand."""
+def _among(found: AnchorSlopes, held: np.ndarray) -> Iterator[tuple[int, slice]]:
+    """Rows of those that hold, and where their anchors stand."""
     places = {int(pair): slice(6 * k, 6 * k + 6) for k, pair in enumerate(held)}
-    for one in found:
-        if one.pair in places:
-            yield one, places[one.pair]
+    for row, pair in enumerate(found.pair.tolist()):
+        if pair in places:
+            yield row, places[pair]
+
+
+def _anchors_of(pairs: np.ndarray) -> np.ndarray:
+    """Where the six numbers of each of some pairs stand among those of all."""
+    return (6 * pairs[:, None] + np.arange(6)).ravel()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, final
 
 import numpy as np
@@ -32,6 +32,11 @@ class StageStates:
     t: np.ndarray
     move: np.ndarray | None
     rate: np.ndarray | None
+
+    def some(self, rows: slice) -> StageStates:
+        """Some of the rows."""
+        found = (getattr(self, field.name) for field in fields(self))
+        return StageStates(*(None if x is None else x[rows] for x in found))  # pyright: ignore
 
 
 def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
