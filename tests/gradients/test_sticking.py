@@ -4,7 +4,8 @@ from functools import lru_cache
 
 import numpy as np
 import pytest
-from gradients.moving_robots import changes, differenced, mismatch, redesigned, size_of
+from gradients.moving_robots import changes, differenced, mismatch, redesigned, size_of, start
+from integration.test_loops import driven
 
 import lissom as ls
 
@@ -174,9 +175,9 @@ def test_motions_together(of_models):
 def begun(friction, scheme="generalized_alpha", steps=STEPS, lead=(), **options):
     """The arm where it has come to lie on the dome, and a motion from there under inputs that change."""
     own, rng = model(friction), np.random.default_rng(6)
-    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    before = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
     u = np.array([4.0, 2.0]) + rng.uniform(-1.0, 2.0, (*lead, steps, 2))
-    return own, ls.rollout(own, start.q[-1], start.v[-1], u, dt=2e-3, scheme=scheme, tolerance=1e-13, **options)
+    return own, ls.rollout(own, before.q[-1], before.v[-1], u, dt=2e-3, scheme=scheme, tolerance=1e-13, **options)
 
 
 @pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "many"])
@@ -266,6 +267,29 @@ def test_a_ball_that_comes_and_goes():
             change = motion.forward(du=du)
             np.testing.assert_allclose(x[: own.nv], change.q[-1], rtol=0, atol=1e-11 * np.abs(change.q).max())
     assert touches.any() and not touches[0] and not touches[-1]
+
+
+@pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
+@pytest.mark.parametrize("scheme", [ls.generalized_alpha(0.8), ls.bathe()], ids=lambda x: x.name)
+def test_a_closed_chain(scheme):
+    """Where a leg of a closed chain leans on a ball they are those of differences, and backwards those forwards."""
+    robot, place = driven(), np.eye(4)
+    q = start(robot.build())[0]
+    middle = ls.frame_pose(robot.build(), q, "soft leg", 0.5)[:3, 3]
+    place[:3, 3] = middle + 0.11 * np.array([0.3, 0.9, -0.3]) / np.linalg.norm([0.3, 0.9, -0.3])
+    law = {"damping": 0.5, "friction": 0.5, "stick_stiffness": 500.0, "stick_damping": 0.01}
+    robot.add_contact("ball", "soft leg", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)
+    own, rng, options = robot.build(), np.random.default_rng(11), {"dt": 1e-3, "scheme": scheme, "tolerance": 1e-13}
+    still = np.zeros(own.nv)
+    motion = ls.rollout(own, q, still, [1.5], steps=30, **options)
+    assert np.isfinite(motion.anchors[1:]).any(axis=(1, 2)).all()
+    du, weights = rng.normal(size=motion.u.shape), rng.normal(size=(3, *motion.v.shape))
+    change = motion.forward(du=du)
+    exact = change.q, change.v, change.a
+    found = differenced(lambda x: changes(own, motion, ls.rollout(own, q, still, motion.u + x * du, **options)), 1e-2)
+    assert mismatch(own, exact, found) < 1e-7
+    back = np.sum(motion.backward(*weights).u * du)
+    assert back == pytest.approx(np.sum(weights * np.array(exact)), rel=1e-11)
 
 
 @pytest.mark.parametrize("friction", [3.0, 0.1])

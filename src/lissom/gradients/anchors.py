@@ -90,8 +90,8 @@ def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
     node, columns = np.unique([world.ball_node[ball], world.obstacle_node[obstacle]], return_inverse=True)
     mine, other = columns.reshape(2, -1)
     if not len(rows):
-        none = np.zeros((0, model.nv, 6))
-        return AnchorSlopes(state, pair, none, *[np.swapaxes(none, 1, 2)] * 2, np.zeros((0, 6, 6)))
+        none = np.zeros((0, 6, model.nv))
+        return AnchorSlopes(state, pair, _t(none), none, none, np.zeros((0, 6, 6)))
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
     g, J = poses_at(model, q, places), jacobians_at(model, q, v, places)[0]
     each = (model.nv, *q.shape)
