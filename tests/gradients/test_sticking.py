@@ -1,13 +1,17 @@
 """Derivatives of motions whose contacts stick: anchors go along from step to step."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 import pytest
-from gradients.moving_robots import changes, differenced, mismatch, redesigned, size_of, start
+from gradients.moving_robots import changes, differenced, floating, mismatch, redesigned, size_of, start
 from integration.test_loops import driven
 
 import lissom as ls
+from lissom.dynamics.kinematics import jacobians_at
+from lissom.gradients.anchors import _bends
+from lissom.model.points import on_node
 
 STEPS = 40
 
@@ -144,6 +148,18 @@ def test_an_obstacle_that_moves():
     gradient = motion.backward(*weights)
     back = gradient.q0 @ way[0] + gradient.v0 @ way[1] + np.sum(gradient.u * way[2])
     assert back == pytest.approx(sum(np.sum(w * x) for w, x in zip(weights, exact)), rel=1e-11)
+
+
+def test_velocities_answer_to_coordinates():
+    """∂(J v)/∂q of nodes from J and its rate is J v's rate along each coordinate, with a free and a spherical joint."""
+    own = floating().build()
+    q, v = start(own, size=0.3)
+    nodes = np.arange(-1, own.n_nodes, dtype=np.int32)
+    places = replace(on_node(-1, np.eye(4), len(nodes), False), node=nodes)
+    J, J_dot = jacobians_at(own, q[None], v[None], places)
+    each = jacobians_at(own, np.tile(q, (own.nv, 1)), np.eye(own.nv), places)[1] @ v
+    wanted = np.moveaxis(each, 0, -1)
+    assert np.abs(_bends(own, J, J_dot, v[None])[0] - wanted).max() < 1e-13 * np.abs(wanted).max()
 
 
 @pytest.mark.parametrize("of_models", [False, True])

@@ -16,8 +16,13 @@ world: c, its velocity u and the ball's turn are those against the point of the 
 
     J_c = J_c,a − J_c,b,   u_q = u_q,a − u_q,b − ω_b × J_c − J_ω,b × u                                       (4)
 
-where u_q,b is of the point fixed to the obstacle. Between sticking and slipping, and where a ball begins or ends
-to touch, (3) has kinks, and its derivatives are those of the side it is on.
+where u_q,b is of the point fixed to the obstacle. Velocities η = J v of nodes answer to coordinates as body twists of
+one motion do; with the twist v_g of a stored pose, whose directions do not commute, and its columns J_g,
+
+    ∂(J v)/∂q = J̇ + ad_η J,   in the columns of a stored pose less J_g ad(v_g)                              (5)
+
+Between sticking and slipping, and where a ball begins or ends to touch, (3) has kinks, and its derivatives are those of
+the side it is on.
 """
 
 from __future__ import annotations
@@ -27,8 +32,11 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.configuration import groups
 from lissom.dynamics.contacts import touching_shapes
 from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.gradients.stage_states import six
+from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
 
@@ -93,17 +101,23 @@ def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
         none = np.zeros((0, 6, model.nv))
         return AnchorSlopes(state, pair, _t(none), none, none, np.zeros((0, 6, 6)))
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
-    g, J = poses_at(model, q, places), jacobians_at(model, q, v, places)[0]
-    each = (model.nv, *q.shape)
-    ways = np.broadcast_to(np.eye(model.nv)[:, None], (*each[:2], model.nv))
-    bends = jacobians_at(model, np.broadcast_to(q, each), ways, places)[1] @ v[:, None, :, None]
-    bends = np.moveaxis(bends[..., 0], 0, -1)  # of J v by each coordinate, (states, nodes, 6, nv)
+    g, (J, J_dot) = poses_at(model, q, places), jacobians_at(model, q, v, places)
+    bends = _bends(model, J, J_dot, v)
     radius, speed = world.ball_radius[ball], v[state]
     c = rows[:, 2:5] + radius[:, None] * rows[:, 5:8]
     ours, theirs = (_points(g[state, k], J[state, k], bends[state, k], c, speed) for k in (mine, other))
     place = g[state, other] @ world.obstacle_placement[obstacle]
     found = _slopes(world.law[law], place, radius, rows, anchors[state, pair], ours.seen_from(theirs), speed)
     return AnchorSlopes(state, pair, *found)
+
+
+def _bends(model: Model, J: np.ndarray, J_dot: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """(5) from body Jacobians of nodes (states, nodes, 6, nv) and their rates along v (states, nv)."""
+    out = J_dot + se3_ad((J @ v[:, None, :, None])[..., 0]) @ J
+    for _, j, free in groups(model):
+        block = slice(j, j + (6 if free else 3))
+        out[..., block] -= J[..., block] @ se3_ad(six(v[:, None, block]))[..., : block.stop - j, : block.stop - j]
+    return out
 
 
 def _points(g: np.ndarray, J: np.ndarray, bends: np.ndarray, c: np.ndarray, v: np.ndarray) -> _Points:
@@ -181,7 +195,7 @@ def _slipped(
 
 
 def _rolled(n: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """G and G' of (5) of friction."""
+    """G and G' of friction."""
     z = -np.einsum("ri,ri->r", n, b)
     near = 1.0 - z < _SMALL
     y, G, bent, term = np.where(near, 1.0 - z, 0.0), np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z))
