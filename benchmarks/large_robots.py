@@ -4,9 +4,9 @@
 
 Links of 1 kg and 0.2 m hang on each other by hinges about y and z in turn; soft rods of 0.2 m continue each other. A
 chain starts level and at rest. Each code goes through ever finer settings until the end of the tenth link stays within
-0.1 mm, that of the tenth rod within 2.5 mm, of the reference, which is lissom with finer steps, and with higher orders
-of strain in the rods. Exudyn takes redundant coordinates, with hinges as constraints and geometrically exact beams of
-two nodes, and a sparse factorisation; lissom minimal coordinates, eliminated link by link. Times are of the run alone;
+0.1 mm, that of the tenth rod within 5 mm, of the reference, which is lissom with finer steps, and with higher orders of
+strain in the rods. Exudyn takes redundant coordinates, with hinges as constraints and geometrically exact beams of two
+nodes, and a sparse factorisation; lissom minimal coordinates, eliminated link by link. Times are of the run alone;
 first calls and imports are outside.
 """
 
@@ -167,8 +167,8 @@ def exudyn_run(mbs: Any, sensor: Any, steps: int) -> tuple[np.ndarray, float]:
 
 Settings = list[tuple[int, ...]]
 STEPS: Settings = [(steps,) for steps in (25, 50, 100, 200, 400, 800, 1600)]
-ORDERS: Settings = [(1, 50), (2, 50), (2, 100), (2, 200), (3, 200), (3, 400)]  # of strains, and steps
-BEAMS: Settings = [(4, 100), (4, 200), (8, 200), (8, 400), (8, 800), (16, 800)]  # in a rod, and steps
+ORDERS: Settings = [(1, 25), (1, 50), (2, 50), (2, 100), (2, 200), (3, 200), (3, 400)]  # of strains, and steps
+BEAMS: Settings = [(4, 50), (4, 100), (4, 200), (8, 200), (8, 400)]  # in a rod, and steps
 
 
 @dataclass(frozen=True)
@@ -183,20 +183,26 @@ class Chains:
 
 CHAINS = {
     "links": Chains((30, 100, 300), 1e-4, (6400,), ((lissom_links, STEPS), (exudyn_links, STEPS))),
-    "rods": Chains((30, 100), 2.5e-3, (4, 1600), ((lissom_rods, ORDERS), (exudyn_rods, BEAMS))),
+    "rods": Chains((30, 60), 5e-3, (4, 1600), ((lissom_rods, ORDERS), (exudyn_rods, BEAMS))),
 }
 
 
 def needed(
     run: Run, settings: Settings, reference: np.ndarray, tolerance: float
 ) -> tuple[tuple[int, ...], float, float]:
-    """The first setting that keeps within a tolerance, the error it leaves [m], and the least of three times [s]."""
-    error = np.inf
+    """The faster one of the first two settings that keep within a tolerance, the error it leaves [m], and the least of
+    two times [s]: the coarsest steps may take the most iterations."""
+    found = []
     for setting in settings:
         error = np.abs(run(*setting)[0] - reference).max()
         if error <= tolerance:
-            return setting, error, min(run(*setting)[1] for _ in range(3))
-    raise RuntimeError(f"{settings[-1]} leaves {error:.1e} m")
+            found.append((min(run(*setting)[1] for _ in range(2)), setting, error))
+        if len(found) == 2:
+            break
+    if not found:
+        raise RuntimeError(f"{settings[-1]} leaves {error:.1e} m")
+    spent, setting, error = min(found)
+    return setting, error, spent
 
 
 def main() -> None:
