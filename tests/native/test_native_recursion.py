@@ -47,6 +47,8 @@ def described(stages, rates, group, seed=4):
             weights[s].reshape(3, -1)[k, 4 + 3 * s :] = 0.0
     parts = {name: rng.normal(size=(rows, NV, NV)) for name in "KDM"} | {"weights": weights}
     parts["M"] += 4.0 * np.eye(NV)
+    for name in "KDM":
+        parts[name][0, 0, 0] = 0.0  # a coordinate without a size of its own
     parts |= {name: rng.normal(size=(rows, ROWS, NV)) for name in ("A", "A_q")}
     parts["slot"] = np.where(rng.uniform(size=(rows, ROWS)) < 0.3, -1, np.arange(ROWS)).astype(np.int32)
     parts |= {name: np.eye(6) + 0.3 * rng.normal(size=(rows, len(group), 6, 6)) for name in "TEW"}
@@ -132,11 +134,18 @@ def test_recursion(stages, rates, group):
 
 
 def test_matrices():
-    """Window after window they are those of the module, each row in the unit that makes it of size one."""
+    """Window after window they are those of the module, each row in the unit that makes it of size one in the sizes of
+    coordinates."""
     made, parts = described(3, True, GROUP)
+    own = {name: np.abs(np.diagonal(parts[name], axis1=1, axis2=2)).reshape(-1, 3, NV) for name in "KDM"}
+    by_move, by_rate = (parts["weights"].reshape(3, 3, -1)[:, row, :1] for row in (0, 1))
+    weight = (own["M"] + by_rate * own["D"] + by_move * own["K"]).reshape(-1, NV)
+    sizes = np.where(weight > 0.0, 1.0 / np.sqrt(np.where(weight > 0.0, weight, 1.0)), SCALE)
+    assert (weight == 0.0).sum() == 1
     for window in made.matrices():
-        S = parts["S"].reshape(2, STEPS, 3, NV + ROWS, NV + ROWS)[:, window].reshape(-1, NV + ROWS, NV + ROWS)
-        unit = 1.0 / np.maximum(np.abs(S[..., :NV] * SCALE).max(axis=-1), 1e-300)
+        S, size = (x.reshape(2, STEPS, 3, *x.shape[1:])[:, window].reshape(-1, *x.shape[1:])
+                   for x in (parts["S"], sizes))  # fmt: skip
+        unit = 1.0 / np.maximum(np.abs(S[..., :NV] * size[:, None]).max(axis=-1), 1e-300)
         unit[np.abs(S[..., :NV]).max(axis=-1) == 0.0] = 1.0
         found = made.matrix.reshape(-1, NV + ROWS, WIDE)
         np.testing.assert_allclose(made.units, unit, rtol=1e-12)

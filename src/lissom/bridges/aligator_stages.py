@@ -51,13 +51,13 @@ def aligator_state(model: Model) -> Any:
     Raises:
         ModelError: aligator is missing, or it is without Pinocchio and quaternions are stored.
     """
-    spaces = _aligator().manifolds
-    if not groups(model):
+    turned, spaces = sorted(groups(model)), _aligator().manifolds
+    if not turned:
         return spaces.VectorSpace(2 * model.nv)
     if not hasattr(spaces, "SE3"):
         raise ModelError("robots with free or spherical joints need an aligator that was built with Pinocchio")
     product, at = spaces.CartesianProduct(), 0
-    for i, _, free in sorted(groups(model)):
+    for i, _, free in turned:
         if i > at:
             product.addComponent(spaces.VectorSpace(i - at))
         product.addComponent(spaces.SE3() if free else spaces.SO3())
@@ -92,11 +92,11 @@ def aligator_stage(
     Accuracy: exact derivatives of the step; second ones of the cost by Gauss and Newton, of the step none. Cost: one to
         two steps of Newton's method in each call.
     """
-    al = _aligator()
+    nu, al = model.nu, _aligator()
     node = _node(al, model, cost, dt=dt, t=t, scheme=scheme, limits=limits, tolerance=tolerance)
     stage = al.StageModel(_cost(al, node, end=False), _dynamics(al, node))
     if node.bounds is not None:
-        inputs = al.ControlErrorResidual(2 * model.nv, np.zeros(model.nu))
+        inputs = al.ControlErrorResidual(2 * model.nv, np.zeros(nu))
         stage.addConstraint(inputs, al.constraints.BoxConstraint(*node.bounds))
     return stage
 
@@ -115,7 +115,7 @@ def aligator_problem(
     Raises:
         ModelError, ShapeError: as aligator_stage.
     """
-    al, x0 = _aligator(), shooting_start(model, q0, v0)
+    x0, al = shooting_start(model, q0, v0), _aligator()
     checks.integer(steps, "steps", least=1)
     last = _node(al, model, cost, dt=dt, t=t + steps * dt, **options)
     if isinstance(cost, TrackingCost):

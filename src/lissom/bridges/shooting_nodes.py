@@ -119,11 +119,12 @@ def shooting_node(
     """A node by checked arguments; `other`: the class of the solver's own costs, and what it is called."""
     if isinstance(model, ModelBatch):
         raise ModelError("model: must be one Model for problems of optimal control (got a ModelBatch)")
+    nu = model.nu
     checks.number(dt, "dt", above=0.0)
     checks.number(t, "t")
     if not isinstance(cost, TrackingCost | other[0]):
         raise ModelError(f"cost: must be an ls.TrackingCost or {other[1]} (got {cost!r})")
-    bounds = None if limits is None else checks.limits(limits, model.nu)
+    bounds = None if limits is None else checks.limits(limits, nu)
     options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
     rollout(model, dt=dt, steps=1, scheme=scheme).forbid_anchors()  # says what is wrong with the robot and the scheme
     to = cost.references(np.array([float(t)])) if isinstance(cost, TrackingCost) else None
