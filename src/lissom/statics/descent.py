@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve, eigh
+import scipy
 
 from lissom.dynamics.assembly import onto_loops
 from lissom.dynamics.configuration import difference, integrate
@@ -98,7 +98,7 @@ class Descent:
     def leave(self) -> bool:
         """Step aside along the motion that grows fastest, downhill; whether there is one."""
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
-        size, shape = eigh(K, W)
+        size, shape = scipy.linalg.eigh(K, W)
         if not len(size) or size[0] >= -_NOTHING:
             return False
         x = self.here.N @ shape[:, 0]
@@ -179,7 +179,7 @@ def _solved(K: np.ndarray, h: float, at: Slope) -> np.ndarray | None:
     matrix = at.W / h + K
     try:
         if is_symmetric(K):
-            return -cho_solve(cho_factor(0.5 * (matrix + matrix.T)), at.along)
+            return -scipy.linalg.cho_solve(scipy.linalg.cho_factor(0.5 * (matrix + matrix.T)), at.along)
         y = -np.linalg.solve(matrix, at.along)
     except np.linalg.LinAlgError:
         return None

@@ -16,7 +16,7 @@ Source: D. Ruiz, A scaling algorithm to equilibrate both rows and columns norms 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dgecon, dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
+import scipy
 
 _ROUNDS = 5
 _LEAST = 1e-13  # of the largest entry: what is smaller may be rounding
@@ -65,9 +65,10 @@ def _balanced_solution(
 ) -> np.ndarray | None:
     """x = C y for B y = c, or None."""
     if B.shape[0] == B.shape[1]:
-        lu, pivots, singular = dgetrf(B)
-        if not singular and dgecon(lu, np.abs(B).sum(axis=0).max())[0] >= _REGULAR:
-            return columns * dgetrs(lu, pivots, c)[0]
+        lapack = scipy.linalg.lapack
+        lu, pivots, singular = lapack.dgetrf(B)
+        if not singular and lapack.dgecon(lu, np.abs(B).sum(axis=0).max())[0] >= _REGULAR:
+            return columns * lapack.dgetrs(lu, pivots, c)[0]
     size = float(np.abs(c).max(initial=0.0))
     U, values, V = np.linalg.svd(B, full_matrices=False)
     for least in (max(noise, min(size, _REGULAR)) if is_residual else noise, _ROUNDING):

@@ -23,7 +23,7 @@ Source: H. Ziegler, Principles of Structural Stability, 1968.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
+import scipy
 
 from lissom.errors import ModelError
 
@@ -46,7 +46,7 @@ def growing_exponents(
         curvature = np.linalg.eigvalsh(0.5 * (K + K.T))
         return np.sqrt(-curvature[curvature < -rounding * np.abs(curvature).max(initial=0.0)]).astype(complex)
     try:
-        L = cholesky(0.5 * (M + M.T), lower=True)
+        L = scipy.linalg.cholesky(0.5 * (M + M.T), lower=True)
     except np.linalg.LinAlgError:
         raise ModelError(
             "continuation: stability under loads that turn with the body needs a positive definite mass matrix: give "
@@ -94,7 +94,7 @@ def _held(K: np.ndarray, D: np.ndarray, M: np.ndarray, c: float) -> tuple[np.nda
 def _damped(K: np.ndarray, D: np.ndarray, M: np.ndarray, L: np.ndarray, c: float) -> np.ndarray:
     """By (3)."""
     P = np.linalg.solve(K + c * D + c * c * M, np.hstack([D + c * M, c * M, K / c]))
-    upper, middle, lower = (L.T @ solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
+    upper, middle, lower = (L.T @ scipy.linalg.solve_triangular(L, X.T, lower=True).T for X in np.hsplit(P, 3))
     shifted, rounding = _from_inverse(np.block([[-upper, -middle], [lower, -middle]]))
     s = shifted + c
     return s[np.real(s) > rounding]

@@ -14,8 +14,7 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from scipy.linalg import eigh
-from scipy.linalg.lapack import dpotrf  # pyright: ignore[reportAttributeAccessIssue]
+import scipy
 
 from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
@@ -75,7 +74,16 @@ def _is_definite(K: np.ndarray, elastic: np.ndarray) -> np.ndarray:
     K = K * (units[:, :, None] * units[:, None, :])
     shift = NOTHING * np.abs(K).max(axis=(1, 2))
     K[:, np.arange(K.shape[1]), np.arange(K.shape[1])] += shift[:, None]
-    return is_symmetric(K) & np.array([dpotrf(row, clean=0)[1] == 0 for row in K])
+    return is_symmetric(K) & np.array([_has_factor(row) for row in K])
+
+
+def _has_factor(K: np.ndarray) -> bool:
+    """Whether Cholesky's factor exists."""
+    try:
+        np.linalg.cholesky(K)
+    except np.linalg.LinAlgError:
+        return False
+    return True
 
 
 def growing(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> np.ndarray:
@@ -100,7 +108,9 @@ def least_stiffness(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
     unit = here.N / model.dofs.scale[:, None]
     if not unit.shape[1]:
         return np.inf
-    return float(eigh(0.5 * (here.K + here.K.T), unit.T @ unit, eigvals_only=True, subset_by_index=(0, 0))[0])
+    return float(
+        scipy.linalg.eigh(0.5 * (here.K + here.K.T), unit.T @ unit, eigvals_only=True, subset_by_index=(0, 0))[0]
+    )
 
 
 def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> str:
@@ -112,7 +122,7 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
         kind = "oscillating" if len(exponents) and is_flutter(exponents) else "steadily"
         return f"{text}, the slowest {kind}"
     try:
-        size, shape = eigh(0.5 * (here.K + here.K.T), here.M)
+        size, shape = scipy.linalg.eigh(0.5 * (here.K + here.K.T), here.M)
     except np.linalg.LinAlgError:
         return text
     moved = np.abs(here.N @ shape[:, 0]) / model.dofs.scale

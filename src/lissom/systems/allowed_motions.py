@@ -6,7 +6,7 @@ Which rows of loops are independent kernels choose (`bordered`).
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import qr
+import scipy  # whose parts are imported when they are first asked: many starts need none
 
 from lissom.model.model import Model
 
@@ -22,7 +22,7 @@ def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray
     rows = (A[kept] * S)[:, free]
     own = model.elasticity.stiffness_diagonal[free] * S[free] ** 2
     soft = own[own > 0.0].min(initial=np.inf)
-    order: np.ndarray = qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
+    order: np.ndarray = scipy.linalg.qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
     led, lead = order[: len(kept)], np.sort(order[len(kept) :])
     return N[:, lead] - N[:, led] @ np.linalg.solve(rows[:, led], rows[:, lead])
 
