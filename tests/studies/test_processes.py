@@ -11,6 +11,7 @@ import pytest
 from studies.sweep_functions import GRID, killed, killed_once, slow_square, small, tip
 
 import lissom as ls
+from lissom.studies.crews import Processes, crew_of
 
 pytest.importorskip("pyarrow", reason="results are Parquet files")
 NUMBERS = {"x": list(range(24))}
@@ -26,6 +27,15 @@ def test_workers_compute_what_one_process_does(tmp_path):
     one, two = (ls.sweep(tip, GRID, robot=small(), out=tmp_path / str(n), workers=n, chunk=2) for n in (1, 2))
     np.testing.assert_array_equal(one["tip"], two["tip"])
     assert one.failures == two.failures
+
+
+def test_all_processes_begin_at_once(monkeypatch):
+    """So that they import what they need side by side, each with one thread for linear algebra."""
+    monkeypatch.delenv("OMP_NUM_THREADS")
+    with crew_of(2, None) as crew:
+        assert isinstance(crew, Processes) and len(crew.pool._processes) == 2
+        assert [crew.pool.submit(os.getenv, "OMP_NUM_THREADS").result() for _ in range(4)] == ["1"] * 4
+    assert "OMP_NUM_THREADS" not in os.environ
 
 
 def test_workers_that_are_killed(tmp_path, monkeypatch):

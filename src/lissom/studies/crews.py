@@ -12,7 +12,7 @@ from typing import Any, final
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.studies.work import Work, begin_worker, run_chunk, run_packed
+from lissom.studies.work import Work, be_there, begin_worker, run_chunk, run_packed
 
 _ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _AHEAD = 2  # chunks that wait, so that no worker does
@@ -58,16 +58,13 @@ def was_lost(error: BaseException) -> bool:
 def crew_of(workers: int | None, cluster: Any) -> Iterator[Crew]:
     """The crew that the arguments of `sweep` ask for."""
     checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
-    if cluster is not None:
-        crew: Crew = Cluster(cluster)
-    else:
-        count = cores() if workers is None else checks.integer(workers, "workers", least=1)
-        crew = Alone() if count == 1 else Processes(count)
-    try:
-        with _single_threaded():
+    count = cores() if workers is None else checks.integer(workers, "workers", least=1)
+    with _single_threaded():
+        crew: Crew = Cluster(cluster) if cluster is not None else Alone() if count == 1 else Processes(count)
+        try:
             yield crew
-    finally:
-        crew.close()
+        finally:
+            crew.close()
 
 
 def cores() -> int:
@@ -121,7 +118,10 @@ class Processes(Crew):
         self.pool = self._made()
 
     def _made(self) -> ProcessPoolExecutor:
-        return ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
+        pool = ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
+        for _ in range(self.count):  # a pool begins a process only when it has nobody for what it is asked
+            pool.submit(be_there)
+        return pool
 
     @property
     def room(self) -> int:

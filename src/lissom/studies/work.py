@@ -15,6 +15,7 @@ import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock, Thread
 from typing import Any, final
@@ -131,13 +132,19 @@ def _plain(results: Any) -> dict[str, Any]:
 
 
 def begin_worker() -> None:
-    """Prepare a process of the pool: the client alone hears Ctrl-C, and no worker outlives it."""
+    """Prepare a process of the pool: the client alone hears Ctrl-C, no worker outlives it, and what most studies call,
+    which takes a second to import, is there."""
     from multiprocessing import parent_process
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = parent_process()
     if parent is not None:
         Thread(target=_end_with, args=[parent], daemon=True).start()
+    import_module("lissom.integration.simulate")
+
+
+def be_there() -> None:
+    """What a pool is asked for, once for each of its processes, so that all of them begin at once."""
 
 
 def _end_with(parent: Any) -> None:
