@@ -5,6 +5,7 @@ from copy import copy
 import numpy as np
 import pytest
 from dynamics.small_robots import looped
+from gallery.examples import example
 from net_robots import BAR, describe_net, turned
 
 import lissom as ls
@@ -187,3 +188,10 @@ def test_which_robots_are_solved_by_blocks(by_blocks):
     assert solves_closed(robot.build())
     robot.add_link("light", None, HINGE, parent="h1_0")
     assert not solves_closed(robot.build())
+
+
+def test_a_stiff_robot_keeps_its_digits():
+    """The parallel robot at a tight tolerance: where accelerations lose digits, bdf takes ten times as many steps."""
+    model = example("parallel_robot").build()
+    motion = ls.simulate(model, 0.1, ls.solve_statics(model).q, method="bdf", rtol=1e-9, atol=1e-12)
+    assert motion.statistics.steps < 1000

@@ -42,7 +42,7 @@ from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
 from lissom.systems.residual import residual_of
 
-_LEAST_COORDINATES = 60  # from which on blocks took less time on nets of rods and of rigid links
+_LEAST_COORDINATES = 100  # from 60 on blocks took less time on nets, but they lose some digits of stiff robots
 
 Rows = wp.array2d(dtype=wp.float64)
 
