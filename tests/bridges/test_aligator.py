@@ -17,6 +17,9 @@ def built(robot):
     """A model, where this aligator has its states."""
     model = robot().build()
     if model.nq > model.nv and not aligator.has_pinocchio_features():
+        if not hasattr(aligator.manifolds, "SE3"):
+            with pytest.raises(ls.ModelError, match="need an aligator that was built with Pinocchio"):
+                ls.aligator_state(model)
         pytest.skip("this aligator was built without Pinocchio, whose groups it takes")
     return model
 
