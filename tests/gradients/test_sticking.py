@@ -239,20 +239,18 @@ def test_steps_by_themselves(friction, scheme):
     change = motion.forward(du=du)
     np.testing.assert_allclose(x[:n], change.q[-1], rtol=0, atol=1e-11 * np.abs(change.q).max())
     np.testing.assert_allclose(x[n : 2 * n], change.v[-1], rtol=0, atol=1e-11 * np.abs(change.v).max())
-    path, names = motion.path, ("q", "v", "a", "ahead", "force")
+    path, names = motion.path, ("q", "v", "a", "ahead", "anchors")
     size = np.repeat([0.01, 0.1, 10.0, 1e-3], [n, n, 2 * n, motion.anchors[k].size])
     for part in (slice(0, 4 * n), slice(4 * n, None)):
         way, by = np.zeros(len(size)), rng.normal(size=own.nu)
         way[part] = (size * rng.normal(size=len(size)))[part]
 
         def stepped(x, way=way, by=by):
-            begin = {name: getattr(path, name)[:, k] + (x * way[n * j : n * j + n] if j < 4 else 0.0)
-                     for j, name in enumerate(names)}  # fmt: skip
-            anchors = motion.anchors[k] + x * way[4 * n :].reshape(-1, 6)
-            held = motion.holding.onwards(anchors[None])
-            end = motion.stepping.run(own, begin, path.u[:, k : k + 1] + x * by, k, holding=held)
-            states = [getattr(end, name)[0, 1] for name in names[:4]]
-            return np.concatenate([*states, held.along(end.q, end.v)[0, 1].ravel()])
+            begin = path.state(k)
+            for name, some in zip(names, np.split(way, n * np.arange(1, 5))):
+                begin[name] = begin[name] + x * some.reshape(begin[name].shape)
+            end = motion.stepping.run(own, begin, path.u[:, k : k + 1] + x * by, k).state(1)
+            return np.concatenate([end[name][0].ravel() for name in names])
 
         found, exact = differenced(stepped, 1e-3), A[k] @ way + B[k] @ by
         for rows in (*(slice(n * j, n * j + n) for j in range(4)), slice(4 * n, None)):

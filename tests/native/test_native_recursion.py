@@ -1,7 +1,7 @@
 """The native functions that carry derivatives from step to step, against a system of equations over all steps.
 
-stage_matrix( begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( and lu_solve_transposed( run in one
-kernel.
+stage_matrix( begin_forward( end_forward( begin_backward( end_backward( lu_solve_at( lu_solve_transposed( pull_forward(
+move_forward( pull_backward( and move_backward( run in one kernel.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ import pytest
 import warp as wp
 
 from lissom.errors import ConvergenceError
-from lissom.gradients.recursion import Matrices, StageSystems
+from lissom.gradients.recursion import AnchorRows, Matrices, StageSystems
 
-NV, ROWS, WIDTH, WIDE, STEPS, WINDOW = 7, 2, 8, 16, 5, 2
+NV, ROWS, WIDTH, WIDE, STEPS, WINDOW, PAIRS = 7, 2, 8, 16, 5, 2, 3
 GROUP = np.array([[1, 6]], dtype=np.int32)
 SCALE = np.linspace(0.5, 2.0, NV)
 
@@ -36,7 +36,15 @@ def systems_of(parts, stages, rates, group):
     return S
 
 
-def described(stages, rates, group, seed=4):
+def touching(rng, rows):
+    """Some of three pairs that touch in each row, with random slopes."""
+    pairs = [np.flatnonzero(rng.uniform(size=PAIRS) < 0.5) for _ in range(rows)]
+    begin = np.cumsum([0, *map(len, pairs)]).astype(np.int32)
+    slopes = 0.3 * rng.normal(size=(begin[-1], 18 * NV + 36))
+    return AnchorRows(6 * PAIRS, begin, np.concatenate(pairs).astype(np.int32), slopes)
+
+
+def described(stages, rates, group, seed=4, sticks=False):
     """Random systems of two motions, and the matrices that they are made of; one row of loops follows from the other in
     some of them."""
     rng = np.random.default_rng(seed)
@@ -73,15 +81,16 @@ def described(stages, rates, group, seed=4):
             getattr(given, name).numpy()[:] = own.reshape(room, -1)
 
     made = StageSystems(2, STEPS, WINDOW, NV, WIDTH, n, WIDE, weights, rates, group, flat, scale, np.arange(1.0 * rows),
-                        given, fill)  # fmt: skip
+                        given, fill, touching(rng, rows) if sticks else None)  # fmt: skip
     parts["A_q"][parts["slot"] < 0] = 0.0  # behind `sources`: the kernel is to do so itself
     parts["S"] = systems_of(parts, stages, rates, group)
     return made, parts
 
 
-def whole(made, parts, motion, state, forcing):
-    """(q, v, a, â, λ) after each step by the equations of the module, with matrices of all coordinates."""
-    stages, out = made.stages, []
+def whole(made, parts, motion, state, forcing, z=None, moves=None):
+    """(q, v, a, â, λ) after each step by the equations of the module, with matrices of all coordinates, and the anchors
+    that `z` becomes, which move by `moves` besides."""
+    stages, out, anchors = made.stages, [], made.anchors
     q, v, a, ahead = state.reshape(4, NV)
     for k in range(STEPS):
         ends = []
@@ -101,6 +110,9 @@ def whole(made, parts, motion, state, forcing):
             K = np.concatenate([parts["K"][r], parts["A_q"][r] / p[0]])
             right = forcing[k, s] - K @ (E @ q + T @ move)
             right[:NV] -= parts["D"][r] @ speed + c1 * parts["M"][r] @ (speed - rate)
+            rows = range(*anchors.begin[r : r + 2]) if anchors else ()
+            for at in rows:
+                right[:NV] += anchors.slopes[at, : 6 * NV].reshape(NV, 6) @ z[anchors.pair[at]]
             y = np.linalg.solve(parts["S"][r], right)
             move, rate = move + p[0] * y[:NV], rate + w[0] * y[:NV]
             speed = T @ rate + W @ move if made.rates else rate
@@ -108,7 +120,14 @@ def whole(made, parts, motion, state, forcing):
             ends.append((move, rate, acceleration))
         q, v, a, ahead = E @ q + T @ move, speed, acceleration, ahead_known + h[0] * y[:NV]
         out.append(np.concatenate([q, v, a, ahead, y[NV:]]))
-    return np.array(out)
+        before = z
+        z = None if z is None else np.zeros_like(z)
+        for at in rows:
+            by_q, by_v = anchors.slopes[at, 6 * NV : 18 * NV].reshape(2, 6, NV)
+            by_anchor = anchors.slopes[at, 18 * NV :].reshape(6, 6)
+            extra = moves[at - anchors.begin[motion * STEPS * stages]]
+            z[anchors.pair[at]] = by_q @ q + by_v @ v + by_anchor @ before[anchors.pair[at]] + extra
+    return np.array(out), z
 
 
 @pytest.mark.parametrize(("stages", "rates", "group"), [(1, False, GROUP[:0]), (2, False, GROUP), (3, True, GROUP)])
@@ -121,7 +140,7 @@ def test_recursion(stages, rates, group):
     found = made.forward(forcing, state.copy())
     for motion in range(2):
         for m in range(4):
-            wanted = whole(made, parts, motion, state[motion, m], forcing[motion, m])
+            wanted, _ = whole(made, parts, motion, state[motion, m], forcing[motion, m])
             np.testing.assert_allclose(found[motion, m], wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
     seeds = rng.normal(size=(2, 3, STEPS, 3 * NV + ROWS))
     end = rng.normal(size=(2, 3, 4 * NV))
@@ -131,6 +150,37 @@ def test_recursion(stages, rates, group):
     given = np.einsum("nmkj,ndkj->nmd", seeds, kept) + np.einsum("nmj,ndj->nmd", end, found[:, :, -1, : 4 * NV])
     back = np.einsum("nmj,ndj->nmd", begun, state) + np.einsum("nmksj,ndksj->nmd", mu, forcing)
     np.testing.assert_allclose(back, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
+
+
+@pytest.mark.parametrize(("stages", "rates", "group"), [(1, False, GROUP[:0]), (3, True, GROUP)])
+def test_anchors_go_along(stages, rates, group):
+    """Forwards they solve the equations with the states; backwards the products with any state, anchors and what moves
+    these are the same."""
+    made, parts = described(stages, rates, group, sticks=True)
+    rng = np.random.default_rng(6)
+    state, z = rng.normal(size=(2, 2, 4 * NV)), rng.normal(size=(2, 2, 6 * PAIRS))
+    forcing = rng.normal(size=(2, 2, STEPS, stages, NV + ROWS))
+    held = made.held(z.copy())
+    held.moves[:] = rng.normal(size=held.moves.shape)
+    moves = held.moves.reshape(2, 2, -1, 6).copy()
+    found = made.forward(forcing.copy(), state.copy(), held)
+    for motion in range(2):
+        for m in range(2):
+            given = state[motion, m], forcing[motion, m], z[motion, m].reshape(PAIRS, 6), moves[motion, m]
+            wanted, after = whole(made, parts, motion, *given)
+            np.testing.assert_allclose(found[motion, m], wanted, rtol=1e-9, atol=1e-9 * np.abs(wanted).max())
+            np.testing.assert_allclose(held.z[motion, m], after.ravel(), rtol=1e-9, atol=1e-9 * np.abs(after).max())
+    seeds = rng.normal(size=(2, 3, STEPS, 3 * NV + ROWS))
+    end, by_z = rng.normal(size=(2, 3, 4 * NV)), rng.normal(size=(2, 3, 6 * PAIRS))
+    begun, back = end.copy(), made.held(by_z.copy())
+    mu = made.backward(seeds, begun, back)
+    kept = np.concatenate([found[..., : 3 * NV], found[..., 4 * NV :]], axis=-1)
+    given = np.einsum("nmkj,ndkj->nmd", seeds, kept) + np.einsum("nmj,ndj->nmd", end, found[:, :, -1, : 4 * NV])
+    given += np.einsum("nmj,ndj->nmd", by_z, held.z)
+    found = np.einsum("nmj,ndj->nmd", begun, state) + np.einsum("nmksj,ndksj->nmd", mu, forcing)
+    found += np.einsum("nmj,ndj->nmd", back.z, z)
+    found += np.einsum("nmre,ndre->nmd", back.moves.reshape(2, 3, -1, 6), moves)
+    np.testing.assert_allclose(found, given, rtol=1e-9, atol=1e-9 * np.abs(given).max())
 
 
 def test_matrices():

@@ -17,6 +17,7 @@ from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.actuation import pushing_without_warning
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.rollout import rollout
 from lissom.integration.schemes import Scheme
@@ -126,7 +127,8 @@ def shooting_node(
         raise ModelError(f"cost: must be an ls.TrackingCost or {other[1]} (got {cost!r})")
     bounds = None if limits is None else checks.limits(limits, nu)
     options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
-    rollout(model, dt=dt, steps=1, scheme=scheme).forbid_anchors()  # says what is wrong with the robot and the scheme
+    forbid_anchors(model)
+    rollout(model, dt=dt, steps=1, scheme=scheme)  # says what is wrong with the robot and the scheme
     to = cost.references(np.array([float(t)])) if isinstance(cost, TrackingCost) else None
     return Node(model, cost, to, options, bounds)
 

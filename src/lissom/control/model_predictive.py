@@ -24,6 +24,7 @@ from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.gradients.carried import matrices_of_path
+from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.controllers import Controller
 from lissom.launch.workspace import stack
@@ -67,7 +68,8 @@ class ModelPredictiveControl:
         iterations: how many a sample takes at most; one, from the plan before, is the real-time iteration.
     Raises:
         ModelError: an argument breaks its rule, or the robot has loads or motions that depend on time, of which
-        a plan that begins later would know nothing. ShapeError: the argument, the expected and the received shape.
+        a plan that begins later would know nothing, or contacts that stick. ShapeError: the argument, the expected and
+        the received shape.
     Source: Diehl, Bock and Schlöder 2005.
     """
 
@@ -89,6 +91,7 @@ class ModelPredictiveControl:
         if self.model.n_motions or self.model.loads.varies:  # which currents are counted among
             rule = "must have no loads, currents or prescribed motions that depend on time"
             raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
+        forbid_anchors(self.model)
         low, high = checks.limits((-np.inf, np.inf) if self.limits is None else self.limits, self.model.nu)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)

@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, final
 
 import numpy as np
@@ -120,12 +121,13 @@ def contacts_kernel(
         touching[i, NUMBERS * count] = wp.float64(-1.0)
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
     world = model.surroundings
     shapes = {"q": (model.nq,), "v": (model.nv,), "gap": (len(world.ball_node),)}
     w = Workspace(model, batch, shapes | {"touching": (int(NUMBERS) * world.capacity,)})
     with_forces, on = w.buffer("with_forces", (1,), wp.int32), w.on_device
-    w.record(contacts_kernel, [w.tables, w.scratch, on["q"], on["v"], with_forces, on["gap"], on["touching"]])
+    tables = w.anchored_tables() if anchored else w.tables
+    w.record(contacts_kernel, [tables, w.scratch, on["q"], on["v"], with_forces, on["gap"], on["touching"]])
     return w
 
 
@@ -242,13 +244,31 @@ def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
     Accuracy: a ball that rolls and spins at once rolls along a bent line; from one anchor to the next it counts as
     straight.
     """
-    rows = _touching_rows(model, q, v)
-    world = model.surroundings
-    which = rows[:, 0].astype(int)
-    holds = world.law[world.pair[which, 2], 5] > 0.0
-    anchors = np.full(world.anchors.shape, np.nan)
-    anchors[which[holds]] = rows[holds, 11:]
+    anchors = np.full(model.surroundings.anchors.shape, np.nan)
+    _put_anchors_of(_touching_rows(model, q, v), anchors)
     return anchors
+
+
+def anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Where the pairs that touch at states (n, ...) hold on, after each has held on at anchors (n, n_pairs, 6) until
+    then; of the same shape."""
+    out = np.full((len(q), *anchors.shape[1:]), np.nan)
+    for part in [slice(0, len(q))] if model.models else parts(len(q)):
+        make = partial(_make, anchored=True)
+        w, _ = filled(model, "contacts with anchors", make, ("q", "v"), q[part], v[part])
+        w.put_anchors(anchors[part])
+        w.host["with_forces"][0] = 1
+        w.run()
+        w.raise_for_status()
+        for to, numbers in zip(out[part], w.host["touching"].reshape(len(w.status), -1, int(NUMBERS))):
+            _put_anchors_of(_ended(numbers), to)
+    return out
+
+
+def _put_anchors_of(rows: np.ndarray, to: np.ndarray) -> None:
+    """Put there the anchors of the pairs that touch and stick, which are those that have a direction."""
+    rows = rows[rows[:, 14:].any(axis=1)]
+    to[rows[:, 0].astype(int)] = rows[:, 11:]
 
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:

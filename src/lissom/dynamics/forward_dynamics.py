@@ -162,12 +162,13 @@ def _make(model: Model, batch: int, *, whole: bool = False) -> Workspace:
     return w
 
 
-def _make_residual(model: Model, batch: int) -> Workspace:
+def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
     w = _buffers(model, batch, ("v", "a", "extra", "tau"))
     d = w.on_device
     names = ("q", "v", "a", "u", "extra", "gravity", "load")
     loops = with_loops(w, model, batch)
-    w.record(residual_kernel, [w.tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
+    tables = w.anchored_tables() if anchored else w.tables
+    w.record(residual_kernel, [tables, w.scratch, *(d[name] for name in names), loops, d["tau"]])
     return w
 
 
@@ -230,10 +231,16 @@ def run_residual(
     t: Times,
     factor: float = 1.0,
     force: Any = 0.0,
+    anchors: np.ndarray | None = None,
 ) -> Workspace:
     """ID(q, v, a) − B(q) u − Aᵀ λ of a batch (n, ...) left in `tau` and residuals of loops in `gap`, with gravity,
-    loads and u times factor and the force λ of loops; the caller looks at `status`."""
-    w = workspace(model, "residual", len(q), _make_residual)
+    loads and u times factor, the force λ of loops, and anchors of contacts for each state or those of the model; the
+    caller looks at `status`."""
+    if anchors is None or not anchors.size:
+        w = workspace(model, "residual", len(q), _make_residual)
+    else:
+        w = workspace(model, "residual with anchors", len(q), partial(_make_residual, anchored=True))
+        w.put_anchors(anchors)
     _fill(w, model, t, factor, q=q, v=v, a=a, u=u)
     w.host["force"][:] = force
     w.run()

@@ -41,7 +41,7 @@ from lissom.launch.workspace import Passing, Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct, with_anchors
+from lissom.model.tables import TablesStruct
 from lissom.passes import columns, traversal
 from lissom.passes.column_tables import Matrix, column_width
 from lissom.passes.rare_kinds import may_have_loops
@@ -119,10 +119,7 @@ def _make(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
     names = ("q", "v", "a", "u", "gravity", "load", "terms")
-    own = w.tables
-    if anchored:
-        own = with_anchors(own, w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3))
-    tables = [own, w.scratch, Passing(partial(derivative_buffers, model))]
+    tables = [w.anchored_tables() if anchored else w.tables, w.scratch, Passing(partial(derivative_buffers, model))]
     loops, rates = with_loops(w, model, batch), LoopDerivativesStruct()
     for name in LoopDerivativesStruct.vars:
         setattr(rates, name, w.buffer(name, (batch, model.n_rows * column_width(model))))
@@ -165,14 +162,15 @@ def residual_derivatives(
     force: Any = 0.0,
     *,
     rough: bool = False,
+    anchors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
     """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
     workspace that holds what loops ask; of one state at one time where forces are Python's. `rough` ones, for Newton's
-    method, may lack second derivatives of the columns of material points.
+    method, may lack second derivatives of the columns of material points. `anchors` as of derivative_workspace.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
-    w, lead = derivative_workspace(model, q, v, a, factor * u)
+    w, lead = derivative_workspace(model, q, v, a, factor * u, anchors)
     w.rough = rough
     run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
     w.rough = False
@@ -190,13 +188,13 @@ def residual_derivatives(
 def derivative_workspace(
     model: Model, q: Any, v: Any, a: Any, u: Any, anchors: np.ndarray | None = None
 ) -> tuple[Workspace, tuple[int, ...]]:
-    """The workspace of the derivatives with q, v, a and u in it, and their leading axes; states (n, ...) of one model
-    may have anchors of their own, (n, n_pairs, 6)."""
-    if anchors is None:
+    """The workspace of the derivatives with q, v, a and u in it, and their leading axes; states (n, ...) may have
+    anchors of their own, (n, n_pairs, 6)."""
+    if anchors is None or not anchors.size:
         return filled(model, "residual_derivatives", _make, ("q", "v", "a", "u"), q, v, a, u)
     make = partial(_make, anchored=True)
     w, lead = filled(model, "residual_derivatives with anchors", make, ("q", "v", "a", "u"), q, v, a, u)
-    w.host["anchor"][:] = anchors.reshape(w.host["anchor"].shape)
+    w.put_anchors(anchors)
     return w, lead
 
 

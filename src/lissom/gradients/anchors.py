@@ -27,7 +27,7 @@ the side it is on.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import final
 
 import numpy as np
@@ -35,7 +35,9 @@ import numpy as np
 from lissom.dynamics.configuration import groups
 from lissom.dynamics.contacts import touching_shapes
 from lissom.dynamics.kinematics import jacobians_at, poses_at
+from lissom.gradients.recursion import AnchorRows
 from lissom.gradients.stage_states import six
+from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
 from lissom.model.points import on_node
@@ -44,26 +46,7 @@ _SURELY = 1.0 - 1e-12  # of the limit of friction, as the kernel takes it
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
 
 
-@final
-@dataclass(frozen=True)
-class AnchorSlopes:
-    """Of pairs that touch at some states and stick.
-
-    Fields:
-        state, pair: which, (rows,). force: generalised force by its anchor, −(2), (rows, nv, 6); zero where it has none
-        yet. by_q, by_v, by_anchor: of the anchor after (3), (rows, 6, nv), (rows, 6, nv) and (rows, 6, 6).
-    """
-
-    state: np.ndarray
-    pair: np.ndarray
-    force: np.ndarray
-    by_q: np.ndarray
-    by_v: np.ndarray
-    by_anchor: np.ndarray
-
-    def some(self, rows: np.ndarray) -> AnchorSlopes:
-        """Some of the rows."""
-        return AnchorSlopes(*(getattr(self, field.name)[rows] for field in fields(self)))
+_TOGETHER = 64  # states whose Jacobians are in memory at once
 
 
 @final
@@ -87,8 +70,57 @@ class _Points:
         return _Points(self.c, self.R, J_c, self.J_w - other.J_w, u, self.spin - other.spin, u_q)
 
 
-def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorSlopes:
-    """Of all pairs that touch at states (n, ...) and stick, which anchors (n, n_pairs, 6) have held until then."""
+def anchor_rows(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> AnchorRows:
+    """Of all pairs that touch at states (n, ...) and stick, which anchors (n, n_pairs, 6) have held until then: −(2),
+    zero where a pair has no anchor yet, and how the anchor after (3) answers to q, v and the anchor."""
+    size, found = len(q) // len(model.models or (model,)), []
+    for k, one in enumerate(model.models or (model,)):
+        for part in parts(size, _TOGETHER):
+            some = slice(k * size + part.start, k * size + part.stop)
+            state, *rest = _touching_slopes(one, anchors[some], q[some], v[some])
+            found.append((state + some.start, *rest))
+    state, pair, *slopes = (np.concatenate(x) for x in zip(*found))
+    _, once = np.unique(np.column_stack([state, pair]), axis=0, return_index=True)  # parts may share states
+    slopes[0][:, model.prescribed.dof] = 0.0
+    flat = np.concatenate([x[once].reshape(len(once), x.shape[1] * x.shape[2]) for x in slopes], axis=1)
+    begin = np.searchsorted(state[once], np.arange(len(q) + 1)).astype(np.int32)
+    return AnchorRows(6 * anchors.shape[1], begin, pair[once].astype(np.int32), flat)
+
+
+def anchor_pulls(rows: AnchorRows, nv: int, some: np.ndarray) -> np.ndarray:
+    """Generalised forces at some states by changes of all anchors, (states, nv, 6 n_pairs)."""
+    out = np.zeros((len(some), nv, rows.numbers // 6, 6))
+    state, at = rows_of(rows, some)
+    out[state, :, rows.pair[at]] = rows.slopes[at, : 6 * nv].reshape(-1, nv, 6)
+    return out.reshape(len(some), nv, rows.numbers)
+
+
+def anchor_moves(rows: AnchorRows, nv: int, some: np.ndarray) -> np.ndarray:
+    """Changes of all anchors after some states by those of q and v there, (states, 6 n_pairs, 2 nv)."""
+    out = np.zeros((len(some), rows.numbers // 6, 6, 2, nv))
+    state, at = rows_of(rows, some)
+    slopes = rows.slopes[at, 6 * nv : 18 * nv].reshape(-1, 2, 6, nv)
+    out[state, rows.pair[at]] = np.swapaxes(slopes, 1, 2)
+    return out.reshape(len(some), rows.numbers, 2 * nv)
+
+
+def anchor_carries(rows: AnchorRows, nv: int, some: np.ndarray) -> np.ndarray:
+    """Changes of all anchors after some states by those of the anchors before, (states, 6 n_pairs, 6 n_pairs)."""
+    out = np.zeros((len(some), rows.numbers // 6, 6, rows.numbers // 6, 6))
+    state, at = rows_of(rows, some)
+    out[state, rows.pair[at], :, rows.pair[at]] = rows.slopes[at, 18 * nv :].reshape(-1, 6, 6)
+    return out.reshape(len(some), rows.numbers, rows.numbers)
+
+
+def rows_of(rows: AnchorRows, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of some states: which of these each is of, and where it stands."""
+    counts = rows.begin[some + 1] - rows.begin[some]
+    state = np.repeat(np.arange(len(some)), counts)
+    return state, rows.begin[some][state] + np.arange(len(state)) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _touching_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
+    """State, pair and the four slopes of anchor_rows of one model, row by row."""
     world = model.surroundings
     state, rows = touching_shapes(model, q)
     sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
@@ -99,7 +131,7 @@ def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
     mine, other = columns.reshape(2, -1)
     if not len(rows):
         none = np.zeros((0, 6, model.nv))
-        return AnchorSlopes(state, pair, _t(none), none, none, np.zeros((0, 6, 6)))
+        return state, pair, _t(none), none, none, np.zeros((0, 6, 6))
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
     g, (J, J_dot) = poses_at(model, q, places), jacobians_at(model, q, v, places)
     bends = _bends(model, J, J_dot, v)
@@ -108,7 +140,7 @@ def anchor_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarra
     ours, theirs = (_points(g[state, k], J[state, k], bends[state, k], c, speed) for k in (mine, other))
     place = g[state, other] @ world.obstacle_placement[obstacle]
     found = _slopes(world.law[law], place, radius, rows, anchors[state, pair], ours.seen_from(theirs), speed)
-    return AnchorSlopes(state, pair, *found)
+    return state, pair, *found
 
 
 def _bends(model: Model, J: np.ndarray, J_dot: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -134,7 +166,7 @@ def _slopes(
     laws: np.ndarray, place: np.ndarray, radius: np.ndarray, rows: np.ndarray, anchor: np.ndarray, x: _Points,
     v: np.ndarray,
 ) -> tuple[np.ndarray, ...]:  # fmt: skip
-    """Force, by_q, by_v and by_anchor of AnchorSlopes."""
+    """−(2), and how (3) answers to q, v and the anchor."""
     friction, stick, lag = laws[:, 3], laws[:, 5], laws[:, 6]
     n, N, R_o = rows[:, 5:8], rows[:, 8:17].reshape(-1, 3, 3), place[:, :3, :3]
     n_q = N @ x.J_c

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, final
 
@@ -10,9 +10,11 @@ import numpy as np
 
 from lissom.dynamics.configuration import groups
 from lissom.errors import ShapeError
+from lissom.gradients.anchors import rows_of
 from lissom.gradients.dense_steps import ends_of_steps
 from lissom.gradients.designs import Designs
-from lissom.gradients.recursion import StageSystems
+from lissom.gradients.holding import own_anchors
+from lissom.gradients.recursion import Held, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
@@ -56,35 +58,40 @@ class Sensitivity:
 def carried_back(rollout: Rollout, given: dict[str, Any], parameters: Sequence[str]) -> Gradient:
     """What `Rollout.backward` returns."""
     model, lead = rollout.common, rollout.lead
-    seeds, extra = direction_rows(rollout, given, (len(rollout.t), model.nv))
+    seeds, extra = _direction_rows(rollout, given, (len(rollout.t), model.nv))
     by_q, by_v, by_a = seeds.values()
     nv, m, (n, many) = model.nv, model.n_rows, by_q.shape[:2]
-    state, by_u = np.zeros((n, many, 4 * nv)), np.zeros((n, many, rollout.steps, model.nu))
+    state, z = np.zeros((n, many, 4 * nv)), np.zeros((n, many, rollout.path.anchors[0, 0].size))
+    by_u = np.zeros((n, many, rollout.steps, model.nu))
     designs = Designs(model, tuple(parameters), n)
     by_design = np.zeros((n, many, designs.count))
-    for path in rollout.stretches(longest_stretch(rollout, many, designs.count), back=True):
+    for path in rollout.stretches(_longest_stretch(rollout, many, designs.count), back=True):
         systems, states = stage_systems(model, rollout.stepping, path)
         left = np.zeros((n, many, path.steps, 3 * nv + m))
         ends = np.arange(path.first + 1, path.first + path.steps + 1)
         to = np.flatnonzero(ends % rollout.every == 0)
         left[:, :, to, : 3 * nv] = np.concatenate([x[:, :, ends[to] // rollout.every] for x in seeds.values()], axis=-1)
-        mu = systems.backward(left, state)
+        held = systems.held(z)
+        mu = systems.backward(left, state, held)
         each = (n, path.steps, systems.stages)
         B = input_columns(model, states).reshape(*each, nv, model.nu)
         by_u[:, :, path.first : path.first + path.steps] = np.einsum("nmksj,nksju->nmku", mu[..., :nv], B)
         if designs.count:
             slopes = designs.slopes(states).reshape(*each, designs.count, nv + m)
-            by_design -= np.einsum("nmksj,nkspj->nmp", mu, scaled(slopes, systems))
+            by_design -= np.einsum("nmksj,nkspj->nmp", mu, _scaled(slopes, systems))
+            for motion, place, slope in _moving_anchors(designs, systems, path):
+                by_design[motion] += np.einsum("mre,rpe->mp", _by_rows(held, motion)[:, place], slope)
     by_q, by_v = state[..., :nv] + by_q[:, :, 0], state[..., nv : 2 * nv] + by_v[:, :, 0]
     onto_a = state[..., 2 * nv : 3 * nv] + state[..., 3 * nv :] + by_a[:, :, 0]
     s = rollout.starts
     mu = onto_a @ s.solve[:, :nv]
-    by_q, by_v = by_q - mu @ s.by_q, by_v - mu @ s.by_v
+    by_q, by_v = by_q - mu @ s.by_q + z @ s.moved[..., :nv], by_v - mu @ s.by_v + z @ s.moved[..., nv:]
     by_u[:, :, 0] += mu @ s.B
     by_q = by_q + by_v @ s.carried
     if designs.count:
         slopes, gap, rate = designs.start_slopes(rollout.path)
         by_design -= np.einsum("nmj,npj->nmp", mu, slopes)
+        by_design += np.einsum("nmj,npj->nmp", z + mu[..., :nv] @ s.pull, _started_anchors(designs, rollout.path))
         by_design += np.einsum("nmj,npj->nmp", by_q @ s.gap, gap) + np.einsum("nmj,npj->nmp", by_v @ s.rate, rate)
     shape = (*extra, *lead)
 
@@ -102,26 +109,29 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
     moved = designs.joined(parameters)
     du = {"du": given.pop("du")}
     more = (moved.shape[:-1] if moved is not None else (),)
-    extra = extra_axes(rollout, {name: (x, 1) for name, x in given.items()} | {"du": (du["du"], 2)}, *more)
-    starting, _ = direction_rows(rollout, given, (nv,), extra)
-    along = direction_rows(rollout, du, (steps, model.nu), extra)[0]["du"]
+    extra = _extra_axes(rollout, {name: (x, 1) for name, x in given.items()} | {"du": (du["du"], 2)}, *more)
+    starting, _ = _direction_rows(rollout, given, (nv,), extra)
+    along = _direction_rows(rollout, du, (steps, model.nu), extra)[0]["du"]
     dq0, dv0 = starting.values()
     n, many = dq0.shape[:2]
     dp = None if moved is None else np.broadcast_to(moved, (*extra, designs.count)).reshape(many, designs.count)
     s = rollout.starts
     dq, dv = dq0 @ _t(s.onto_q), dv0 @ _t(s.onto_v)
-    right = along[:, :, 0] @ _t(s.B)
+    right, z = along[:, :, 0] @ _t(s.B), np.zeros((n, many, rollout.path.anchors[0, 0].size))
     if dp is not None:
         slopes, gap, rate = designs.start_slopes(rollout.path)
         dq = dq + np.einsum("npj,mp->nmj", gap, dp) @ _t(s.gap)
         dv = dv + np.einsum("npj,mp->nmj", rate, dp) @ _t(s.rate)
         right = right - np.einsum("npj,mp->nmj", slopes, dp)
+        z = np.einsum("npj,mp->nmj", _started_anchors(designs, rollout.path), dp)
+        right[..., :nv] += z @ _t(s.pull)
     dv = dv + dq @ _t(s.carried)
+    z = z + np.concatenate([dq, dv], axis=-1) @ _t(s.moved)
     da = ((right - dq @ _t(s.by_q) - dv @ _t(s.by_v)) @ _t(s.solve))[..., :nv]
     state = np.ascontiguousarray(np.concatenate([dq, dv, da, da], axis=-1))
     found = np.zeros((n, many, len(rollout.t), 3 * nv))
     found[:, :, 0] = state[..., : 3 * nv]
-    for path in rollout.stretches(longest_stretch(rollout, many, designs.count)):
+    for path in rollout.stretches(_longest_stretch(rollout, many, designs.count)):
         systems, states = stage_systems(model, rollout.stepping, path)
         each = (n, path.steps, systems.stages)
         forcing = np.zeros((n, many, path.steps, systems.stages, nv + m))
@@ -130,8 +140,12 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
         forcing[..., :nv] = np.einsum("nksju,nmku->nmksj", B, some)
         if dp is not None:
             slopes = designs.slopes(states).reshape(*each, designs.count, nv + m)
-            forcing -= np.einsum("nkspj,mp->nmksj", scaled(slopes, systems), dp)
-        rows = systems.forward(forcing, state)
+            forcing -= np.einsum("nkspj,mp->nmksj", _scaled(slopes, systems), dp)
+        held = systems.held(z)
+        if dp is not None:
+            for motion, place, slope in _moving_anchors(designs, systems, path):
+                _by_rows(held, motion)[:, place] = np.einsum("rpe,mp->mre", slope, dp)
+        rows = systems.forward(forcing, state, held)
         ends = np.arange(path.first + 1, path.first + path.steps + 1)
         to = np.flatnonzero(ends % rollout.every == 0)
         found[:, :, ends[to] // rollout.every] = rows[:, :, to, : 3 * nv]
@@ -142,26 +156,26 @@ def carried_forward(rollout: Rollout, given: dict[str, Any], parameters: dict[st
 def matrices_of_steps(rollout: Rollout) -> tuple[np.ndarray, np.ndarray]:
     """What `Rollout.step_matrices` returns, of motion after motion: each step is a motion of its own, and each number
     of its state and of its inputs a direction."""
-    nv, nu = rollout.common.nv, rollout.common.nu
+    nu, size = rollout.common.nu, 4 * rollout.common.nv + rollout.path.anchors[0, 0].size
     n = batch_of(rollout.lead)
-    A, B = np.zeros((n, rollout.steps, 4 * nv, 4 * nv)), np.zeros((n, rollout.steps, 4 * nv, nu))
-    begun = np.eye(4 * nv, 4 * nv + nu)
-    for path in rollout.stretches(longest_stretch(rollout, 4 * nv + nu, 0)):
+    A, B = np.zeros((n, rollout.steps, size, size)), np.zeros((n, rollout.steps, size, nu))
+    begun = np.eye(size, size + nu)
+    for path in rollout.stretches(_longest_stretch(rollout, size + nu, 0)):
         found = matrices_of_path(rollout, path, begun)
         some = slice(path.first, path.first + path.steps)
-        A[:, some], B[:, some] = found[..., : 4 * nv], found[..., 4 * nv :]
+        A[:, some], B[:, some] = found[..., :size], found[..., size:]
     return A, B
 
 
 def matrices_of_path(rollout: Rollout, path: Path, begun: np.ndarray, *, accelerations: bool = True) -> np.ndarray:
     """δq, δv, δa and δâ at the end of each step of a path, shape (motions, steps, 4 nv, many), or the first two alone,
-    by changes of these at its start, (..., 4 nv, many), whose last directions are those of the inputs."""
-    rollout.forbid_anchors()
+    by changes of these at its start, (..., 4 nv, many), whose last directions are those of the inputs; changes of
+    anchors behind them, where contacts stick."""
     model = rollout.common
     systems, states = stage_systems(model, rollout.stepping, path)
     nv, nu, n, many = model.nv, model.nu, len(path.q), begun.shape[-1]
     B = input_columns(model, states).reshape(n, path.steps, systems.stages, nv, nu)
-    found = np.empty((n, path.steps, 4 * nv if accelerations else 2 * nv, many))
+    found = np.empty((n, path.steps, begun.shape[-2] - (0 if accelerations else 2 * nv), many))
     for window in systems.matrices():
         rows = n * systems.window
         forcing = np.zeros((rows, systems.stages, systems.unknowns, many))
@@ -176,7 +190,35 @@ def _t(X: np.ndarray) -> np.ndarray:
     return np.swapaxes(X, -1, -2)
 
 
-def scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
+def _moving_anchors(
+    designs: Designs, systems: StageSystems, path: Path
+) -> Iterator[tuple[int, np.ndarray, np.ndarray]]:
+    """Motion after motion, which of its rows of pairs that touch are those of the ends of steps, and how the anchors
+    there answer to design values, (rows, count, 6)."""
+    if systems.anchors is None:
+        return
+    n, steps = path.u.shape[:2]
+    rows = (x.reshape(n * steps, *x.shape[2:]) for x in (path.anchors[:, :-1], path.q[:, 1:], path.v[:, 1:]))
+    slopes = designs.anchor_slopes(*rows).reshape(n, steps, designs.count, -1, 6)
+    for i in range(n):
+        first = i * steps * systems.stages
+        step, place = rows_of(systems.anchors, first + systems.stages * np.arange(1, steps + 1) - 1)
+        yield i, place - systems.anchors.begin[first], slopes[i, step, :, systems.anchors.pair[place]]
+
+
+def _by_rows(held: Held | None, motion: int) -> np.ndarray:
+    """What goes along with one motion by rows of pairs that touch, (m, rows, 6)."""
+    assert held is not None
+    return held.moves[motion].reshape(held.moves.shape[1], -1, 6)
+
+
+def _started_anchors(designs: Designs, path: Path) -> np.ndarray:
+    """How the anchors at the starts answer to design values, (n, count, 6 n_pairs)."""
+    first = path.state(0)
+    return designs.anchor_slopes(own_anchors(designs.model, len(path.q)), first["q"], first["v"])
+
+
+def _scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     """Slopes (..., stages, p, unknowns) with the rows of loops in the units that the systems have them in."""
     size = systems.weights.shape[1] // 3
     assert size > 0
@@ -184,16 +226,18 @@ def scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     return slopes
 
 
-def longest_stretch(rollout: Rollout, directions: int, designs: int) -> int:
+def _longest_stretch(rollout: Rollout, directions: int, designs: int) -> int:
     """Steps whose states are in memory at once, beside those that were kept."""
     model = rollout.common
     rows = batch_of(rollout.lead) * len(rollout.scheme.stages)
     whole = model.nv + model.n_rows
     one = 8 * (model.nv * model.nu + whole * (8 + 2 * directions + designs) + 108 * len(groups(model)))
+    touching = np.isfinite(rollout.path.anchors[..., 0]).sum(axis=-1).max(initial=0)
+    one += 8 * int(touching) * (18 * model.nv + 36)
     return max(1, _MOST_BYTES // max(one * rows, 1))
 
 
-def extra_axes(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple[int, ...]) -> tuple[int, ...]:
+def _extra_axes(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple[int, ...]) -> tuple[int, ...]:
     """Axes in front of those of the batch in arguments (..., of so many axes)."""
     lead = rollout.lead
     found = [np.shape(x)[: np.ndim(x) - axes] for x, axes in given.values() if x is not None]
@@ -208,7 +252,7 @@ def extra_axes(rollout: Rollout, given: dict[str, tuple[Any, int]], *more: tuple
     return extra
 
 
-def direction_rows(
+def _direction_rows(
     rollout: Rollout, given: dict[str, Any], core: tuple[int, ...], extra: tuple[int, ...] | None = None
 ) -> tuple[dict[str, np.ndarray], tuple[int, ...]]:
     """Arguments as (motions, functions, *core), and the leading axes of the functions."""
@@ -220,7 +264,7 @@ def direction_rows(
         if x is not None and not np.isfinite(x).all():
             raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         arrays[name] = x
-    front = extra_axes(rollout, {k: (x, len(core)) for k, x in arrays.items()}) if extra is None else extra
+    front = _extra_axes(rollout, {k: (x, len(core)) for k, x in arrays.items()}) if extra is None else extra
     n, many = batch_of(rollout.lead), batch_of(front)
     out = {}
     for name, x in arrays.items():

@@ -55,11 +55,12 @@ class DampedStep:
 @final
 @dataclass(frozen=True)
 class _Stage:
-    """One stage of a step: from q, with k of Δ, of its rate and of â, and the weights of x in these; prescribed
-    coordinates, their rates and accelerations at its end."""
+    """One stage of a step: from q and anchors, with k of Δ, of its rate and of â, and the weights of x in these;
+    prescribed coordinates, their rates and accelerations at its end."""
 
     model: Model
     q: np.ndarray
+    anchors: np.ndarray
     u: np.ndarray
     t: float
     known: np.ndarray
@@ -90,12 +91,12 @@ class _Stage:
             a = a + self.onto[1] / self.onto[0] * (v - rate)
         q = integrate(self.model, self.q, move)
         q, v, a, u, force, move, rate = (y[None] for y in (q, v, a, self.u, force, move, rate))
-        return StageStates(q, v, a, u, force, np.array([self.t]), move, rate)
+        return StageStates(q, v, a, u, force, np.array([self.t]), move, rate, self.anchors[None])
 
     def residual(self, x: np.ndarray, force: np.ndarray) -> np.ndarray | None:
         """F of (1), rows of loops in the units of the systems; None where it has no value."""
         s = self.state(x, force)
-        w = run_residual(self.model, s.q, s.v, s.a, s.u, s.t, 1.0, force)
+        w = run_residual(self.model, s.q, s.v, s.a, s.u, s.t, 1.0, force, s.anchors)
         if w.status[0] != 0:
             return None
         r, gap = w.host["tau"][0].copy(), w.host["gap"][0] / self.onto[0]
@@ -116,8 +117,8 @@ def damped_step(
     model: Model, scheme: Scheme, h: float, tolerance: float, here: dict[str, np.ndarray], u: np.ndarray,
     times: np.ndarray,
 ) -> DampedStep | None:  # fmt: skip
-    """A step of size h from a state q, v, a, ahead and force with inputs u, whose stages end at `times`; None where
-    none is found."""
+    """A step of size h from a state q, v, a, ahead, force and anchors with inputs u, whose stages end at `times`; None
+    where none is found."""
     weights = stage_weights(scheme, h)
     known, force, rates = [here["v"], here["a"], here["ahead"]], here["force"], scheme.follows_rates and groups(model)
     move, x, s, ahead = np.zeros(model.nv), here["a"], None, here["ahead"]
@@ -125,7 +126,7 @@ def damped_step(
         count = 1 + len(known)
         k, onto = row[:, 1:count] @ np.array(known), row[:, 0]
         held = model.motions_over(np.array([t])).reshape(3, -1) if model.n_motions else np.zeros((3, 0))
-        stage = _Stage(model, here["q"], u, t, k, onto, held, bool(rates))
+        stage = _Stage(model, here["q"], here["anchors"], u, t, k, onto, held, bool(rates))
         stays = (move - k[0]) / onto[0]
         ends = (_iterated(stage, start, force, tolerance) for start in (stays, np.zeros(model.nv), x))
         found = next((end for end in ends if end is not None), None)

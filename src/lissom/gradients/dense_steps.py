@@ -8,24 +8,28 @@ from typing import Any
 import numpy as np
 
 from lissom.errors import ConvergenceError
+from lissom.gradients.anchors import anchor_carries, anchor_moves, anchor_pulls
 from lissom.gradients.recursion import StageSystems
 
 
 def ends_of_steps(
     systems: StageSystems, window: slice, forcing: np.ndarray, start: np.ndarray, *, accelerations: bool = True
 ) -> np.ndarray:
-    """δq, δv, δa and δâ at the end of each step of a window, shape (rows, 4 nv, many), or the first two alone.
+    """δq, δv, δa and δâ at the end of each step of a window, shape (rows, 4 nv, many), or the first two alone; changes
+    of anchors behind them, where contacts stick.
 
     Args:
         systems: with the matrices of the window, not factored.
         forcing: f of (2) of recursion in each stage, (rows, stages, unknowns, many).
-        start: δq, δv, δa and δâ at the start of each step, (rows, 4 nv, many).
+        start: δq, δv, δa, δâ and changes of anchors at the start of each step, (rows, 4 nv + 6 n_pairs, many).
         accelerations: whether δa and δâ are asked for.
     Raises:
         ConvergenceError: a system is singular.
     """
     nv, stages = systems.nv, systems.stages
-    q, *known = np.split(start, 4, axis=1)
+    q, *known = np.split(start[:, : 4 * nv], 4, axis=1)
+    z, anchors = start[:, 4 * nv :], systems.anchors
+    each = np.arange(systems.count * systems.steps * stages).reshape(systems.count, systems.steps, stages)[:, window]
     given = systems.given
     rows = systems.matrix.reshape(-1, stages, systems.unknowns, systems.wide)[: len(start)]
     S = rows[..., : systems.unknowns]
@@ -36,6 +40,8 @@ def ends_of_steps(
         move, rate = _sum(p[1:], known), _sum(to_w[1:], known)  # k of (1)
         at, speed = _states(q, move, rate, turns, bends)
         right = forcing[:, s].copy()  # large arrays are made few times: fresh memory takes longer than what is done
+        if anchors is not None:
+            right[:, :nv] += anchor_pulls(anchors, nv, each[..., s].ravel()) @ z
         spare = K[:, s] @ at
         right[:, :nv] -= spare
         right[:, :nv] -= np.matmul(D[:, s], speed, out=spare)
@@ -51,7 +57,12 @@ def ends_of_steps(
         if accelerations or s < stages - 1:
             ahead = _sum(to_ahead, [x, *known])
             known += [move, rate, x + c1 * (speed - rate) if bends else x]
-    return np.concatenate([at, speed, known[-1], ahead] if accelerations else [at, speed], axis=1)
+    found = [at, speed, known[-1], ahead] if accelerations else [at, speed]
+    if anchors is not None:
+        last = each[..., -1].ravel()
+        moved = anchor_moves(anchors, nv, last) @ np.concatenate([at, speed], axis=1)
+        found.append(moved + anchor_carries(anchors, nv, last) @ z)
+    return np.concatenate(found, axis=1)
 
 
 def _rows(systems: StageSystems, X: Any, rows: int) -> np.ndarray:

@@ -18,7 +18,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.contacts import contact_anchors, put_anchors
+from lissom.dynamics.contacts import anchors_after
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
@@ -89,33 +89,29 @@ class Designs:
 
     def slopes(self, states: StageStates) -> np.ndarray:
         """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
-        force = states.force if states.force is not None else np.zeros((len(states.t), self.model.n_rows))
-        rows = (states.q, states.v, states.a, states.u, states.t, force)
-        return self._differences(_residuals, rows, self.model.nv + self.model.n_rows)
+        count = len(states.t)
+        force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
+        anchors = np.zeros((count, 0, 6)) if states.anchors is None else states.anchors
+        rows = (states.q, states.v, states.a, states.u, states.t, force, anchors)
+        out = self._differences(_residuals, rows, self.model.nv + self.model.n_rows)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
-        nv, m = self.model.nv, self.model.n_rows
-        rows = (*(x[:, 0] for x in (path.q, path.v, path.a, path.u)), np.zeros(len(path.q)), path.force[:, 0])
-        out = self._differences(_start_residuals, rows, nv + 3 * m)
+        nv, m, first = self.model.nv, self.model.n_rows, path.state(0)
+        rows = (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"])
+        out = self._differences(_start_residuals, (*rows, first["anchors"]), nv + 3 * m)
+        out[..., self.model.prescribed.dof] = 0.0
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
-    def hold(self, anchors: np.ndarray) -> None:
-        """Let contacts hold on there, (n_pairs, 6), in the models beside that of a single motion."""
-        if self.count:
-            for common, _ in _beside(self.model, self.paths):
-                for one in common.models or (common,):
-                    put_anchors(one, anchors)
-
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """How the anchors that follow upon some at a state (nq,), (nv,) answer, (n_pairs, 6, count)."""
-        out = np.zeros((*anchors.shape, self.count))
-        if self.count:
-            self.hold(anchors)
-            for common, weights in _beside(self.model, self.paths):
-                for one, weight in zip(common.models or (common,), weights.T):
-                    out += contact_anchors(one, q, v)[..., None] * weight
-        return out
+        """How the anchors that follow upon some at states answer, (rows, count, 6 n_pairs); zero of what does not
+        hold on."""
+        if not anchors.size:
+            return np.zeros((len(q), self.count, 0))
+        out = self._differences(_anchors_after, (anchors, q, v), anchors[0].size)
+        return np.where(np.isfinite(out), out, 0.0)
 
     def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
         """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
@@ -130,7 +126,6 @@ class Designs:
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
                 out[k] += found
-        out[..., self.model.prescribed.dof] = 0.0
         return out.reshape(len(self.entries) * each, self.count, size)
 
 
@@ -157,19 +152,26 @@ def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarra
 
 
 def _residuals(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
-) -> np.ndarray:
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray,
+    anchors: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """(r; e) of some states, shape (rows, nv + n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force)
+    w = run_residual(model, q, v, a, u, t, 1.0, force, anchors)
     w.raise_for_status()
     return np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
 
 
+def _anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """The anchors that follow, (rows, 6 n_pairs)."""
+    return anchors_after(model, anchors, q, v).reshape(len(q), -1)
+
+
 def _start_residuals(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
-) -> np.ndarray:
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray,
+    anchors: np.ndarray,
+) -> np.ndarray:  # fmt: skip
     """(r; A a + Ȧ v; e; A v) of the starts, shape (rows, nv + 3 n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force)
+    w = run_residual(model, q, v, a, u, t, 1.0, force, anchors)
     w.raise_for_status()
     left = w.host["tau"].copy()
     if not model.n_rows:

@@ -21,7 +21,6 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError
-from lissom.gradients.carried_anchors import anchored_start, places_of_states
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.inputs import called, checked_row
 from lissom.integration.schemes import Scheme
@@ -75,12 +74,11 @@ def feedback_rollout(
         raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")
     u[0] = _input(model, law, 0.0, whole.q[0], whole.v[0], numbers)
     whole = rollout(model, q0, v0, u[:1], **options)
-    path, names, held = whole.path, ("q", "v", "a", "ahead", "force"), whole.holding
+    path = whole.path
     for k in range(1, steps):
-        begin = {name: getattr(path, name)[:, -1] for name in names}
+        begin = path.state(-1)
         u[k] = _input(model, law, dt * k, begin["q"][0], begin["v"][0], numbers)
-        held = None if held is None else held.onwards(held.along(path.q, path.v)[:, -1])
-        path = whole.stepping.run(model, begin, u[None, k : k + 1], k, holding=held)
+        path = whole.stepping.run(model, begin, u[None, k : k + 1], k)
     return rollout(model, q0, v0, u, **options)
 
 
@@ -109,8 +107,7 @@ def feedback_gradient(
     shapes = {"dL_dq": (dL_dq, (times, nv)), "dL_dv": (dL_dv, (times, nv)), "dL_du": (dL_du, (steps, model.nu))}
     by_q, by_v, by_u = (_seed(name, x, shape) for name, (x, shape) in shapes.items())
     state, by_gains = np.zeros(A.shape[-1]), np.zeros(numbers.size)
-    begun = None if motion.holding is None else anchored_start(motion)
-    s = motion.starts if begun is None else begun.s
+    s = motion.starts
     for k in reversed(range(steps)):
         state[:nv], state[nv : 2 * nv] = state[:nv] + by_q[k + 1], state[nv : 2 * nv] + by_v[k + 1]
         mu = B[k].T @ state + by_u[k]
@@ -120,9 +117,7 @@ def feedback_gradient(
             mu = mu + onto_a @ s.B[0]
             state[:nv] -= onto_a @ s.by_q[0]
             state[nv : 2 * nv] -= onto_a @ s.by_v[0]
-            if begun is not None:
-                z = state[places_of_states(nv, begun.held)[4 * nv :]] + onto_a[:nv] @ begun.force
-                state[: 2 * nv] += z @ begun.C
+            state[: 2 * nv] += state[4 * nv :] @ s.moved[0]
         F_q, F_v, F_g = _slopes(motion, derivatives, numbers, k)
         state[:nv] += mu @ F_q
         state[nv : 2 * nv] += mu @ F_v

@@ -9,6 +9,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
 from lissom.gradients.carried import matrices_of_path
+from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import batch_of, flat, leading, stack
@@ -54,6 +55,7 @@ def step_derivatives(
     Accuracy: exact derivative of the step. Second-order schemes that carry â on are of first order in v when each of
     their steps is begun so; "bathe", "esdirk" and newmark() keep their order.
     """
+    forbid_anchors(model)
     q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)
     inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=inputs)

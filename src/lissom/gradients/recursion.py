@@ -11,7 +11,7 @@ v = w and a = x,
 with E = Ad(exp Δ)⁻¹ and T = T(Δ), both 1 but in coordinates of a stored pose. S and its factors serve (2) and,
 transposed, what goes backwards: with g, of all that depends on x, Sᵀ μ = (g; g_λ), and −K̃ᵀ μ, −Dᵀ μ, −Mᵀ μ go on to
 what (2) is made of, while μ itself is the derivative by f. One matrix and one solution serve all
-inputs and design values.
+inputs and design values. Where contacts stick, changes of anchors go along, which add to f (anchor_passes).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -30,6 +30,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ConvergenceError
+from lissom.gradients.anchor_passes import move_backward, move_forward, pull_backward, pull_forward
 from lissom.gradients.stage_matrices import stage_matrix
 from lissom.gradients.stage_passes import (
     begin_backward,
@@ -49,6 +50,7 @@ wp.set_module_options(kernel_options())
 
 Rows = wp.array2d(dtype=wp.float64)
 Integers = wp.array2d(dtype=wp.int32)
+Numbers = wp.array(dtype=wp.int32)
 
 MAKE, FACTOR, BACKWARD, FORWARD = range(4)
 _LEAST_PER_THREAD = 16
@@ -58,11 +60,13 @@ _LEAST_PER_THREAD = 16
 def recursion_kernel(
     task: int, sizes: wp.array(dtype=wp.int32), window: wp.array(dtype=wp.int32), weights: Rows, group: Integers,
     T: Rows, E: Rows, W: Rows, scale: wp.array(dtype=wp.float64), K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows,
-    slot: Integers, matrix: Rows, L: Rows, pivots: Integers, units: Rows, status: Integers, given: Rows, state: Rows,
-    work: Rows, unknown: Rows, result: Rows, first: int,
+    slot: Integers, begin: Numbers, pair: Numbers, slopes: Rows, matrix: Rows, L: Rows, pivots: Integers, units: Rows,
+    status: Integers, given: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows, held: Rows, moves: Rows,
+    first: int,
 ):  # fmt: skip
     # sizes: of unknowns, of coordinates, both padded, of steps, stages, stored poses, whether these add up rates, steps
-    # of a window, directions; window: its first step, then the first and the last of what is to be done
+    # of a window, numbers of anchors, directions; window: its first step, then the first and the last of what is to
+    # be done
     i = first + wp.tid()
     n = sizes[0]
     nv = sizes[1]
@@ -73,20 +77,23 @@ def recursion_kernel(
     groups = sizes[6]
     rates = sizes[7]
     many = sizes[8]
+    anchors = sizes[9]
     if task < BACKWARD:
         at = i / (many * stages) * steps * stages + window[0] * stages + i % (many * stages)
         stage_matrix(nv, n, width, wide, stages, groups, rates, at, i, i % stages, weights, group, T, W, K, D, M, A,
                      A_q, slot, scale, matrix, units)  # fmt: skip
     if task == FACTOR:
         status[i, 0] = lu_factor(n, wide, i, matrix, L, pivots)
-    base = i / sizes[9] * steps * stages
-    here = i / sizes[9] * many * stages
+    base = i / sizes[10] * steps * stages
+    here = i / sizes[10] * many * stages
     if task == BACKWARD:
         for back in range((window[2] - window[1]) * stages):
             at = window[2] * stages - 1 - back
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
+            if anchors > 0 and s == stages - 1:
+                move_backward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, held, moves)
             begin_backward(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, given, state, work, result
             )
@@ -95,11 +102,15 @@ def recursion_kernel(
                 nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
                 state, work, result,
             )  # fmt: skip
+            if anchors > 0:
+                pull_backward(nv, n, stages, base, i, k, s, begin, pair, slopes, held, result)
     if task == FORWARD:
         for at in range(window[1] * stages, window[2] * stages):
             k = at / stages
             s = at % stages
             r = here + at - window[0] * stages
+            if anchors > 0:
+                pull_forward(nv, n, stages, base, i, k, s, begin, pair, slopes, held, given)
             begin_forward(
                 nv, n, width, stages, groups, rates, base, r, i, k, s, weights, group, T, E, W, K, A_q, D, M, units,
                 given, state, work, unknown,
@@ -108,6 +119,8 @@ def recursion_kernel(
             end_forward(
                 nv, n, stages, groups, rates, base, i, k, s, weights, group, T, E, W, state, work, unknown, result
             )
+            if anchors > 0 and s == stages - 1:
+                move_forward(nv, anchors, stages, base, i, k, begin, pair, slopes, state, held, moves)
 
 
 @final
@@ -125,6 +138,29 @@ class Matrices:
 
 
 @final
+@dataclass(frozen=True)
+class AnchorRows:
+    """Pairs that touch at the states of some steps, as anchor_passes takes them, and how many numbers all anchors
+    have."""
+
+    numbers: int
+    begin: np.ndarray
+    pair: np.ndarray
+    slopes: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class Held:
+    """Changes of the anchors of all pairs, or derivatives by them, (count, m, numbers), at one end of some steps, which
+    those at the other end replace. Those by rows of all stages of each motion, (count, m, 6 most rows): forwards what
+    is to be added at the ends of steps, backwards the derivatives by that."""
+
+    z: np.ndarray
+    moves: np.ndarray
+
+
+@final
 class StageSystems:
     """The systems (2) of the stages of some steps, of motion after motion, step by step. A window of some steps at a
     time is there, so that what is read again stays in a cache.
@@ -135,30 +171,39 @@ class StageSystems:
         those in Δ, w and â. rates: whether stored poses add up rates. group: where the coordinates of stored poses
         begin and how many there are, (groups, 2). turns: T, E and W of these, (rows, 36 groups). scale: natural sizes
         of the coordinates, an array of Warp. t: of all rows [s]. given: matrices of the window. fill: puts them there,
-        of the window that begins with a step.
+        of the window that begins with a step. anchors: where contacts stick, those that touch at all rows.
     """
 
     def __init__(
         self, count: int, steps: int, window: int, nv: int, width: int, unknowns: int, wide: int, weights: np.ndarray,
         rates: bool, group: np.ndarray, turns: tuple[np.ndarray, np.ndarray, np.ndarray], scale: Any, t: np.ndarray,
-        given: Matrices, fill: Callable[[int], None],
+        given: Matrices, fill: Callable[[int], None], anchors: AnchorRows | None = None,
     ) -> None:  # fmt: skip
         self.count, self.steps, self.window, self.stages = count, steps, window, len(weights)
         self.nv, self.width, self.unknowns, self.wide = nv, width, unknowns, wide
         self.weights, self.rates, self.group, self.turns, self.t = weights, rates, group, turns, t
-        self.given, self.fill = given, fill
+        self.given, self.fill, self.anchors = given, fill, anchors
         rows = count * window * self.stages
         self.matrix = np.zeros((rows, unknowns * wide))
         self.units = np.zeros((rows, unknowns))
         sizes = unknowns, nv, wide, width, steps, self.stages, len(group), int(rates), window
-        self._sizes = np.array([*sizes, 1], dtype=np.int32)
+        own = anchors or AnchorRows(0, *(np.zeros(1, dtype=np.int32) for _ in range(2)), np.zeros((1, 1)))
+        self._sizes = np.array([*sizes, own.numbers, 1], dtype=np.int32)
         self._at = np.zeros(3, dtype=np.int32)
         self._before = [
             *_arrays(self._sizes, self._at, weights, group, *turns), scale,
-            *(given.K, given.D, given.M, given.A, given.A_q, given.slot), *_arrays(self.matrix),
+            *(given.K, given.D, given.M, given.A, given.A_q, given.slot),
+            *_arrays(own.begin, own.pair, own.slopes, self.matrix),
         ]  # fmt: skip
         self._units = _arrays(self.units)
         self._none = *_arrays(np.zeros((1, 1))), *_arrays(np.zeros((1, 1), dtype=np.int32))
+
+    def held(self, z: np.ndarray) -> Held | None:
+        """Changes of anchors or derivatives by them, (count, m, numbers), to go along; None where nothing sticks."""
+        if self.anchors is None:
+            return None
+        edges = self.anchors.begin[:: self.steps * self.stages]
+        return Held(z, np.zeros((*z.shape[:2], 6 * int(np.diff(edges).max(initial=1)))))
 
     @property
     def windows(self) -> list[tuple[int, int, int]]:
@@ -169,51 +214,57 @@ class StageSystems:
     def matrices(self) -> Iterator[slice]:
         """The steps of each window in turn, while its matrices S are there, not factored."""
         none, other = self._none
-        make = self._launch(MAKE, len(self.matrix), [none, other, *self._units, other, *[none] * 5])
+        make = self._launch(MAKE, len(self.matrix), [none, other, *self._units, other, *[none] * 7])
         for first, _, stop in self.windows:
             self._at[0] = first
             self.fill(first)
             make()
             yield slice(first, stop)
 
-    def backward(self, seeds: np.ndarray, state: np.ndarray) -> np.ndarray:
+    def backward(self, seeds: np.ndarray, state: np.ndarray, held: Held | None = None) -> np.ndarray:
         """μ of all stages, shape (count, m, steps, stages, unknowns).
 
         Args:
             seeds: derivatives by q, v, a and λ at the end of each step, (count, m, steps, 3 nv + n_rows).
             state: derivatives by q, v, a and â at the end of the last one, (count, m, 4 nv); replaced by those at the
-                start of the first.
+                start of the first. held: derivatives by the anchors alike, where contacts stick.
         Raises:
             ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         mu = np.zeros((self.count * m, self.steps * self.stages * self.unknowns))
-        self._carry(BACKWARD, seeds, state, mu, np.zeros((1, 1)))
+        self._carry(BACKWARD, seeds, state, mu, np.zeros((1, 1)), held)
         return mu.reshape(self.count, m, self.steps, self.stages, self.unknowns)
 
-    def forward(self, forcing: np.ndarray, state: np.ndarray) -> np.ndarray:
+    def forward(self, forcing: np.ndarray, state: np.ndarray, held: Held | None = None) -> np.ndarray:
         """δq, δv, δa, δâ and δλ at the end of each step, shape (count, m, steps, 4 nv + n_rows).
 
         Args:
-            forcing: f of (2), (count, m, steps, stages, unknowns).
+            forcing: f of (2), (count, m, steps, stages, unknowns); anchors add to it.
             state: δq, δv, δa and δâ at the start of the first step, (count, m, 4 nv); replaced by those at the end of
-                the last.
+                the last. held: changes of anchors alike, where contacts stick.
         Raises:
             ConvergenceError: a system is singular.
         """
         m = state.shape[1]
         out = np.zeros((self.count * m, self.steps * (3 * self.nv + self.unknowns)))
-        self._carry(FORWARD, forcing, state, out, np.zeros((self.count * m, self.unknowns)))
+        self._carry(FORWARD, forcing, state, out, np.zeros((self.count * m, self.unknowns)), held)
         return out.reshape(self.count, m, self.steps, -1)
 
-    def _carry(self, task: int, given: np.ndarray, state: np.ndarray, result: np.ndarray, unknown: np.ndarray) -> None:
+    def _carry(
+        self, task: int, given: np.ndarray, state: np.ndarray, result: np.ndarray, unknown: np.ndarray,
+        held: Held | None,
+    ) -> None:  # fmt: skip
         """One task for all windows, from the last one on backwards."""
         rows, m = len(self.matrix), state.shape[1]
         work = np.zeros((self.count * m, (4 + 3 * self.stages) * self.nv + 3 * self.width))
         L, status = np.zeros(self.matrix.shape), np.zeros((rows, 1), dtype=np.int32)
         made = L, np.zeros((rows, self.unknowns), dtype=np.int32)
         flat = given.reshape(self.count * m, -1), state.reshape(self.count * m, -1)
-        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result)]
+        along = (
+            (np.zeros((1, 1)),) * 2 if held is None else [x.reshape(self.count * m, -1) for x in (held.z, held.moves)]
+        )
+        carried = [*_arrays(*made), *self._units, *_arrays(status, *flat, work, unknown, result, *along)]
         self._sizes[-1] = m
         factor, carry = self._launch(FACTOR, rows, carried), self._launch(task, self.count * m, carried)
         for window in reversed(self.windows) if task == BACKWARD else self.windows:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
@@ -14,13 +14,11 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ModelError, ShapeError, keeping, of_instance
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
-from lissom.gradients.carried_anchors import anchored_back, anchored_forward, anchored_matrices
-from lissom.gradients.holding import Holding
+from lissom.gradients.holding import held_starts
 from lissom.gradients.starts import Starts, starts
 from lissom.gradients.steps import Path, Stepping
 from lissom.integration.schemes import Scheme
 from lissom.integration.simulate import chosen_method
-from lissom.integration.starts import accelerations
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
@@ -37,7 +35,7 @@ class Rollout:
     Fields (a batch adds leading axes):
         t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
         u: inputs of each step (steps, nu). scheme, dt: how the steps were taken, dt [s].
-        model: what moves. every: steps from one of the times to the next. holding: where contacts that stick hold on.
+        model: what moves. every: steps from one of the times to the next.
     """
 
     t: np.ndarray
@@ -51,7 +49,6 @@ class Rollout:
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
     stepping: Stepping = field(repr=False)
-    holding: Holding | None = field(default=None, repr=False)
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -68,14 +65,11 @@ class Rollout:
         """Number of steps."""
         return self.u.shape[-2]
 
-    @cached_property
+    @property
     def anchors(self) -> np.ndarray | None:
         """Where pairs hold on at all times, (n, n_pairs, 6), as of `contact_anchors`; None where no contact sticks."""
-        if self.holding is None:
-            return None
-        kept = self.holding.kept
-        rows = self.holding.along(self.path.q, self.path.v) if kept is None else kept
-        return rows.reshape(*self.lead, *rows.shape[1:])
+        rows = self.path.anchors
+        return rows.reshape(*self.lead, *rows.shape[1:]) if rows.shape[2] else None
 
     def backward(
         self, dL_dq: Any = None, dL_dv: Any = None, dL_da: Any = None, *, parameters: Sequence[str] = ()
@@ -94,7 +88,7 @@ class Rollout:
         differenced. Cost: once to twice that of the motion, whatever the number of inputs.
         """
         given = {"dL_dq": dL_dq, "dL_dv": dL_dv, "dL_da": dL_da}
-        return (carried_back if self.holding is None else anchored_back)(self, given, parameters)
+        return carried_back(self, given, parameters)
 
     def forward(
         self, dq0: Any = None, dv0: Any = None, du: Any = None, *, parameters: Mapping[str, Any] | None = None
@@ -113,14 +107,7 @@ class Rollout:
         Accuracy: as backward.
         """
         given = {"dq0": dq0, "dv0": dv0, "du": du}
-        return (carried_forward if self.holding is None else anchored_forward)(self, given, dict(parameters or {}))
-
-    def forbid_anchors(self) -> None:
-        """Raise ModelError where contacts stick."""
-        if self.holding is not None:
-            name = self.common.one(0, 1).surroundings.sticking[0]
-            rule = "stick_stiffness must be 0 for steps from (q, v) alone"
-            raise ModelError(f"contact {name!r}: {rule}, since anchors remember")
+        return carried_forward(self, given, dict(parameters or {}))
 
     def step_matrices(self) -> tuple[np.ndarray, np.ndarray]:
         """A and B of each step, x' = A x + B δu for x = (δq, δv, δa, δâ) before and after it, where â is the
@@ -134,16 +121,14 @@ class Rollout:
         """
         if self.every > 1:
             raise ModelError(f"every: must be 1 for the matrices of each step (got {self.every})")
-        A, B = (matrices_of_steps if self.holding is None else anchored_matrices)(self)
+        A, B = matrices_of_steps(self)
         return A.reshape(*self.lead, *A.shape[1:]), B.reshape(*self.lead, *B.shape[1:])
 
     @cached_property
     def starts(self) -> Starts:
         """How the state at the start answers."""
-        p = self.path
-        first = (x[:, 0] for x in (p.q, p.v, p.a, p.u, p.force))
-        q, v, a, u, force = first
-        return starts(self.common, q, v, a, u, force, 0.0)
+        x = self.path.state(0)
+        return starts(self.common, x["q"], x["v"], x["a"], self.path.u[:, 0], x["force"], x["anchors"], 0.0)
 
     def stretches(self, longest: int, *, back: bool = False) -> Iterator[Path]:
         """The steps in stretches of no more than so many, from the start on or from the end; where not all states were
@@ -156,26 +141,10 @@ class Rollout:
             for at in reversed(edges) if back else edges:
                 yield path.part(at, min(at + each, whole))
 
-    def anchored_stretches(self, *, back: bool = False) -> Iterator[tuple[Path, np.ndarray]]:
-        """The steps between times that were kept, or all of them, from the start on or from the end, and the anchors
-        before, between and after them, (n, steps + 1, n_pairs, 6)."""
-        assert self.holding is not None and self.anchors is not None
-        rows = self.anchors.reshape(len(self.path.q), *self.anchors.shape[-3:])
-        if self.every == 1:
-            yield self.path, rows
-            return
-        for k in reversed(range(len(self.t) - 1)) if back else range(len(self.t) - 1):
-            path = self._again(k)
-            yield path, self.holding.onwards(rows[:, k]).along(path.q, path.v)
-
     def _again(self, k: int) -> Path:
         """The steps between two of the times."""
-        names, first = ("q", "v", "a", "ahead", "force"), k * self.every
-        begin = {name: getattr(self.path, name)[:, k] for name in names}
-        held = self.holding
-        holding = held if held is None or held.kept is None else held.onwards(held.kept[:, k])
-        u = self.path.u[:, first : first + self.every]
-        return self.stepping.run(self.common, begin, u, first, holding=holding)
+        first = k * self.every
+        return self.stepping.run(self.common, self.path.state(k), self.path.u[:, first : first + self.every], first)
 
 
 def rollout(
@@ -231,26 +200,22 @@ def rollout(
     given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
     warn_of_pushing(common, given)
-    holding = Holding.begun(common, q, v) if common.one(0, 1).surroundings.sticks else None
-    a, force = accelerations(common, 0.0, q, v, given[:, 0]) if holding is None else holding.rates(q, v, given[:, 0])
+    anchors, a, force = held_starts(common, q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
-    begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force}
-
-    anchors = [] if holding is None else [holding.first]
+    begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force, "anchors": anchors}
 
     def moved(path: Path) -> Rollout:
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        held = holding if every == 1 or holding is None else replace(holding, kept=np.stack(anchors[: len(t)], axis=1))
-        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, held)
+        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping)
 
     with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
         try:
             if every == 1:
-                return moved(stepping.run(common, begin, given, tell=tell, holding=holding))
-            return moved(_sparse(common, stepping, begin, given, every, tell, holding, anchors))
+                return moved(stepping.run(common, begin, given, tell=tell))
+            return moved(_sparse(common, stepping, begin, given, every, tell))
         except KeyboardInterrupt as stop:
             path = getattr(stop, "partial", None)
             stop.partial = None if path is None else moved(path)  # type: ignore[attr-defined]
@@ -303,10 +268,8 @@ def _sparse(
     u: np.ndarray,
     every: int,
     tell: Callable[[float], None],
-    holding: Holding | None,
-    anchors: list[np.ndarray],
 ) -> Path:
-    """The path with the states at every so many steps alone; the anchors there are put behind the first."""
+    """The path with the states at every so many steps alone."""
     kept = {name: [x] for name, x in begin.items()}
 
     def so_far(count: int) -> Path:
@@ -316,11 +279,7 @@ def _sparse(
     count = 0
     with keeping(lambda: so_far(count) if count else None):
         for first in range(0, u.shape[1], every):
-            held = None if holding is None else holding.onwards(anchors[-1])
-            path = stepping.run(model, begin, u[:, first : first + every], first, tell, held)
-            if held is not None:
-                anchors.append(held.along(path.q, path.v)[:, -1])
-            begin = {name: getattr(path, name)[:, -1] for name in begin}
+            begin = stepping.run(model, begin, u[:, first : first + every], first, tell).state(-1)
             for name, x in begin.items():
                 kept[name].append(x)
             count += 1

@@ -21,7 +21,8 @@ class StageStates:
     """The state at the end of each stage of a path, rows of motion after motion, step by step.
 
     Fields:
-        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored.
+        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored. anchors: where contacts that
+        stick hold on until then, (rows, n_pairs, 6); None: where those of the model do.
     """
 
     q: np.ndarray
@@ -32,6 +33,7 @@ class StageStates:
     t: np.ndarray
     move: np.ndarray | None
     rate: np.ndarray | None
+    anchors: np.ndarray | None = None
 
     def some(self, rows: slice) -> StageStates:
         """Some of the rows."""
@@ -60,7 +62,9 @@ def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
     u = np.repeat(path.u.reshape(n * steps, -1), before + 1, axis=0)
     rows = [None if x is None else x.reshape(n * steps * (before + 1), -1) for x in (q, v, a, move, rate)]
     force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
-    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4])  # pyright: ignore
+    held = path.anchors[:, :-1]
+    anchors = np.repeat(held.reshape(n * steps, *held.shape[2:]), before + 1, axis=0)
+    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4], anchors)  # pyright: ignore
 
 
 def over_groups(model: Model, move: np.ndarray, x: np.ndarray, *, invert: bool = False) -> np.ndarray:

@@ -12,7 +12,6 @@ import warp as wp
 
 from lissom.dynamics.configuration import groups
 from lissom.dynamics.constraints import run_constraints
-from lissom.dynamics.contacts import put_anchors
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import (
     derivative_workspace,
@@ -20,6 +19,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     run_residual_derivatives,
 )
 from lissom.dynamics.tensions import input_response
+from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
 from lissom.gradients.stage_states import StageStates, six, stage_states
 from lissom.integration.schemes import Scheme
@@ -49,19 +49,14 @@ def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
     return rows.reshape(count, -1)
 
 
-def stage_systems(
-    model: Model, stepping: Stepping, path: Path, anchors: np.ndarray | None = None
-) -> tuple[StageSystems, StageStates]:
-    """The systems of a path, and its states; where contacts stick, of a single motion with anchors (steps, n_pairs, 6)
-    during each step."""
+def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSystems, StageStates]:
+    """The systems of a path, and its states."""
     states = stage_states(model, stepping, path)
     weights = stage_weights(stepping.scheme, stepping.dt)
-    if anchors is not None:
-        anchors = np.repeat(anchors, len(weights), axis=0)
     if states.force is None:
-        states = replace(states, force=loop_forces(model, states, anchors))
+        states = replace(states, force=loop_forces(model, states))
     n, steps = path.left.shape[:2]
-    return systems_of_states(model, states, weights, (n, steps), stepping.scheme.follows_rates, anchors), states
+    return systems_of_states(model, states, weights, (n, steps), stepping.scheme.follows_rates, answers=True), states
 
 
 def systems_of_states(
@@ -70,10 +65,11 @@ def systems_of_states(
     weights: np.ndarray,
     counts: tuple[int, int],
     follows_rates: bool,
-    anchors: np.ndarray | None = None,
+    *,
+    answers: bool = False,
 ) -> StageSystems:
-    """The systems at states of stages with such weights, of so many motions and steps, with anchors at each state,
-    (rows, n_pairs, 6), where contacts of a single motion stick."""
+    """The systems at states of stages with such weights, of so many motions and steps; with how anchors answer, or
+    not."""
     (n, steps), found = counts, groups(model)
     turns = follows_rates and bool(found)
     group = np.array([[j, 6 if free else 3] for _, j, free in found], dtype=np.int32).reshape(-1, 2)
@@ -82,10 +78,11 @@ def systems_of_states(
     nv, w, unknowns = model.nv, column_width(model), model.nv + model.n_rows
     wide = bordered_width(model)
     window = _window(model, n * len(weights), steps, unknowns * wide)
-    given = _given(model, n * window * len(weights), anchors)
-    fill = partial(_fill, model, given, states, n, window * len(weights), len(weights), anchors)
-    sizes = n, steps, window, nv, w, unknowns, wide
-    return StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill)
+    given = _given(model, n * window * len(weights), states.anchors)
+    fill = partial(_fill, model, given, states, n, window * len(weights), len(weights))
+    sizes, held = (n, steps, window, nv, w, unknowns, wide), states.anchors
+    anchors = anchor_rows(model, held, states.q, states.v) if answers and held is not None and held.size else None
+    return StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
 
 
 def _window(model: Model, each: int, steps: int, size: int) -> int:
@@ -105,10 +102,7 @@ def _given(model: Model, rows: int, anchors: np.ndarray | None) -> Matrices:
     return Matrices(*(arrays[name] for name in _NAMES))
 
 
-def _fill(
-    model: Model, given: Matrices, states: StageStates, n: int, each: int, stages: int, anchors: np.ndarray | None,
-    first: int,
-) -> None:  # fmt: skip
+def _fill(model: Model, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int) -> None:
     """Put there the derivatives at the states of a window, `each` of n motions, that begins with a step. A prescribed
     coordinate answers to nothing: its rows are those of 0, of 0 and of the identity."""
 
@@ -118,7 +112,7 @@ def _fill(
 
     assert states.force is not None
     arrays = {name: some(getattr(states, name)) for name in ("q", "v", "a", "u")}
-    w, _ = derivative_workspace(model, **arrays, anchors=None if anchors is None else some(anchors))
+    w, _ = derivative_workspace(model, **arrays, anchors=None if states.anchors is None else some(states.anchors))
     run_residual_derivatives(model, w, some(states.t), inputs=True, force=some(states.force))
     w.raise_for_status()
     held, width = model.prescribed.dof, column_width(model)
@@ -139,18 +133,15 @@ def _launches(model: Model, count: int) -> Iterator[slice]:
     return parts(count, count if model.models else _ROWS)
 
 
-def loop_forces(model: Model, states: StageStates, anchors: np.ndarray | None = None) -> np.ndarray:
-    """λ of least norm that states ask for, where steps have not kept it; where contacts of a single motion stick with
-    anchors (rows, n_pairs, 6), which are written into the tables of its model."""
+def loop_forces(model: Model, states: StageStates) -> np.ndarray:
+    """λ of least norm that states ask for, where steps have not kept it."""
     out = np.zeros((len(states.t), model.n_rows))
     if not model.n_rows:
         return out
-    each = [slice(k, k + 1) for k in range(len(states.t))]
-    for part in _launches(model, len(states.t)) if anchors is None else each:
-        if anchors is not None:
-            put_anchors(model, anchors[part])
-        rows = (states.q[part], states.v[part], states.a[part], states.u[part])
-        left = run_residual(model, *rows, states.t[part]).host["tau"].copy()
+    for part in _launches(model, len(states.t)):
+        rows, anchors = (states.q[part], states.v[part], states.a[part], states.u[part]), states.anchors
+        held = None if anchors is None else anchors[part]
+        left = run_residual(model, *rows, states.t[part], anchors=held).host["tau"].copy()
         work, lead = run_constraints(model, states.q[part])
         A = row_results(model, work, "A", lead)
         A[..., model.prescribed.dof] = 0.0

@@ -2,7 +2,8 @@
 
     [M, −Aᵀ; A, 0] (δa; δλ) = f − (∂r/∂q; ∂(A a + Ȧ v)/∂q) δq − (∂r/∂v; ∂(A a + Ȧ v)/∂v) δv              (1)
 
-With loops q0 is closed and v0 put onto them, as `simulate` does; with the weights w of `assemble` and
+Where contacts stick, the anchors z that the start gives change by δz = C (δq, δv) + Z δp, and F δz joins f, with C and
+F of anchors. With loops q0 is closed and v0 put onto them, as `simulate` does; with the weights w of `assemble` and
 A⁺ = M⁻¹Aᵀ(A M⁻¹Aᵀ)⁻¹, at a v0 that loops allow,
 
     δq = δq0 − w²Aᵀ (A w²Aᵀ)⁻¹ (A_q δq0 + e_p δp),   δv = δv0 − A⁺ (A δv0 + ∂(A v)/∂q δq + (A v)_p δp)         (2)
@@ -18,6 +19,8 @@ import numpy as np
 from lissom.dynamics.assembly import closing_weights
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.tensions import input_response
+from lissom.gradients.anchors import anchor_moves, anchor_pulls, anchor_rows
+from lissom.gradients.holding import own_anchors
 from lissom.model.model import Model
 
 
@@ -27,7 +30,8 @@ class Starts:
     """(1) and (2) at the starts of n motions, loops behind coordinates.
 
     Fields:
-        solve: the inverse in (1), (n, unknowns, unknowns). by_q, by_v: the matrices on its right. B: of the inputs.
+        solve: the inverse in (1), (n, unknowns, unknowns). by_q, by_v: the matrices on its right, less F C. B: of the
+        inputs. pull, moved: F, (n, nv, 6 n_pairs), and C, (n, 6 n_pairs, 2 nv).
         onto_q, onto_v: by q0 and v0 in (2), (n, nv, nv). carried: δv by δq there. gap, rate: δq by e_p, and δv by
         (A v)_p.
     """
@@ -41,14 +45,17 @@ class Starts:
     carried: np.ndarray
     gap: np.ndarray
     rate: np.ndarray
+    pull: np.ndarray
+    moved: np.ndarray
 
 
 def starts(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, t: float
-) -> Starts:
-    """Of states (n, ...) with their accelerations and forces of loops."""
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, force: np.ndarray, anchors: np.ndarray,
+    t: float,
+) -> Starts:  # fmt: skip
+    """Of states (n, ...) with their accelerations, forces of loops and anchors (n, n_pairs, 6)."""
     n, nv, m, held = len(q), model.nv, model.n_rows, model.prescribed.dof
-    K, D, M, w = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force)
+    K, D, M, w = residual_derivatives(model, q, v, a, u, np.full(n, t), 1.0, force, anchors=anchors)
     B = np.zeros((n, nv + m, model.nu))
     if model.nu:
         B[:, :nv] = input_response(model, q, u)
@@ -80,4 +87,16 @@ def starts(
         gap = -(weights**2)[..., :, None] * across @ np.linalg.inv(A * (weights**2)[..., None, :] @ across + lost)
         rate = -light @ np.linalg.inv(A @ light + lost)
         onto_q, onto_v, carried = onto_q + gap @ A_q, onto_v + rate @ A, rate @ rate_q
-    return Starts(np.linalg.inv(matrix), by_q, by_v, B, onto_q, onto_v, carried, gap, rate)
+    pull, moved = _held(model, q, v, anchors)
+    by_q[:, :nv] -= pull @ moved[..., :nv]
+    by_v[:, :nv] -= pull @ moved[..., nv:]
+    return Starts(np.linalg.inv(matrix), by_q, by_v, B, onto_q, onto_v, carried, gap, rate, pull, moved)
+
+
+def _held(model: Model, q: np.ndarray, v: np.ndarray, anchors: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """F and C."""
+    n, nv, every = len(q), model.nv, np.arange(len(q))
+    if not anchors.size:
+        return np.zeros((n, nv, 0)), np.zeros((n, 0, 2 * nv))
+    own = anchor_rows(model, own_anchors(model, n), q, v)
+    return anchor_pulls(anchor_rows(model, anchors, q, v), nv, every), anchor_moves(own, nv, every)

@@ -15,10 +15,9 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.contacts import contact_anchors, put_anchors
+from lissom.dynamics.contacts import anchors_after
 from lissom.errors import ConvergenceError, keeping
 from lissom.gradients.damped_steps import DampedStep, damped_step
-from lissom.gradients.holding import Holding
 from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
 from lissom.integration.schemes import ORDER_SHARE, Scheme
 from lissom.integration.step_rows import scheme_numbers
@@ -27,6 +26,7 @@ from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
 _OF_SMALL = 1e-3  # absolute tolerance, of the relative one
+_STATE = ("q", "v", "a", "ahead", "force", "anchors")  # at the ends of steps, what the next one goes on from
 
 
 @final
@@ -35,7 +35,8 @@ class Path:
     """States (n, steps + 1, ...) of n motions at the ends of their steps, the start first.
 
     Fields:
-        first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. u: inputs of each step
+        first: number of the first step since t = 0. q, v, a, ahead, force: as in StepState. anchors: where contacts
+        that stick hold on, (n, steps + 1, n_pairs, 6), of no pair where none does. u: inputs of each step
         (n, steps, nu). left: Δ, the rate of Δ and a of the stages before the last one, (n, steps, stages − 1, 3, nv).
     """
 
@@ -45,6 +46,7 @@ class Path:
     a: np.ndarray
     ahead: np.ndarray
     force: np.ndarray
+    anchors: np.ndarray
     u: np.ndarray
     left: np.ndarray
 
@@ -53,15 +55,13 @@ class Path:
         """How many steps there are."""
         return self.u.shape[1]
 
-    def motion(self, i: int) -> Path:
-        """One of the motions."""
-        rows = {name: getattr(self, name)[i : i + 1] for name in ("q", "v", "a", "ahead", "force", "u", "left")}
-        return Path(self.first, **rows)
+    def state(self, k: int) -> dict[str, np.ndarray]:
+        """What a step goes on from, k steps after the first state."""
+        return {name: getattr(self, name)[:, k] for name in _STATE}
 
     def part(self, start: int, stop: int) -> Path:
         """Some of the steps."""
-        names = ("q", "v", "a", "ahead", "force")
-        states = {name: getattr(self, name)[:, start : stop + 1] for name in names}
+        states = {name: getattr(self, name)[:, start : stop + 1] for name in _STATE}
         return Path(self.first + start, **states, u=self.u[:, start:stop], left=self.left[:, start:stop])
 
 
@@ -86,32 +86,26 @@ class Stepping:
         u: np.ndarray,
         first: int = 0,
         tell: Callable[[float], None] = lambda done: None,
-        holding: Holding | None = None,
     ) -> Path:
-        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead and force (n, ...), and from the first anchors
-        of `holding` where contacts stick; `tell` is called with how many there are.
+        """Steps with inputs u (n, steps, nu) from states q, v, a, ahead, force and anchors (n, ...); `tell` is called
+        with how many there are.
 
         Raises:
             ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
             the Path so far, None where there are no steps.
         """
         n, steps, _ = u.shape
-        if holding is not None and n == 1:
-            model = holding.at(0, holding.first[0])
-        out = {name: np.concatenate([x[:, None], np.zeros((n, steps, x.shape[1]))], 1) for name, x in begin.items()}
+        out = {name: np.zeros((n, steps + 1, *x.shape[1:])) for name, x in begin.items()}
+        for name, x in begin.items():
+            out[name][:, 0] = x
         left = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
         path, done = Path(first, **out, u=u, left=left), 0
         with keeping(lambda: path.part(0, done) if done else None):
-            ways = (
-                self._in_python(model, path, out) if model.calls_python else self._in_kernels(model, path, out, holding)
-            )
-            for done in ways:
+            for done in (self._in_python if model.calls_python else self._in_kernels)(model, path, out):
                 tell(first + done)
         return path
 
-    def _in_kernels(
-        self, model: Model, path: Path, out: dict[str, np.ndarray], holding: Holding | None
-    ) -> Iterator[int]:
+    def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray]) -> Iterator[int]:
         """Take the steps and put them there; how many there are, now and then."""
         n, u = len(path.u), path.u
         w = keeping_workspace(model, n, self.scheme)
@@ -120,20 +114,23 @@ class Stepping:
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
         host["counts"][:], host["pause"][:], host["pace"][:], host["h"][:] = 0, 0, 0.0, self.dt
+        anchors = out.pop("anchors")
         for name, x in out.items():
             host[name][:] = x[:, 0]
         host["before"][:], host["force_before"][:] = path.a[:, 0], path.force[:, 0]
-        if "anchor" in host and holding is not None:
-            host["anchor"][:] = holding.first.reshape(n, -1, 3)
+        if anchors.size:
+            w.put_anchors(anchors[:, 0])
         ends = np.cumsum([x.shape[-1] for x in out.values()])
         for start in range(0, path.steps, longest):
             many = min(longest, path.steps - start)
             here = {name: x[:, start] for name, x in out.items()}
-            rows = self._window(model, w, u[:, start : start + many], path.first + start, here, holding)
+            rows = self._window(model, w, u[:, start : start + many], path.first + start, here)
             for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
                 x[:, start + 1 : start + many + 1] = found
             if path.left.size:
                 path.left[:, start : start + many] = host["left"].reshape(n, -1, *path.left.shape[2:])[:, :many]
+            if anchors.size:
+                anchors[:, start + 1 : start + many + 1] = host["anchored"].reshape(n, -1, *anchors.shape[2:])[:, :many]
             yield start + many
 
     def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray]) -> Iterator[int]:
@@ -148,10 +145,7 @@ class Stepping:
                 path.left[i, k] = found.left
             yield k + 1
 
-    def _window(
-        self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray],
-        holding: Holding | None,
-    ) -> np.ndarray:  # fmt: skip
+    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray]) -> np.ndarray:
         """Rows (q, v, a, â, λ) that so many steps from `here` leave as there are inputs."""
         host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
         put_times(model, w, self.times(first, many).ravel().tolist())
@@ -167,27 +161,24 @@ class Stepping:
                     raise crowded(model)
                 k = int(done[i])
                 before = {name: x[i] for name, x in here.items()} if k == 0 else _named(rows[i, k - 1], here)
-                self._go_on(model, w, (i, k), u[i, k], first + k, before, holding)
+                self._go_on(model, w, (i, k), u[i, k], first + k, before)
                 rows[i, k] = np.concatenate([host[name][i] for name in here])
                 done[i] = host["span"][i, 0] = k + 1
             w.run()
         return rows
 
     def _go_on(
-        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray],
-        holding: Holding | None,
-    ) -> None:  # fmt: skip
+        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
+    ) -> None:
         """Put a step of one motion, which the kernel did not find, where the next one begins."""
         (i, k), host, n = at, w.host, w.batch
         own = model.one(i, n)
-        if "anchor" in host and holding is not None:
-            own = holding.at(i, host["anchor"][i])
-        found = self._damped(own, (i, n), u, number, here)
-        if own.surroundings.sticks:
-            anchors = contact_anchors(own, found.q, found.v)
-            put_anchors(own, anchors)
-            if "anchor" in host:
-                host["anchor"][i] = anchors.reshape(-1, 3)
+        anchors = host["anchor"][i].reshape(-1, 6) if "anchor" in host else np.zeros((0, 6))
+        found = self._damped(own, (i, n), u, number, here | {"anchors": anchors})
+        if anchors.size:
+            after = anchors_after(own, anchors[None], found.q[None], found.v[None])
+            host["anchor"][i] = after.reshape(-1, 3)
+            host["anchored"].reshape(n, -1, anchors.size)[i, k] = after.ravel()
         for name in here:
             host[name][i] = getattr(found, name)
         host["before"][i], host["force_before"][i] = found.a, found.force

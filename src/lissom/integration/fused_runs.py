@@ -33,9 +33,8 @@ from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_num
 from lissom.launch.cores import making
 from lissom.launch.loop_buffers import shown
 from lissom.launch.workspace import LONG, Workspace, workspace
-from lissom.lie.types import vec3, vec6
+from lissom.lie.types import vec6
 from lissom.model.model import Model
-from lissom.model.tables import with_anchors
 from lissom.robot.expression_programs import Steps, linked
 from lissom.systems.closed_blocks import steps_closed_by_blocks
 from lissom.systems.newton_blocks import steps_by_blocks
@@ -96,9 +95,10 @@ def whole_workspace(model: Model) -> Workspace:
 
 
 def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
-    """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`."""
+    """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`, and anchors at the ends
+    of steps in `anchored`, which are its own even for a batch of one."""
     before = len(scheme.stages) - 1
-    if not before:
+    if not before and not model.one(0, 1).surroundings.sticks:
         return steps_workspace(model, batch)
     make = partial(_make, room=1, length=_length(model, 0), before=before)
     return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
@@ -130,7 +130,7 @@ def _make(
     batch: int,
     room: int,
     length: int,
-    before: int = 0,
+    before: int | None = None,
     steps: int = 0,
     is_whole: bool = False,
     rows: int = 0,
@@ -138,7 +138,9 @@ def _make(
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     w = Workspace(model, batch, {"out": (n * row,)})
     w.differentiates = True
-    x = step_rows(w, model, n * 3 * before * model.nv)
+    world, keeps = model.one(0, 1).surroundings, before is not None
+    anchors = 6 * len(world.pair) if world.sticks else 0
+    x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
     common = rows or (n + batch) * MOST_STAGES
     shared = [
         w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
@@ -156,9 +158,8 @@ def _make(
     shown(w, b.loops)
     w.share("matrix", b.matrix)
     tables = w.tables
-    if (batch > 1 or steps) and model.one(0, 1).surroundings.sticks:
-        anchor = w.buffer("anchor", (batch, 2 * len(model.surroundings.pair)), vec3)
-        tables = with_anchors(tables, w.own(anchor, [anchor] * len(model.models)))
+    if (batch > 1 or steps or keeps) and anchors:
+        tables = w.anchored_tables()
     w.weight = LONG
     laws = _put_laws(model, w, length)
     paced = [

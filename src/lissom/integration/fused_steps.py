@@ -19,6 +19,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting, no_memory
+from lissom.forces.touching import holder
 from lissom.integration.paced_steps import (
     IS_PLANNED,
     NEXT,
@@ -96,11 +97,17 @@ def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
 
 
 @wp.func
-def keep_stages(steps: int, x: StepRows, i: int, k: int):
-    """Δ, v and a of the stages before the last one as row k of the steps of what those leave, where there is room."""
+def keep_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
+    """Δ, v and a of the stages before the last one as row k of the steps of what those leave, where there is room, and
+    anchors alike."""
     many = x.left.shape[1] / steps
     for j in range(many):
         x.left[i, k * many + j] = x.earlier[i, j]
+    points = x.anchored.shape[1] / (3 * steps)
+    for j in range(points):
+        anchor = t.surroundings.anchor[holder(t, i), j]
+        for r in range(3):
+            x.anchored[i, 3 * (k * points + j) + r] = anchor[r]
 
 
 @wp.func
@@ -120,7 +127,7 @@ def leave_step(
     renew(t, s, i, x.q, x.v, x.a)
     keep_approaches(m, i)
     put_result(t.nv, x, i, k, force, out)
-    keep_stages(times.shape[1], x, i, k)
+    keep_stages(t, times.shape[1], x, i, k)
     times[i, k] = pace[i, NOW]
     counts[i, DONE] = k + 1
 

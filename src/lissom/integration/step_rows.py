@@ -57,7 +57,7 @@ class StepRowsStruct:
     acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
     `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike.
     `rate` is that of Δ, and `bare` the acceleration were it v. `left` has what `earlier` held at the end of each step,
-    or no room for that."""
+    and `anchored` where contacts that stick held on there, or no room for that."""
 
     start: Rows
     q: Rows
@@ -80,17 +80,20 @@ class StepRowsStruct:
     extra: Rows
     notes: Rows
     left: Rows
+    anchored: Rows
     inverse_scale: wp.array(dtype=wp.float64)
 
 
 StepRows = by_reference(StepRowsStruct)
 
 
-def step_rows(w: Workspace, model: Model, left: int = 0) -> StepRowsStruct:
-    """Rows for the instances of a workspace, which shows them to the host, and numbers for what stages leave."""
+def step_rows(w: Workspace, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
+    """Rows for the instances of a workspace, which shows them to the host, and numbers for what stages leave and for
+    anchors at the ends of steps."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
-    sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv, "left": left}
+    sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
+    sizes |= {"left": left, "anchored": anchored}
     x = StepRowsStruct()
     for name in StepRowsStruct.vars:
         if name != "inverse_scale":

@@ -30,6 +30,7 @@ from lissom.launch.scratch_memory import scratch_memory
 from lissom.launch.warp_private import arrays_of, bytes_of, direct, holding, one_row_for_all
 from lissom.lie.types import vec3
 from lissom.model.model import Model
+from lissom.model.tables import TablesStruct, with_anchors
 from lissom.passes.scratch import (
     STATUS_CROWDED,
     STATUS_FULL_TURN,
@@ -132,6 +133,15 @@ class Workspace:
         if self.model.models:
             self._own[id(array)] = arrays
         return array
+
+    def anchored_tables(self) -> TablesStruct:
+        """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
+        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).surroundings.pair)), vec3)
+        return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
+
+    def put_anchors(self, anchors: np.ndarray) -> None:
+        """Fill those in, (batch, n_pairs, 6) in any shape."""
+        self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
 
     def share(self, name: str, array: Any) -> None:
         """Show a device array to the host under a name."""
