@@ -11,6 +11,7 @@ other.
 
 from __future__ import annotations
 
+import dataclasses
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -30,32 +31,44 @@ import lissom as ls
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
 STEPS, ROUNDS = 500, 5
+Case = tuple[ls.Model, np.ndarray, Any, float, str]  # model, start, inputs, size of steps, path of a design value
 
 
-def cdm() -> tuple[ls.Model, np.ndarray, float, str]:
+def cdm() -> Case:
     """The cable-driven manipulator."""
-    return ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), np.zeros(24), 0.01, "arm.material.young"
+    return ls.load_robot(EXAMPLES / "robots" / "cdm.yaml").build(), np.zeros(24), 0.0, 0.01, "arm.material.young"
 
 
-def arm_in_a_pipe() -> tuple[ls.Model, np.ndarray, float, str]:
+def arm_in_a_pipe() -> Case:
     """The same in a pipe that it touches."""
     import cdm_contact
 
     model = cdm_contact.robot().build()
-    return model, model.neutral(), 2e-3, "arm.material.young"
+    return model, model.neutral(), 0.0, 2e-3, "arm.material.young"
 
 
-def parallel_robot() -> tuple[ls.Model, np.ndarray, float, str]:
+def arm_that_sticks() -> Case:
+    """The same, pressed against the wall, which friction holds it at."""
+    import cdm_contact
+
+    robot = cdm_contact.robot()
+    friction = {"friction": 0.8, "stick_stiffness": 1e3, "stick_damping": 5e-3}
+    robot.contacts["pipe"] = dataclasses.replace(robot.contacts["pipe"], **friction)
+    model = robot.build()
+    return model, ls.solve_statics(model, cdm_contact.HELD).q, cdm_contact.HELD, 2e-3, "arm.material.young"
+
+
+def parallel_robot() -> Case:
     """A robot with loops, from its equilibrium."""
     import parallel_robot
 
     model = parallel_robot.build()
-    return model, ls.solve_statics(model).q, 2e-3, "gravity[2]"
+    return model, ls.solve_statics(model).q, 0.0, 2e-3, "gravity[2]"
 
 
-def industrial_arm() -> tuple[ls.Model, np.ndarray, float, str]:
+def industrial_arm() -> Case:
     """A rigid arm with six motors."""
-    return ls.load_robot(EXAMPLES / "robots" / "ur10.yaml").build(), np.zeros(6), 2e-3, "gravity[2]"
+    return ls.load_robot(EXAMPLES / "robots" / "ur10.yaml").build(), np.zeros(6), 0.0, 2e-3, "gravity[2]"
 
 
 def least(call: Callable[[], Any]) -> float:
@@ -69,10 +82,10 @@ def least(call: Callable[[], Any]) -> float:
     return 1e6 * min(times) / STEPS
 
 
-def measured(model: ls.Model, q0: np.ndarray, dt: float, path: str) -> list[float]:
+def measured(model: ls.Model, q0: np.ndarray, held: Any, dt: float, path: str) -> list[float]:
     """The numbers of a row."""
     rng = np.random.default_rng(1)
-    u = 0.2 * rng.uniform(0.0, 1.0, (STEPS, model.nu))
+    u = held + 0.2 * rng.uniform(0.0, 1.0, (STEPS, model.nu))
     v0 = 0.002 * rng.normal(size=model.nv) * model.dofs.scale
     v0 = ls.rollout(model, q0, v0, dt=dt, steps=1).v[0]  # as loops allow
     options: dict[str, Any] = {"method": "generalized_alpha", "dt": dt}
@@ -102,7 +115,7 @@ def main() -> None:
     warnings.simplefilter("ignore")
     print(f"{'':16s}{'rollout':>9s}{'simulate':>9s}{'back':>7s}{'design':>8s}{'forward':>8s} [µs a step]"
           f"{'back/rollout':>14s}{'both/rollout':>13s}{'differences':>12s}{'products':>9s}")  # fmt: skip
-    for make in (cdm, arm_in_a_pipe, parallel_robot, industrial_arm):
+    for make in (cdm, arm_in_a_pipe, arm_that_sticks, parallel_robot, industrial_arm):
         alone, simulated, back, design, ahead, apart, same = measured(*make())
         print(f"{make.__name__.replace('_', ' '):16s}{alone:9.1f}{simulated:9.1f}{back:7.1f}{design:8.1f}{ahead:8.1f}"
               f"{'':12s}{back / alone:14.2f}{1 + back / alone:13.2f}{apart:12.1e}{same:9.1e}")  # fmt: skip

@@ -42,7 +42,7 @@ def test_steps_are_those_of_the_kernel(name, scheme: Scheme):
     q, v = start(model)
     motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, scheme=scheme)
     path = motion.path
-    here = {key: getattr(path, key)[0, 1] for key in ("q", "v", "a", "ahead", "force")}
+    here = {key: x[0] for key, x in path.state(1).items()}
     found = damped_step(model, scheme, motion.dt, 1e-11, here, motion.u[1], motion.stepping.times(1, 1)[0])
     assert found is not None
     size = model.dofs.scale

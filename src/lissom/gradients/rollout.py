@@ -229,10 +229,6 @@ def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
     checks.number(dt, "dt", above=0.0)
     checks.integer(every, "every", least=1)
     checks.number(tolerance, "tolerance", above=0.0)
-    world = model.one(0, 1).surroundings
-    if world.sticks and model.calls_python:
-        rule = "must be 0 in rollouts of robots whose bodies or maps are functions of Python"
-        raise ModelError(f"contact {world.sticking[0]!r}: stick_stiffness {rule}")
 
 
 def _inputs(model: Model, u: Any, steps: int | None) -> np.ndarray:

@@ -100,6 +100,7 @@ class Stepping:
             out[name][:, 0] = x
         left = np.zeros((n, steps, len(self.scheme.stages) - 1, 3, model.nv))
         path, done = Path(first, **out, u=u, left=left), 0
+        del out["anchors"]  # which kernels and Python leave in ways of their own
         with keeping(lambda: path.part(0, done) if done else None):
             for done in (self._in_python if model.calls_python else self._in_kernels)(model, path, out):
                 tell(first + done)
@@ -114,7 +115,7 @@ class Stepping:
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
         host["counts"][:], host["pause"][:], host["pace"][:], host["h"][:] = 0, 0, 0.0, self.dt
-        anchors = out.pop("anchors")
+        anchors = path.anchors
         for name, x in out.items():
             host[name][:] = x[:, 0]
         host["before"][:], host["force_before"][:] = path.a[:, 0], path.force[:, 0]
@@ -138,11 +139,13 @@ class Stepping:
         n = len(path.u)
         for k in range(path.steps):
             for i in range(n):
-                here = {name: x[i, k] for name, x in out.items()}
+                here = {name: x[i, k] for name, x in out.items()} | {"anchors": path.anchors[i, k]}
                 found = self._damped(model.one(i, n), (i, n), path.u[i, k], path.first + k, here)
                 for name, x in out.items():
                     x[i, k + 1] = getattr(found, name)
                 path.left[i, k] = found.left
+            if path.anchors.size:
+                path.anchors[:, k + 1] = anchors_after(model, path.anchors[:, k], path.q[:, k + 1], path.v[:, k + 1])
             yield k + 1
 
     def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray]) -> np.ndarray:
