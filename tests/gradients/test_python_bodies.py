@@ -69,10 +69,68 @@ def test_a_body_of_python_by_differences():
     assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
 
 
-def test_forces_of_python_are_refused():
-    """They have no derivative in kernels."""
-    robot = ls.Robot("pushed")
-    robot.add_link("bar", ls.RigidBody(1.0, (0.1, 0.0, 0.0), (1e-3, 1e-3, 1e-3)), ls.JointRevolute())
-    robot.add_custom_actuator("drive", lambda q: np.ones((1, 1)), size=1)
-    with pytest.raises(ls.ModelError, match="'pushed': gradients need forces that kernels compute"):
-        ls.rollout(robot.build(), steps=2, dt=0.01)
+def pulled(**forces):
+    """An arm of a rod on a hinge with a tendon that bends around it, which a function may replace, and a spring at its
+    tip that stiffens and drags, of Python."""
+    robot = ls.Robot("arm")
+    material = ls.Material(young=1e6, density=1100, viscosity=1e3)
+    rod = ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(torsion=0, bending_y=1, bending_z=1), material)
+    robot.add_link("arm", rod, ls.JointRevolute((0, 1, 0), stiffness=0.1, damping=0.01))
+    if "tendon" in forces:
+        robot.add_custom_actuator("tendon", forces["tendon"])
+    else:
+        robot.add_tendon("tendon", "arm", (0.005, 0.002))
+    if "force" in forces:
+        robot.add_force("spring", "arm", forces["force"], s=1.0)
+    return robot.build()
+
+
+def spring(t, g, twist):
+    """A wrench that depends on time, place and velocity."""
+    R, p = g[:3, :3], g[:3, 3]
+    return np.concatenate([-1e-3 * twist[:3], R.T @ (-20.0 * (p @ p) * p) - (0.1 + t) * twist[3:]])
+
+
+def test_actuators_of_python():
+    """An actuator that is a function moves the robot as the tendon does whose columns it returns, and so do changes of
+    the motion, both ways, and by design values."""
+    native = pulled()
+    custom = pulled(tendon=lambda q: ls.actuation_matrix(native, q))
+    rng = np.random.default_rng(4)
+    v, u = 0.3 * rng.normal(size=native.nv), 3.0 * rng.uniform(size=(2, 20, 1))
+    one, other = (ls.rollout(model, v0=v, u=u, dt=5e-3, tolerance=1e-13) for model in (native, custom))
+    np.testing.assert_allclose(other.q, one.q, rtol=0.0, atol=1e-10 * np.abs(one.q).max())
+    du, weights = rng.normal(size=u.shape), rng.normal(size=one.v.shape)
+    change, answer = (motion.forward(du=du) for motion in (one, other))
+    np.testing.assert_allclose(answer.q, change.q, rtol=0.0, atol=1e-8 * np.abs(change.q).max())
+    path = "arm.material.young"
+    gradient, found = (motion.backward(weights, parameters=[path]) for motion in (one, other))
+    np.testing.assert_allclose(found.v0, gradient.v0, rtol=0.0, atol=1e-8 * np.abs(gradient.v0).max())
+    np.testing.assert_allclose(found.parameters[path], gradient.parameters[path], rtol=1e-7)
+    back, forwards = np.sum(found.u * du), np.sum(weights * answer.q)
+    assert back == pytest.approx(forwards, rel=1e-11)
+
+
+@pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
+def test_forces_of_python(scheme):
+    """Along start and inputs they are those of differences."""
+    model, rng = pulled(force=spring), np.random.default_rng(5)
+    v, u = 0.3 * rng.normal(size=model.nv), 3.0 * rng.uniform(size=(20, 1))
+    dv, du = 0.3 * rng.normal(size=model.nv), rng.normal(size=u.shape)
+
+    def run(x):
+        return ls.rollout(model, None, v + x * dv, u + x * du, dt=5e-3, scheme=scheme, tolerance=1e-13)
+
+    motion = run(0.0)
+    change = motion.forward(dv0=dv, du=du)
+    exact, h = np.array([change.q, change.v, change.a]), 1e-2
+    ways = [changes(model, motion, run(x)) for x in (h, -h, 2 * h, -2 * h)]
+    slope = (8 * (ways[0] - ways[1]) - (ways[2] - ways[3])) / (12 * h)
+    assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+def test_forces_of_python_in_a_batch_of_models_are_refused():
+    """They are asked of one model."""
+    model = pulled(force=spring)
+    with pytest.raises(ls.ModelError, match="'arm': a batch of models needs forces that kernels compute"):
+        ls.rollout(model.batch("arm.material.young", [1e6, 2e6]), steps=2, dt=0.01)

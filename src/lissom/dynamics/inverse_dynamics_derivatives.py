@@ -32,7 +32,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.loads import Times, called_response, put_loads
-from lissom.dynamics.python_forces import python_response
+from lissom.dynamics.python_forces import python_responses
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
 from lissom.launch.loop_buffers import with_loops
@@ -165,8 +165,8 @@ def residual_derivatives(
     anchors: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, Workspace]:
     """Derivatives of ID(q, v, a) − B(q) u − Aᵀ λ with respect to q (tangent), v and a, of states (..., n), and the
-    workspace that holds what loops ask; of one state at one time where forces are Python's. `rough` ones, for Newton's
-    method, may lack second derivatives of the columns of material points. `anchors` as of derivative_workspace.
+    workspace that holds what loops ask. `rough` ones, for Newton's method, may lack second derivatives of the columns
+    of material points. `anchors` as of derivative_workspace.
 
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
@@ -176,9 +176,9 @@ def residual_derivatives(
     w.rough = False
     dq, dv, da = square_results(model, w, lead)
     if model.python_forces:
-        state = q.reshape(-1), v.reshape(-1), factor * u.reshape(-1)
-        by_q, by_v = python_response(model, *state, float(np.asarray(t).item()), factor)
-        dq, dv = dq + by_q, dv + by_v
+        states = (x.reshape(w.batch, x.shape[-1]) for x in (w.host["q"], w.host["v"], w.host["u"]))
+        by_q, by_v = python_responses(model, *states, t, factor)
+        dq, dv = dq + by_q.reshape(dq.shape), dv + by_v.reshape(dv.shape)
     for k in model.prescribed.dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
             matrix[..., k, :], matrix[..., k], matrix[..., k, k] = 0.0, 0.0, diagonal

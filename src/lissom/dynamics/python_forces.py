@@ -8,7 +8,7 @@ import numpy as np
 
 from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.configuration import integrate
-from lissom.dynamics.loads import called_response, called_wrenches
+from lissom.dynamics.loads import Times, called_response, called_wrenches
 from lissom.model.model import Model
 
 _DIFFERENCE_STEP = 6e-6
@@ -46,6 +46,15 @@ def python_response(
     if model.inputs.custom:
         by_q = by_q - _custom_actuation_derivative(model, q, u)
     return by_q, by_v
+
+
+def python_responses(
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0
+) -> np.ndarray:
+    """The same of many states (n, ...) at one time or at a time for each: by q and by v, (2, n, nv, nv)."""
+    times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
+    rows = [python_response(model, *state, factor) for state in zip(q, v, u, times)]
+    return np.swapaxes(np.array(rows), 0, 1)
 
 
 def _custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:

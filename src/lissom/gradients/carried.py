@@ -220,8 +220,6 @@ def _started_anchors(designs: Designs, path: Path) -> np.ndarray:
 
 def _scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
     """Slopes (..., stages, p, unknowns) with the rows of loops in the units that the systems have them in."""
-    size = systems.weights.shape[1] // 3
-    assert size > 0
     slopes[..., systems.nv :] /= systems.weights[:, 0, None, None]
     return slopes
 

@@ -181,7 +181,7 @@ def rollout(
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
         Rollout of the steps that were taken, if there are any.
-        ModelError: an argument is wrong, or forces come from Python functions. ShapeError: the argument, the expected
+        ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the argument, the expected
             and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
@@ -223,8 +223,8 @@ def rollout(
 
 
 def _check(model: Model, dt: float, every: int, tolerance: float) -> None:
-    if model.python_forces:
-        rule = "gradients need forces that kernels compute, none that a Python function gives"
+    if model.models and model.python_forces:
+        rule = "a batch of models needs forces that kernels compute, none that a Python function gives"
         raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
     checks.number(dt, "dt", above=0.0)
     checks.integer(every, "every", least=1)

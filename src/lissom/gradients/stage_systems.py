@@ -18,6 +18,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
     run_residual_derivatives,
 )
+from lissom.dynamics.python_forces import python_responses
 from lissom.dynamics.tensions import input_response
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
@@ -116,6 +117,10 @@ def _fill(model: Model, given: Matrices, states: StageStates, n: int, each: int,
     run_residual_derivatives(model, w, some(states.t), inputs=True, force=some(states.force))
     w.raise_for_status()
     held, width = model.prescribed.dof, column_width(model)
+    if model.python_forces:
+        found = python_responses(model, arrays["q"], arrays["v"], arrays["u"], some(states.t))
+        for name, change in zip(("dq", "dv"), found):
+            w.host[name].reshape(n * each, -1, width)[..., : model.nv] += change
     if len(held):
         for name, one in (("dq", 0.0), ("dv", 0.0), ("da", 1.0)):
             square = w.host[name].reshape(n * each, -1, width)
