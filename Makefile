@@ -9,6 +9,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 BENCH := .venv-bench
+OLD := .venv-pinocchio
 PIP := -m pip install --disable-pip-version-check --quiet
 DEMO := out/cdm
 TARGETS := $(if $(filter x86_64,$(shell uname -m)),x86-64-v3 x86-64-v4,aarch64)
@@ -50,7 +51,7 @@ docs: $(VENV)/.docs
 gallery: $(VENV)/.test
 	$(BIN)/python docs/gallery/make.py $(ARGS)
 
-bench: $(BENCH)/.made
+bench: $(BENCH)/.made $(OLD)/.made
 	@mkdir -p out
 	$(BENCH)/bin/python benchmarks/run.py
 	$(BENCH)/bin/python benchmarks/timing.py
@@ -64,7 +65,7 @@ bench: $(BENCH)/.made
 	$(BENCH)/bin/python benchmarks/closed_chains.py
 	$(BENCH)/bin/python benchmarks/work_precision.py out/work_precision.png
 	$(BENCH)/bin/python benchmarks/surroundings.py
-	$(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
+	PINOCCHIO=$(OLD)/bin/python $(BENCH)/bin/python benchmarks/scaling.py out/scaling.png
 	$(BENCH)/bin/python benchmarks/large_robots.py
 	$(BENCH)/bin/python benchmarks/nets.py
 	$(BENCH)/bin/python benchmarks/forward_dynamics_jacobian.py
@@ -84,7 +85,7 @@ wheel: $(VENV)/.view
 	@rm -rf $(COMPILED)
 
 clean:
-	rm -rf $(VENV) $(BENCH) $(COMPILED) site out build dist
+	rm -rf $(VENV) $(BENCH) $(OLD) $(COMPILED) site out build dist
 
 # One stamp for each set of dependencies; they are installed again when pyproject.toml changes.
 $(VENV)/.view: $(VENV)/.made pyproject.toml
@@ -110,6 +111,12 @@ $(VENV)/.learning: $(VENV)/.made pyproject.toml
 $(VENV)/.docs: $(VENV)/.made pyproject.toml
 	@echo "installing mkdocs into $(VENV)"
 	@$(BIN)/python $(PIP) -e '.[docs]'
+	@touch $@
+
+$(OLD)/.made: benchmarks/requirements-pinocchio.txt
+	@$(call make_venv,$(OLD))
+	@echo "installing an old Pinocchio into $(OLD)"
+	@$(OLD)/bin/python $(PIP) -r $< || { rm -rf $(OLD); mkdir $(OLD); echo "no Pinocchio for many links"; }
 	@touch $@
 
 $(BENCH)/.made: pyproject.toml $(wildcard benchmarks/requirements.txt)

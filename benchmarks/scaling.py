@@ -1,11 +1,12 @@
 """How cost grows: inverse dynamics, its derivatives, forward dynamics and steps, on chains of rods and of rigid links.
 
-    python benchmarks/scaling.py [OUT.png]
+    PINOCCHIO=python-of-another-environment python benchmarks/scaling.py [OUT.png]
 
 Each rod has 6 coordinates and 5 nodes. Inverse and forward dynamics and implicit steps must grow with the number of
-links, to 500 rods of 3000 coordinates and to 2000 rigid links, beside Pinocchio on as many as it can hold; derivatives
-at most with the square of the degrees of freedom. Times are of one instance inside a kernel, on one core; of Pinocchio,
-of a call from Python. A step of generalised-α makes and factors its matrix anew and takes two or three iterations.
+links, to 500 rods of 3000 coordinates and to 2000 rigid links; derivatives at most with the square of the degrees of
+freedom. Beside the links stands Pinocchio, beyond 300 an old one that PINOCCHIO names (requirements-pinocchio.txt),
+since new ones keep what grows with the cube. Times are of one instance inside a kernel, on one core; of Pinocchio, of a
+call from Python. A step of generalised-α makes and factors its matrix anew and takes two or three iterations.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+import subprocess
 import sys
 import time
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 from run import smallest, state
@@ -32,7 +35,7 @@ COUNTS = (1, 2, 4, 8, 16, 32)
 MANY_RODS = (30, 100, 300, 500)
 MANY_LINKS = (100, 300, 1000, 2000)
 STEP = 1e-4  # size of steps [s]
-MOST_IN_PINOCCHIO = 300  # links: what it keeps for second derivatives takes 44 bytes times their cube, 1.2 GB
+MOST_OF_NEW, MOST_OF_OLD = 300, 1000  # links in Pinocchio: 300 take 1.2 GB in a new one, 1000 take 0.6 GB in an old one
 
 
 def chain(rods: int) -> ls.Model:
@@ -69,20 +72,6 @@ def links(count: int) -> ls.Model:
     return robot.build()
 
 
-def pinocchio_links(count: int) -> Any:
-    """The same in Pinocchio."""
-    import pinocchio as pin
-
-    model, parent = pin.Model(), 0
-    for k in range(count):
-        joint = pin.JointModelRZ() if k % 2 == 0 else pin.JointModelRY()
-        placement = pin.SE3(np.eye(3), np.array([0.0, 0.0, 0.2 if k else 0.0]))
-        parent = model.addJoint(parent, joint, placement, f"joint{k}")
-        body = pin.Inertia(1.0, np.array([0.02, 0.01, 0.1]), np.diag([0.03, 0.025, 0.01]))
-        model.appendBodyToJoint(parent, body, pin.SE3.Identity())
-    return model
-
-
 def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
     """Inverse and forward dynamics and a step [µs], and what the buffers of forward dynamics take [MB]."""
     q, v, a = (0.1 * x for x in state(model))
@@ -104,16 +93,22 @@ def step(model: ls.Model) -> float:
     return least * 1e6
 
 
-def pinocchio_sweeps(count: int, ours: ls.Model) -> tuple[float, float]:
-    """Inverse and forward dynamics of the same links in Pinocchio [µs], whose results must be ours."""
-    import pinocchio as pin
-
-    model = pinocchio_links(count)
-    data = model.createData()
+def in_pinocchio(count: int, ours: ls.Model) -> tuple[float, float, str] | None:
+    """Inverse and forward dynamics of the same links in Pinocchio [µs], whose results must be ours, and its version;
+    None where none is there that holds so many."""
+    python = sys.executable if count <= MOST_OF_NEW else os.environ.get("PINOCCHIO", "")
+    if count > MOST_OF_OLD or not Path(python).exists():
+        return None
     q, v, a = (0.1 * x for x in state(ours))
-    tau = pin.rnea(model, data, q, v, a)
+    with TemporaryDirectory() as folder:
+        given, forces = Path(folder, "state.npz"), Path(folder, "forces.npy")
+        np.savez(given, q=q, v=v, a=a)
+        program = Path(__file__).with_name("pinocchio_links.py")
+        said = subprocess.run([python, program, given, forces], check=True, capture_output=True, text=True).stdout
+        tau = np.load(forces)
     assert np.allclose(tau, ls.inverse_dynamics(ours, q, v, a), rtol=0.0, atol=1e-9 * np.abs(tau).max())
-    return smallest(lambda: pin.rnea(model, data, q, v, a)), smallest(lambda: pin.aba(model, data, q, v, 0.0 * a))
+    inverse, forward, version = said.split()
+    return float(inverse), float(forward), version
 
 
 def powers(table: np.ndarray, columns: dict[str, int], what: str) -> None:
@@ -141,12 +136,12 @@ def large() -> None:
         mine = sweeps(model)[:3]
         rows.append((count, *mine))
         print(f"{count:6d}" + "".join(f"{x:11.1f}" for x in mine), end="")
-        if count > MOST_IN_PINOCCHIO:
+        theirs = in_pinocchio(count, model)
+        if theirs is None:
             print(f"{'-':>15s}{'-':>11s}")
             continue
-        theirs = pinocchio_sweeps(count, model)
-        ratios = "".join(f"{x / y:11.2f}" for x, y in zip(mine, theirs))
-        print(f"{theirs[0]:15.1f}{theirs[1]:11.1f}{'':7s}{ratios}")
+        ratios = "".join(f"{x / y:11.2f}" for x, y in zip(mine, theirs[:2]))
+        print(f"{theirs[0]:15.1f}{theirs[1]:11.1f}{'':7s}{ratios}   Pinocchio {theirs[2]}")
     powers(np.array(rows), {"inverse dynamics": 1, "forward dynamics": 2, "a step": 3}, "links")
 
 
