@@ -3,7 +3,7 @@ differences."""
 
 import numpy as np
 import pytest
-from dynamics.custom_joints import both, state
+from dynamics.custom_joints import AXIS, OTHER, both, state, universal
 from gradients.moving_robots import changes
 
 import lissom as ls
@@ -67,6 +67,50 @@ def test_a_body_of_python_by_differences():
     ways = [changes(model, motion, ls.rollout(model, q, v + x * direction, **options)) for x in (h, -h, 2 * h, -2 * h)]
     slope = (8 * (ways[0] - ways[1]) - (ways[2] - ways[3])) / (12 * h)
     assert np.abs(slope - exact).max() < 1e-7 * np.abs(exact).max()
+
+
+def placed(*position):
+    """4x4 of a displacement."""
+    g = np.eye(4)
+    g[:3, 3] = position
+    return g
+
+
+def leaning(joint):
+    """A rigid arm on a hinge, whose ball lies on a dome."""
+    robot = ls.Robot("arm")
+    bar = ls.RigidBody(0.3, (0.15, 0.0, 0.0), (1e-4, 1e-3, 1e-3))
+    robot.add_link("arm", bar, joint)
+    robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), parent="arm", placement=placed(0.3, 0.0, 0.0))
+    robot.add_joint_actuator("motors", "arm")
+    place = ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    place[:3, 3] = 0.28, 0.02, -0.119
+    law = {"damping": 0.5, "friction": 0.8, "stick_stiffness": 500.0, "stick_damping": 0.01}
+    robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)
+    return robot.build()
+
+
+@pytest.mark.parametrize("scheme", ["generalized_alpha", "bathe"])
+def test_contacts_that_stick(scheme):
+    """A robot whose joint is a function of Python moves, and answers, as the one in kernels does."""
+    springs = {"stiffness": 0.5, "damping": 0.05}
+    native, custom = (leaning(x) for x in (ls.JointUniversal(AXIS, OTHER, **springs),
+                                           ls.JointCustom(universal, 2, **springs)))  # fmt: skip
+    rng, motions = np.random.default_rng(12), []
+    u = np.array([0.3, -0.2]) + 0.2 * rng.normal(size=(2, 20, 2))
+    for one in (native, custom):
+        motions.append(ls.rollout(one, u=u, dt=4e-3, scheme=scheme, tolerance=1e-12))
+    one, other = motions
+    assert 0.5 < np.isfinite(one.anchors[..., 0]).mean() < 1.0  # it bounces
+    np.testing.assert_allclose(other.q, one.q, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(other.anchors, one.anchors, rtol=0, atol=1e-9)
+    weights, du = rng.normal(size=one.v.shape), rng.normal(size=u.shape)
+    paths = ["dome.stick_stiffness"]
+    gradient, found = (x.backward(weights, parameters=paths) for x in motions)
+    change, answer = (x.forward(du=du) for x in motions)
+    np.testing.assert_allclose(found.u, gradient.u, rtol=0, atol=1e-7 * np.abs(gradient.u).max())
+    np.testing.assert_allclose(answer.q, change.q, rtol=0, atol=1e-7 * np.abs(change.q).max())
+    assert found.parameters[paths[0]] == pytest.approx(gradient.parameters[paths[0]], rel=1e-6)
 
 
 def pulled(**forces):

@@ -33,13 +33,6 @@ def model(friction):
     return robot.build()
 
 
-def placed(*position):
-    """4x4 of a displacement."""
-    g = np.eye(4)
-    g[:3, 3] = position
-    return g
-
-
 def moved(own, u, start, way, x, scheme):
     q0, v0 = start
     dq0, dv0, du = way
@@ -354,46 +347,6 @@ def test_gains_of_feedback(friction):
     gradient = motion.backward(by_q, by_v)
     np.testing.assert_allclose(none.q0, gradient.q0, rtol=0, atol=1e-11 * np.abs(gradient.q0).max())
     np.testing.assert_allclose(none.v0, gradient.v0, rtol=0, atol=1e-11 * np.abs(gradient.v0).max())
-
-
-def leaning(joint):
-    """A rigid arm on a hinge, whose ball lies on a dome."""
-    robot = ls.Robot("arm")
-    bar = ls.RigidBody(0.3, (0.15, 0.0, 0.0), (1e-4, 1e-3, 1e-3))
-    robot.add_link("arm", bar, joint)
-    robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), parent="arm", placement=placed(0.3, 0.0, 0.0))
-    robot.add_joint_actuator("motors", "arm")
-    place = ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
-    place[:3, 3] = 0.28, 0.02, -0.119
-    law = {"damping": 0.5, "friction": 0.8, "stick_stiffness": 500.0, "stick_damping": 0.01}
-    robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)
-    return robot.build()
-
-
-@pytest.mark.parametrize("scheme", ["generalized_alpha", "bathe"])
-def test_joints_of_python(scheme):
-    """A robot whose joint is a function of Python moves, and answers, as the one in kernels does."""
-    pytest.importorskip("jax")
-    from dynamics.custom_joints import AXIS, OTHER, universal
-
-    springs = {"stiffness": 0.5, "damping": 0.05}
-    native, custom = (leaning(x) for x in (ls.JointUniversal(AXIS, OTHER, **springs),
-                                           ls.JointCustom(universal, 2, **springs)))  # fmt: skip
-    rng, motions = np.random.default_rng(12), []
-    u = np.array([0.3, -0.2]) + 0.2 * rng.normal(size=(2, 20, 2))
-    for one in (native, custom):
-        motions.append(ls.rollout(one, u=u, dt=4e-3, scheme=scheme, tolerance=1e-12))
-    one, other = motions
-    assert 0.5 < np.isfinite(one.anchors[..., 0]).mean() < 1.0  # it bounces
-    np.testing.assert_allclose(other.q, one.q, rtol=0, atol=1e-9)
-    np.testing.assert_allclose(other.anchors, one.anchors, rtol=0, atol=1e-9)
-    weights, du = rng.normal(size=one.v.shape), rng.normal(size=u.shape)
-    paths = ["dome.stick_stiffness"]
-    gradient, found = (x.backward(weights, parameters=paths) for x in motions)
-    change, answer = (x.forward(du=du) for x in motions)
-    np.testing.assert_allclose(found.u, gradient.u, rtol=0, atol=1e-7 * np.abs(gradient.u).max())
-    np.testing.assert_allclose(answer.q, change.q, rtol=0, atol=1e-7 * np.abs(change.q).max())
-    assert found.parameters[paths[0]] == pytest.approx(gradient.parameters[paths[0]], rel=1e-6)
 
 
 def test_what_has_no_place_for_anchors_is_told():

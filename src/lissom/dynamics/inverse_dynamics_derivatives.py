@@ -176,8 +176,7 @@ def residual_derivatives(
     w.rough = False
     dq, dv, da = square_results(model, w, lead)
     if model.python_forces:
-        states = (x.reshape(w.batch, x.shape[-1]) for x in (w.host["q"], w.host["v"], w.host["u"]))
-        by_q, by_v = python_responses(model, *states, t, factor)
+        by_q, by_v = python_responses(model, w.host["q"], w.host["v"], w.host["u"], t, factor)
         dq, dv = dq + by_q.reshape(dq.shape), dv + by_v.reshape(dv.shape)
     for k in model.prescribed.dof:
         for matrix, diagonal in ((dq, 1.0), (dv, 0.0), (da, 1.0)):
