@@ -181,8 +181,8 @@ def rollout(
     Raises:
         ConvergenceError: Newton's method finds no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is the
         Rollout of the steps that were taken, if there are any.
-        ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the argument, the expected
-            and the received shape.
+        ModelError: an argument is wrong, or forces of a batch of models come from Python functions. ShapeError: the
+            argument, the expected and the received shape.
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
