@@ -4,9 +4,9 @@
 
 The robots are those of Mathew 2025. The error is the largest distance of any link's frame from where a reference has
 it, at 51 times, over the size of the robot; the reference is bdf at 1e-10, for the finger, which bdf does not get
-through and for which radau takes hours, esdirk in steps of 2.5 ms. Times are the least of two runs on one core and hand
-out every step, as the default does; they stand in units of the calibration kernel, inverse dynamics of the chain of
-four rods. The ladder of a method ends where a run takes longer than LONGEST or stops. Below each table stands by how
+through and for which radau takes hours, esdirk in steps of 2.5 ms. Times are those of runs on one core that hand
+out every step, as the default does, of short ones the least of five, whose rounds go through all methods; they stand in
+units of the calibration kernel, inverse dynamics of the chain of four rods. The ladder of a method ends where a run takes longer than LONGEST or stops. Below each table stands by how
 much the default is slower, at worst, than the fastest method at an equal error, and its cost at an error not above that
 of bdf at rtol = 1e-3. A table that is there already is drawn instead of measured anew: docs/how_to/accuracy.csv is that
 of the manual.
@@ -37,9 +37,10 @@ import lissom as ls
 from lissom.launch import workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-DURATION, LONGEST = 10.0, 4.0  # [s]
+DURATION, LONGEST, SHORT = 10.0, 4.0, 0.5  # [s]
+ROUNDS = 4  # more, of runs that are short
 TIMES = np.linspace(0.0, DURATION, 51)
-TOLERANCES = 10.0 ** np.arange(-2.0, -9.5, -0.5)
+TOLERANCES = 10.0 ** np.arange(-1.0, -9.5, -0.5)
 STEPS = 0.04 * 0.5 ** np.arange(8)  # [s]
 LEVELS = np.logspace(-2, -9, 29)
 DEFAULT = "auto"
@@ -92,21 +93,37 @@ def places(case: Case, **options: Any) -> np.ndarray:
     return ls.forward_kinematics(case.model, motion.q)[..., :3, 3]
 
 
+def timed(case: Case, **options: Any) -> tuple[float, int]:
+    """What a run takes [s], and its steps."""
+    began = time.perf_counter()
+    motion = ls.simulate(case.model, DURATION, case.q0, u=case.u, **options)
+    return time.perf_counter() - began, motion.statistics.steps
+
+
 def run(case: Case, exact: np.ndarray, calibration: float, asked: float, options: dict[str, Any]) -> Run | None:
     """One run; None where it stops before its end."""
-    least, steps = np.inf, 0
     try:
-        for _ in range(2):
-            began = time.perf_counter()
-            motion = ls.simulate(case.model, DURATION, case.q0, u=case.u, **options)
-            least, steps = min(least, time.perf_counter() - began), motion.statistics.steps
-            if least > LONGEST:
-                break
+        took, steps = timed(case, **options)
         away = np.linalg.norm(places(case, **options) - exact, axis=-1).max()
     except ls.ConvergenceError:
         return None
     size = np.ptp(exact.reshape(-1, 3), axis=0).max()
-    return Run(asked, steps, 1e6 * least / calibration, away / size)
+    return Run(asked, steps, 1e6 * took / calibration, away / size)
+
+
+def tolerances(name: str, asked: float) -> dict[str, Any]:
+    """What a method is called with."""
+    return METHODS[name] | ({"dt": asked} if name.endswith("dt") else {"rtol": asked, "atol": 1e-3 * asked})
+
+
+def timed_again(case: Case, table: dict[str, list[Run]], calibration: float) -> None:
+    """Short runs of all methods in turn, round after round, since others use the machine too; the least time counts."""
+    for _ in range(ROUNDS):
+        for name, runs in table.items():
+            for k, one in enumerate(runs):
+                if one.cost * calibration < 1e6 * SHORT:
+                    took = 1e6 * timed(case, **tolerances(name, one.asked))[0] / calibration
+                    runs[k] = one._replace(cost=min(one.cost, took))
 
 
 def is_hopeless(case: Case) -> bool:
@@ -124,18 +141,21 @@ def ladder(name: str, case: Case, exact: np.ndarray, calibration: float) -> list
         print(f"  {name:22s} would take more than a minute", flush=True)
         return found
     for asked in STEPS if name.endswith("dt") else TOLERANCES:
-        how = {"dt": asked} if name.endswith("dt") else {"rtol": asked, "atol": 1e-3 * asked}
-        one = run(case, exact, calibration, float(asked), METHODS[name] | how)
+        one = run(case, exact, calibration, float(asked), tolerances(name, float(asked)))
         if one is None:
             continue
         found.append(one)
-        print(
-            f"  {name:22s}{asked:9.1e}{one.steps:8d} steps{one.cost:10.0f} calibrations   error {one.error:.1e}",
-            flush=True,
-        )
         if one.cost * calibration > 1e6 * LONGEST or one.error < LEVELS[-1]:
             break
     return found
+
+
+def show(table: dict[str, list[Run]]) -> None:
+    """Print all runs."""
+    for name, runs in table.items():
+        for x in runs:
+            line = f"  {name:22s}{x.asked:9.1e}{x.steps:8d} steps{x.cost:10.0f} calibrations   error {x.error:.1e}"
+            print(line, flush=True)
 
 
 def cost_at(runs: list[Run], level: float) -> float:
@@ -245,6 +265,8 @@ def main() -> None:
             ("bdf", "dop853") if stiff else ()
         )  # the finger's rates, up to 1e10 1/s, are for methods that damp them
         table[robot] = {name: ladder(name, case, exact, calibration) for name in METHODS if name not in skipped}
+        timed_again(case, table[robot], calibration)
+        show(table[robot])
         judge(table[robot])
     if kept is not None:
         write(table, kept)
