@@ -4,12 +4,12 @@
 
 The robots are those of Mathew 2025. The error is the largest distance of any link's frame from where a reference has
 it, at 51 times, over the size of the robot; the reference is bdf at 1e-10, for the finger, which bdf does not get
-through and for which radau takes hours, esdirk in steps of 2.5 ms. Times are those of runs on one core that hand
-out every step, as the default does, of short ones the least of five, whose rounds go through all methods; they stand in
-units of the calibration kernel, inverse dynamics of the chain of four rods. The ladder of a method ends where a run takes longer than LONGEST or stops. Below each table stands by how
-much the default is slower, at worst, than the fastest method at an equal error, and its cost at an error not above that
-of bdf at rtol = 1e-3. A table that is there already is drawn instead of measured anew: docs/how_to/accuracy.csv is that
-of the manual.
+through and for which radau takes hours, esdirk in steps of 2.5 ms. Times are those of runs on one core that hand out
+every step, as the default does, of short ones the least of five, whose rounds go through all methods; they stand in
+units of the calibration kernel, inverse dynamics of the chain of four rods. The ladder of a method ends where a run
+takes longer than LONGEST or stops. Below each table stands by how much the default is slower, at worst, than the
+fastest method at an equal error, and its cost at an error not above that of bdf at rtol = 1e-3. A table that is there
+already is drawn instead of measured anew: docs/how_to/accuracy.csv is that of the manual.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from lissom.launch import workspace
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 DURATION, LONGEST, SHORT = 10.0, 4.0, 0.5  # [s]
 ROUNDS = 4  # more, of runs that are short
+SHARE = 0.01  # of a motion, by which its time is guessed
 TIMES = np.linspace(0.0, DURATION, 51)
 TOLERANCES = 10.0 ** np.arange(-1.0, -9.5, -0.5)
 STEPS = 0.04 * 0.5 ** np.arange(8)  # [s]
@@ -126,18 +127,22 @@ def timed_again(case: Case, table: dict[str, list[Run]], calibration: float) -> 
                     runs[k] = one._replace(cost=min(one.cost, took))
 
 
-def is_hopeless(case: Case) -> bool:
-    """Whether the explicit method has steps so small that all of the motion would take more than a minute."""
-    for part in (1e-5, 1e-3):  # the first compiles
+def is_hopeless(case: Case, name: str) -> bool:
+    """Whether all of the motion would take a method more than a minute; compiles its kernels."""
+    how = tolerances(name, STEPS[0] if name.endswith("dt") else TOLERANCES[0])
+    for _ in range(2):  # the first compiles
         began = time.perf_counter()
-        ls.simulate(case.model, part * DURATION, case.q0, u=case.u, method="dop853")
-    return (time.perf_counter() - began) / part > 60.0
+        try:
+            ls.simulate(case.model, SHARE * DURATION, case.q0, u=case.u, **how)
+        except ls.ConvergenceError:
+            return False  # tighter tolerances may go
+    return (time.perf_counter() - began) / SHARE > 60.0
 
 
 def ladder(name: str, case: Case, exact: np.ndarray, calibration: float) -> list[Run]:
     """The runs of a method, from the loosest on; none where it would take a minute."""
     found = []
-    if name == "dop853" and is_hopeless(case):
+    if is_hopeless(case, name):
         print(f"  {name:22s} would take more than a minute", flush=True)
         return found
     for asked in STEPS if name.endswith("dt") else TOLERANCES:
