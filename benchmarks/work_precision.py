@@ -37,7 +37,7 @@ import lissom as ls
 from lissom.launch import workspace
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
-DURATION, LONGEST, SHORT = 10.0, 4.0, 0.5  # [s]
+DURATION, LONGEST, SHORT = 10.0, 4.0, 0.2  # [s]
 ROUNDS = 4  # more, of runs that are short
 SHARE = 0.01  # of a motion, by which its time is guessed
 TIMES = np.linspace(0.0, DURATION, 51)
