@@ -238,10 +238,11 @@ def write(table: dict[str, dict[str, list[Run]]], path: Path) -> None:
     """Write a table into a file, a row for each run."""
     with path.open("w", encoding="utf-8", newline="") as file:
         rows = csv.writer(file, lineterminator="\n")
-        rows.writerow(("robot", "method", *Run._fields))
+        rows.writerow(("robot", "method", "asked", "steps", "calibrations", "error"))
         for robot, found in table.items():
             for method, runs in found.items():
-                rows.writerows((robot, method, *one) for one in runs)
+                for x in runs:
+                    rows.writerow((robot, method, f"{x.asked:.1e}", x.steps, f"{x.cost:.0f}", f"{x.error:.1e}"))
 
 
 def main() -> None:
