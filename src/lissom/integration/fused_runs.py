@@ -135,11 +135,13 @@ def _make(
     is_whole: bool = False,
     rows: int = 0,
 ) -> Workspace:
-    n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
-    w = Workspace(model, batch, {"out": (n * row,)})
-    w.differentiates = True
     world, keeps = model.one(0, 1).surroundings, before is not None
     anchors = 6 * len(world.pair) if world.sticks else 0
+    n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
+    if keeps and anchors:
+        n = min(n, max(_LEAST_RUN, _MOST_BYTES // (8 * anchors * batch)))
+    w = Workspace(model, batch, {"out": (n * row,)})
+    w.differentiates = True
     x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
     common = rows or (n + batch) * MOST_STAGES
     shared = [
