@@ -110,6 +110,37 @@ def test_design_values(friction, slides):
     assert seen >= set(PATHS) - {"dome.friction" if not slides else "dome.stick_stiffness"}
 
 
+def light():
+    """A rigid arm of 20 g on a hinge, whose ball lies on a stiff dome, 4 µm deep."""
+    robot, mass, place = ls.Robot("arm"), 0.02, ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    hinge = ls.JointUniversal((0, 1, 0), (0, 0, 1), damping=1e-3 * mass, stiffness=0.01 * mass)
+    robot.add_link("arm", ls.RigidBody(mass, (0.1, 0.0, 0.0), (mass * 1e-3,) * 3), hinge)
+    end = np.eye(4)
+    end[0, 3] = 0.3
+    robot.add_link("ball", ls.RigidBody.sphere(0.02, density=mass / 3.35e-5), parent="arm", placement=end)
+    robot.add_joint_actuator("motors", "arm")
+    place[:3, 3] = 0.28, 0.02, -0.11661
+    law = {"damping": 0.5, "friction": 0.2, "stick_stiffness": 500.0, "stick_damping": 0.01}
+    robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), placement=place, stiffness=3e7, **law)
+    return robot.build()
+
+
+def test_numbers_that_end_a_contact_leave_others_alone():
+    """Where moving the dome by what it is differenced by ends the contact, derivatives by other numbers are those that
+    are asked alone, and turning a ball about its centre does nothing."""
+    own, rng = light(), np.random.default_rng(0)
+    rest = ls.rollout(own, u=[0.0, 0.0], dt=2e-3, steps=400, scheme="implicit_euler")
+    u = np.column_stack([np.full(40, 4e-4), np.linspace(0.0, 0.08, 40)])
+    motion = ls.rollout(own, rest.q[-1], np.zeros(own.nv), u, dt=2e-3, tolerance=1e-13)
+    assert 0.0 < max(ls.contact_forces(own, q).depth.max(initial=0.0) for q in motion.q[:20]) < 6e-6
+    weights = rng.normal(size=(2, *motion.v.shape))
+    whole = motion.backward(*weights, parameters=["dome.friction", "dome.stick_stiffness", "dome.placement"]).parameters
+    for path in ("dome.friction", "dome.stick_stiffness"):
+        alone = motion.backward(*weights, parameters=[path]).parameters[path]
+        assert whole[path] == pytest.approx(alone, rel=1e-9), path
+    assert np.abs(whole["dome.placement"][:3]).max() < 1e-6 * np.abs(whole["dome.placement"][3:]).max()
+
+
 @lru_cache
 def carried():
     """An arm whose ball lies on a plate that hangs on springs and moves with it."""

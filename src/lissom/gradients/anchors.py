@@ -44,8 +44,6 @@ from lissom.model.points import on_node
 
 _SURELY = 1.0 - 1e-12  # of the limit of friction, as the kernel takes it
 _SMALL = 0.02  # 1 − cos φ below which a series gives G and G'
-
-
 _TOGETHER = 64  # states whose Jacobians are in memory at once
 
 

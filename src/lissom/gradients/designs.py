@@ -3,8 +3,10 @@
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
 at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
-parts of r, and contacts seldom begin or end within h. A ball that slides stays near the edge of sticking: with contacts
-that stick h = p/10⁵, and the error some 1e-11. Where a rule of the description allows values on one side alone,
+parts of r, and contacts seldom begin or end within h, which is 30 µm for places. A ball that slides stays near the edge
+of sticking: with contacts that stick h = p/10⁵, and the error some 1e-11. A contact that is less deep than 2 h along a
+number has no derivative by it here: its forces are smeared over the kink, and its anchor answers nothing. Where a rule
+of the description allows values on one side alone,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 """
@@ -124,9 +126,19 @@ class Designs:
                 with common.lent():
                     for part in parts(each, max(1, _ROWS // many)):
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
-                        found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
+                        found[part] = _weighted(weights, values.reshape(many, -1, size))
                 out[k] += found
         return out.reshape(len(self.entries) * each, self.count, size)
+
+
+def _weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Sums of values (models, rows, size) by weights (count, models), (rows, count, size); NaN where a model whose
+    weight is not zero has no value, as where a pair does not touch."""
+    lacks = np.isnan(values)
+    if not lacks.any():
+        return np.einsum("pm,mrj->rpj", weights, values)
+    out = np.einsum("pm,mrj->rpj", weights, np.where(lacks, 0.0, values))
+    return np.where(np.einsum("pm,mrj->rpj", weights != 0.0, lacks), np.nan, out)
 
 
 def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray]]:

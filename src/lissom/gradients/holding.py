@@ -32,7 +32,9 @@ def held_starts(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tu
         return own, *accelerations(model, 0.0, q, v, u)
     first, found, copies = anchors_after(model, own, q, v), [], {}
     for i, one in enumerate(model.of_rows(len(q))):
-        copy = copies.setdefault(id(one), one.anchored(own[i]))
+        if id(one) not in copies:
+            copies[id(one)] = one.anchored(own[i])
+        copy = copies[id(one)]
         put_anchors(copy, first[i])
         found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
     a, force = zip(*found)
