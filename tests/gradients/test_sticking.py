@@ -380,6 +380,16 @@ def test_gains_of_feedback(friction):
     np.testing.assert_allclose(none.v0, gradient.v0, rtol=0, atol=1e-11 * np.abs(gradient.v0).max())
 
 
+def test_a_derivative_of_zero_is_no_error():
+    """By friction, of which a ball that sticks all the time knows nothing, a check finds what is left of zero small."""
+    motion = begun(3.0, steps=10)[1]
+    weights = np.random.default_rng(13).normal(size=motion.v.shape)
+    gradient = motion.backward(dL_dv=weights, parameters=["dome.friction", "dome.stick_stiffness"])
+    found = ls.check_gradient(motion, lambda x: float(np.sum(weights * x.v)), gradient)
+    assert abs(gradient.parameters["dome.friction"]) < 1e-6 * np.linalg.norm(gradient.u)
+    assert found.worst < 1e-6
+
+
 def test_what_has_no_place_for_anchors_is_told():
     """Steps from (q, v) alone."""
     own = model(3.0)

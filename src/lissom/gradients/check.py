@@ -17,6 +17,7 @@ from lissom.gradients.rollout import Rollout, rollout
 from lissom.model.model import Model
 from lissom.robot import checks
 
+_LEAST = 1e-3  # of the largest derivative, below which others are as good as zero
 _STEPS = 10.0 ** -np.arange(2.0, 5.5, 0.5)  # of a direction of natural size
 
 
@@ -27,8 +28,9 @@ class GradientCheck:
 
     Fields:
         exact: by the gradient. differenced: by differences of fourth order. uncertainty: by how much these differ among
-        themselves, in relation to the size of the gradient along directions of that size; large where the motion is
-        chaotic or has kinks. error: difference of exact and differenced in the same relation.
+        themselves, in relation to the size of the gradient along directions of that size, or to a thousandth of the
+        largest of these sizes, where it is less; large where the motion is chaotic or has kinks. error: difference of
+        exact and differenced in the same relation.
     """
 
     exact: dict[str, float]
@@ -75,8 +77,7 @@ def check_gradient(
     dq, dv = onto @ (rng.normal(size=model.nv) * scale), rng.normal(size=model.nv) * scale
     size_u = float(np.abs(motion.u).max(initial=0.0)) or 1.0
     du = size_u * rng.normal(size=motion.u.shape)
-    sizes = gradient.q0 * scale, gradient.v0 * scale, gradient.u * size_u
-    norms = [float(np.linalg.norm(x)) for x in sizes]
+    norms = [float(np.linalg.norm(x)) for x in (gradient.q0 * scale, gradient.v0 * scale, gradient.u * size_u)]
     ways["q0"] = float(gradient.q0 @ dq), norms[0], lambda x: again(model, integrate(model, q0, x * dq), v0, motion.u)
     ways["v0"] = float(gradient.v0 @ dv), norms[1], lambda x: again(model, q0, v0 + x * dv, motion.u)
     ways["u"] = float(np.sum(gradient.u * du)), norms[2], lambda x: again(model, q0, v0, motion.u + x * du)
@@ -89,7 +90,8 @@ def check_gradient(
 
         ways[path] = float(np.sum(slope * way)), float(size * np.linalg.norm(slope)), redesigned
     found = {name: _differenced(f) for name, (_, _, f) in ways.items()}
-    units = {name: max(abs(exact), norm, 1e-300) for name, (exact, norm, _) in ways.items()}
+    sizes = {name: max(abs(exact), norm, 1e-300) for name, (exact, norm, _) in ways.items()}
+    units = {name: max(size, _LEAST * max(sizes.values())) for name, size in sizes.items()}
     return GradientCheck(
         {name: x[0] for name, x in ways.items()},
         {name: x[0] for name, x in found.items()},
