@@ -1,9 +1,11 @@
 """Kernels compiled for a kind of processors serve where the cache has nothing, and only on such processors."""
 
 import os
+import platform
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import warp as wp
 
@@ -89,6 +91,14 @@ def test_other_processors_do_not_take_it(folder, monkeypatch):
     assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
     monkeypatch.setattr(targets.platform, "machine", lambda: "riscv64")
     assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
+
+
+def test_this_processor_is_known():
+    """Where NumPy finds AVX2 and FMA on Linux, or the machine is of ARM, there is a kind: no test above is left out."""
+    core = np._core if hasattr(np, "_core") else np.core
+    features = core._multiarray_umath.__cpu_features__
+    has = features.get("AVX2", False) and features.get("FMA3", False) and sys.platform == "linux"
+    assert bool(TARGET) or not (has or platform.machine().lower() in ("arm64", "aarch64"))
 
 
 def test_kinds_of_processors(monkeypatch):
