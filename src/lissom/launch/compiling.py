@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, as_completed, wait
 from contextlib import contextmanager
@@ -23,12 +24,13 @@ from typing import Any
 
 import warp as wp
 
+from lissom.errors import CacheWarning
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
 from lissom.launch.targets import is_any_ready, make_ready, ready_made
 from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers, write_once
-from lissom.lie.start import can_be_kept, keep_elsewhere
+from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
 
@@ -126,21 +128,18 @@ def _is_missing(module: Any, device: str, anew: bool = False) -> bool:
 def _load(module: Any, device: str, anew: bool) -> None:
     found = ready_made(module, device) if is_compiled(module, device) is False else None
     if found is not None and not anew:
-        load_object(module, *found)
-        return
+        try:
+            load_object(module, *found)
+            return
+        except Exception as error:  # Warp raises bare ones
+            text = f"kernels that came in {found[0]} cannot be loaded ({error}): they are compiled here"
+            warnings.warn(text, CacheWarning, stacklevel=2)
     write_once(module, before_compiling=partial(wait, _reading))  # each reads headers itself that are not there
     block = 1 if wp.get_device(device).is_cpu else None  # as launches there have it
     make = partial(wp.force_load, device, [module], block_dim=block, max_workers=0)
-    if found is not None:
+    if found is not None and anew:
         make = partial(compile_into_cache, module)
-    try:
-        make()
-    except Exception as error:  # also what the compiler says of a disk that is full
-        if can_be_kept(Path(str(wp.config.kernel_cache_dir))):
-            raise
-        keep_elsewhere(error)
-        module.mark_modified()  # or the failure is remembered
-        make()
+    load_whole(module, make)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from typing import Any
 import warp as wp
 
 from lissom.errors import ModelError
-from lissom.launch.warp_private import is_read, name_in_cache, object_for
+from lissom.launch.warp_private import is_read, is_whole, name_in_cache, object_for
 from lissom.lie.types import CPU_FLAGS
 
 _AVX2 = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
@@ -77,7 +77,7 @@ def make_ready(module: Any, target: str, out: Path) -> None:
     flags, folder = CPU_FLAGS.replace("-march=native", TARGETS[target][0]), _folder(out, target)
     folder.mkdir(parents=True, exist_ok=True)
     name = name_in_cache(module)
-    if not (folder / f"{name}.o").exists():
+    if not is_whole(folder / f"{name}.o", folder / f"{name}.meta"):
         object_for(module, flags, folder, name)
 
 

@@ -9,6 +9,7 @@ slower; a test says when the list below is out of date.
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import shutil
 import tempfile
@@ -24,6 +25,8 @@ from typing import Any, final
 from weakref import WeakKeyDictionary
 
 import warp as wp
+
+from lissom.lie.start import clear
 
 READ = ("1.19",)  # versions of Warp whose `invoke` packs arguments as `packed_launch` does
 
@@ -72,7 +75,8 @@ def is_compiled(module: Any, device: str) -> bool | None:
     block = 1 if at.is_cpu else module.options["block_dim"]
     module.get_module_hash(block)  # which fixes the names
     name = module._get_compile_output_name(at, block_dim=block)
-    return os.path.exists(os.path.join(folder, module.get_module_identifier(block_dim=block), name))
+    within = os.path.join(folder, module.get_module_identifier(block_dim=block))
+    return all(os.path.isfile(os.path.join(within, file)) for file in (name, f"{os.path.basename(within)}.meta"))
 
 
 def name_in_cache(module: Any) -> str:
@@ -272,9 +276,24 @@ def _kind(of: Any) -> Any:
 
 
 def compile_into_cache(module: Any) -> None:
-    """Compile a module for the CPU, and leave what is loaded of it as it is."""
+    """Compile a module for the CPU of which the cache has not all, and leave what is loaded of it as it is."""
+    clear(module)
     module.get_module_hash(1)
     module._compile(wp.get_device("cpu"), options=module.resolved_options[1])
+
+
+def is_whole(code: Path, description: Path) -> bool:
+    """Whether compiled code can be loaded, and its description read."""
+    llvm = import_module("warp._src.context").runtime.llvm
+    try:
+        json.loads(description.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    name = f"tried {code.name}".encode()
+    good = code.is_file() and llvm.wp_load_obj(str(code).encode(), name, wp.config.legacy_cpu_linker) == 0
+    if good:
+        llvm.wp_unload_obj(name)
+    return good
 
 
 def load_object(module: Any, code: Path, description: Path) -> None:

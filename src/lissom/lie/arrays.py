@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import warp as wp
 
 from lissom.errors import ShapeError
 from lissom.lie import se3, so3
+from lissom.lie.start import load_whole
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 
 wp.set_module_options(kernel_options())
@@ -203,8 +205,16 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
     if count:
         x = wp.array(np.ascontiguousarray(rows), dtype=wp.float64, device="cpu", copy=False)
         y = wp.array(out, dtype=wp.float64, device="cpu", copy=False)
+        _load()
         wp.launch(kernel, dim=count, inputs=[x, y], device="cpu")
     return out.reshape(lead + out_shape)
+
+
+@lru_cache
+def _load() -> None:
+    """Load this module's kernels, once in a process."""
+    module = wp.get_module(__name__)
+    load_whole(module, partial(wp.force_load, "cpu", [module], block_dim=1, max_workers=0))
 
 
 def so3_exp(w: Any) -> np.ndarray:
