@@ -22,7 +22,7 @@ TORCH ?= torch>=2.2
 
 demo: $(VENV)/.view
 	$(BIN)/lissom simulate examples/robots/cdm.yaml --duration 10 \
-		--inputs examples/robots/cdm_tensions.csv --smooth --out $(DEMO)
+		--inputs examples/robots/cdm_tensions.csv --smooth --out $(DEMO) --force
 
 test: $(VENV)/.test
 	$(BIN)/python -m pytest -n 2 --dist loadfile $(ARGS)

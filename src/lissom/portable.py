@@ -9,10 +9,13 @@ from __future__ import annotations
 import io
 import os
 import pickle
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
+from threading import get_ident
 from typing import Any, final
 
 from lissom.errors import ModelError
@@ -117,23 +120,40 @@ def _culprit(value: Any, path: tuple[str, ...]) -> tuple[tuple[str, ...], Any]:
 
 
 def write_whole(path: Path, write: Callable[[Any], Any]) -> None:
-    """Write a file that is there whole or not at all.
+    """Write a file that is there whole or not at all, by a function of a binary file.
 
     Raises:
-        OSError: it cannot be written; nothing is left of it.
+        OSError: it cannot be written; nothing is left of it, and a file that was there stays as it was.
     """
-    new = path.with_name(f"{path.name}{NEW}{os.getpid()}")
+    with whole(path) as new, new.open("wb") as file:
+        write(file)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[Path]:
+    """Where to write a file so that it is there whole or not at all: it stands under another name beside `path` until
+    it is on the disk. A file that was there is replaced, with its permissions; a pipe or a device is written itself.
+
+    Raises:
+        OSError: as of `write_whole`.
+    """
+    if path.exists() and not path.is_file():
+        yield path
+        return
+    target = Path(os.path.realpath(path))
+    new = target.with_name(f"{target.name}{NEW}{os.getpid()}-{get_ident()}")
     try:
-        with new.open("wb") as file:
-            write(file)
-            file.flush()
+        yield new
+        with new.open("rb+") as file:
             os.fsync(file.fileno())
-        os.replace(new, path)
+        if target.exists():
+            shutil.copymode(target, new)
+        os.replace(new, target)
     except BaseException:
         new.unlink(missing_ok=True)
         raise
     if hasattr(os, "O_DIRECTORY"):
-        folder = os.open(path.parent, os.O_DIRECTORY)
+        folder = os.open(target.parent, os.O_DIRECTORY)
         try:
             os.fsync(folder)
         finally:

@@ -179,3 +179,41 @@ def test_render_and_animate_write_what_they_are_asked_for(small, tmp_path, capsy
     assert film.read_bytes().startswith(b"GIF")
     assert main(["animate", str(EXAMPLES / "cdm.yaml"), str(tmp_path / "motion.npz"), "--out", str(film)]) == 2
     assert "must hold 24 coordinates" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "file"),
+    [
+        (["statics"], "equilibrium.npz"),
+        (["statics"], "shapes.png"),
+        (["modes"], "modes.npz"),
+        (["continuation"], "branch.npz"),
+        (["simulate", "--duration", "0.01"], "trajectory.csv"),
+        (["demo"], "robot.yaml"),
+        (["render"], "picture.png"),
+        (["animate"], "film.gif"),
+    ],
+)
+def test_results_that_are_there_are_kept(small, tmp_path, capsys, command, file):
+    """The error names the file and --force, and comes before anything is computed or written."""
+    held = tmp_path / file
+    held.write_text("dear")
+    name, *rest = command
+    given = [] if name == "demo" else [str(small)]
+    if name == "animate":
+        model = ls.load_robot(small).build()
+        ls.simulate(model, 0.01, t_eval=[0.0, 0.01]).save(tmp_path / "motion.npz")
+        given.append(str(tmp_path / "motion.npz"))
+    before = sorted(tmp_path.iterdir())
+    out = held if name in ("render", "animate") else tmp_path
+    assert main([name, *given, *rest, "--out", str(out)]) == 2
+    assert f"{held}: is there already" in (told := capsys.readouterr().err) and "--force" in told
+    assert held.read_text() == "dear" and sorted(tmp_path.iterdir()) == before
+
+
+def test_results_are_replaced_when_asked(small, tmp_path, capsys):
+    """With --force the new ones are there."""
+    (tmp_path / "equilibrium.npz").write_text("old")
+    assert main(["statics", str(small), "--out", str(tmp_path), "--force"]) == 0
+    with np.load(tmp_path / "equilibrium.npz") as found:
+        assert "q" in found

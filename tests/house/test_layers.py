@@ -20,7 +20,7 @@ ONLY = {
     "passes": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
-    "io": ("errors", "robot", "deformable", "model"),  # files describe robots; they compute nothing
+    "io": ("errors", "portable", "robot", "deformable", "model"),  # files describe robots; they compute nothing
 }
 # (file, imported module): why this import may point upwards
 UPWARDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
@@ -35,6 +35,36 @@ def count(text: str) -> int:
     if value < 2:
         raise argparse.ArgumentTypeError(f"must be >= 2 (got {text})")
     return value
+
+
+def out_argument(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:
+    """Where results go, and whether they may replace those that are there."""
+    parser.add_argument("--out", type=Path, required=required, metavar="DIR", help=what)
+    force_argument(parser)
+
+
+def force_argument(parser: argparse.ArgumentParser) -> None:
+    """Leave to replace files."""
+    parser.add_argument("--force", action="store_true", help="write over results that are there")
+
+
+def keep_results(arguments: argparse.Namespace, *paths: Path) -> None:
+    """Raise ModelError, before anything takes its time, where a file of results would be written over."""
+    from lissom.errors import ModelError
+
+    for path in paths:
+        if path.exists() and not arguments.force:
+            raise ModelError(f"{path}: is there already; name another place by --out, or write over it with --force")
+
+
+def save_arrays(path: Path, **arrays: Any) -> None:
+    """Write an .npz file, whole or not at all, and say so."""
+    import numpy as np
+
+    from lissom.portable import write_whole
+
+    write_whole(path, lambda file: np.savez(file, **arrays))
+    print(f"wrote {path}")
 
 
 def loaded(path: Path) -> tuple[Robot, Model]:

@@ -7,7 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lissom.cli.command import Command
-from lissom.cli.common import can_draw, count, loaded, positive, robot_argument, tips
+from lissom.cli.common import (
+    can_draw,
+    count,
+    keep_results,
+    loaded,
+    out_argument,
+    positive,
+    robot_argument,
+    save_arrays,
+    tips,
+)
 from lissom.cli.states import input_arguments, input_values
 
 if TYPE_CHECKING:
@@ -21,12 +31,13 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
                         help="of the factor of gravity, loads and inputs (0 1)")  # fmt: skip
     parser.add_argument("--step", type=positive, default=0.1, help="longest step (0.1)")
     parser.add_argument("--points", type=count, default=500, metavar="N", help="at most, on the branch (500)")
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    out_argument(parser, "folder for the results")
 
 
 def _continuation(arguments: argparse.Namespace) -> int:
     import lissom as ls
 
+    keep_results(arguments, arguments.out / "branch.npz", arguments.out / "branch.png")
     _, model = loaded(arguments.robot)
     u, limits = input_values(arguments, model.inputs.names), tuple(arguments.range)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -48,14 +59,13 @@ def _continuation(arguments: argparse.Namespace) -> int:
 
 def _write(model: Model, branch: Any, out: Path) -> None:
     """The branch as arrays, and where the tips go along it as a picture."""
-    import numpy as np
-
     import lissom as ls
 
-    np.savez(out / "branch.npz", q=branch.q, factor=branch.factor, stable=branch.stable)
-    print(f"wrote {out / 'branch.npz'}")
+    save_arrays(out / "branch.npz", q=branch.q, factor=branch.factor, stable=branch.stable)
     if can_draw("matplotlib", "view", print):
         from matplotlib.figure import Figure
+
+        from lissom.portable import write_whole
 
         figure = Figure(figsize=(6.0, 4.0), layout="constrained")
         axes = figure.subplots()
@@ -65,7 +75,7 @@ def _write(model: Model, branch: Any, out: Path) -> None:
                 axes.plot(branch.factor, places[:, k], label=f"{axis} of {name}")
         axes.set(xlabel="load factor [-]", ylabel="tip [m]")
         axes.legend()
-        figure.savefig(out / "branch.png", dpi=150)
+        write_whole(out / "branch.png", lambda file: figure.savefig(file, format="png", dpi=150))
         print(f"wrote {out / 'branch.png'}")
 
 

@@ -6,15 +6,16 @@ import argparse
 from pathlib import Path
 
 from lissom.cli.command import Command
-from lissom.cli.common import loaded, positive
+from lissom.cli.common import force_argument, keep_results, loaded, positive
 from lissom.cli.new import default_text
-from lissom.cli.simulate import summarise, write_trajectory
+from lissom.cli.simulate import results_in, summarise, write_trajectory
 
 _TENSION = 4.0  # [N]
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--out", type=Path, default=Path("lissom-demo"), metavar="DIR", help="folder (lissom-demo)")
+    force_argument(parser)
     parser.add_argument("--duration", type=positive, default=2.0, help="of the motion [s] (2)")
 
 
@@ -22,10 +23,12 @@ def _demo(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import lissom as ls
+    from lissom.portable import write_whole
 
-    arguments.out.mkdir(parents=True, exist_ok=True)
     path = arguments.out / "robot.yaml"
-    path.write_text(default_text(), encoding="utf-8")
+    keep_results(arguments, path, *results_in(arguments.out))
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    write_whole(path, lambda file: file.write(default_text().encode("utf-8")))
     print(f"wrote {path}: a soft rod with three tendons")
     model = loaded(path)[1]
     rest = ls.solve_statics(model)

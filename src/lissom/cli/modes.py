@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lissom.cli.command import Command
-from lissom.cli.common import count, loaded, robot_argument
+from lissom.cli.common import count, keep_results, loaded, out_argument, robot_argument, save_arrays
 from lissom.cli.states import from_argument, input_arguments, input_values, state_of
 
 
@@ -16,7 +15,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     from_argument(parser)
     parser.add_argument("--count", type=count, metavar="N", default=10, help="modes to show (10)")
     parser.add_argument("--damped", action="store_true", help="with what dissipates: damping ratios too")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for modes.npz, of all modes with their shapes")
+    out_argument(parser, "folder for modes.npz, of all modes with their shapes", required=False)
 
 
 def _modes(arguments: argparse.Namespace) -> int:
@@ -24,6 +23,8 @@ def _modes(arguments: argparse.Namespace) -> int:
 
     import lissom as ls
 
+    if arguments.out is not None:
+        keep_results(arguments, arguments.out / "modes.npz")
     _, model = loaded(arguments.robot)
     if arguments.start is not None:
         state = state_of(arguments.start, model)
@@ -44,9 +45,8 @@ def _modes(arguments: argparse.Namespace) -> int:
         print("negative: the equilibrium is unstable, and these motions grow")
     if arguments.out is not None:
         arguments.out.mkdir(parents=True, exist_ok=True)
-        path = arguments.out / "modes.npz"
-        np.savez(path, q=q, u=u, **{name: getattr(found, name) for name in ("frequencies", "shapes", "exponents")})
-        print(f"wrote {path}")
+        rest = {name: getattr(found, name) for name in ("frequencies", "shapes", "exponents")}
+        save_arrays(arguments.out / "modes.npz", q=q, u=u, **rest)
     return 0
 
 

@@ -68,6 +68,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 def _new(arguments: argparse.Namespace) -> int:
     from lissom.errors import ModelError
     from lissom.io.robot_file import load_robot
+    from lissom.portable import write_whole
 
     path = arguments.robot
     if path.exists() and not arguments.force:
@@ -77,7 +78,7 @@ def _new(arguments: argparse.Namespace) -> int:
         print("A soft rod with tendons, in SI units. An empty answer takes what stands in brackets.")
         answers = {question.name: _asked(question) for question in _QUESTIONS}
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(robot_text(answers), encoding="utf-8")
+    write_whole(path, lambda file: file.write(robot_text(answers).encode("utf-8")))
     load_robot(path)
     print(f"wrote {path}; open it in an editor, then try")
     for words in ("check {}", "info {}", "simulate {} --duration 2 --out results"):

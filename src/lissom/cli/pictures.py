@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 
 from lissom.cli.command import Command
-from lissom.cli.common import loaded, positive, robot_argument
+from lissom.cli.common import force_argument, keep_results, loaded, positive, robot_argument
 from lissom.cli.states import from_argument, input_arguments, input_values, state_of
 
 
@@ -15,11 +15,13 @@ def _render_arguments(parser: argparse.ArgumentParser) -> None:
     input_arguments(parser)
     from_argument(parser)
     parser.add_argument("--out", type=Path, default=Path("robot.png"), metavar="PNG", help="file (robot.png)")
+    force_argument(parser)
 
 
 def _render(arguments: argparse.Namespace) -> int:
     import lissom as ls
 
+    keep_results(arguments, arguments.out)
     model = loaded(arguments.robot)[1]
     if arguments.start is not None:
         q = state_of(arguments.start, model).q
@@ -37,6 +39,7 @@ def _animate_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out", type=Path, default=Path("motion.mp4"), metavar="FILE", help=".mp4 or .gif (motion.mp4)"
     )
+    force_argument(parser)
     parser.add_argument("--speed", type=positive, default=1.0, help="seconds of the motion in one of the film (1)")
     parser.add_argument("--fps", type=positive, default=25.0, help="frames per second of the film (25)")
     parser.add_argument("--trail", metavar="NAME", help="link or frame whose path grows behind it")
@@ -51,6 +54,7 @@ def _animate(arguments: argparse.Namespace) -> int:
     if motion.q.shape[-1] != model.nq:
         rule = f"must hold {model.nq} coordinates, as robot {model.name!r} has"
         raise ls.ModelError(f"{arguments.trajectory}: {rule} (got {motion.q.shape[-1]})")
+    keep_results(arguments, arguments.out)
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     given = {name: getattr(arguments, name) for name in ("speed", "fps", "trail", "follow")}
     print(f"wrote {motion.animate(arguments.out, model=model, progress=True, **given)}")

@@ -10,7 +10,7 @@ from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from lissom.cli.command import Command
-from lissom.cli.common import Say, can_draw, count, loaded, positive, say_tips, tips
+from lissom.cli.common import Say, can_draw, count, keep_results, loaded, out_argument, positive, say_tips, tips
 from lissom.cli.states import from_argument, state_of
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     from_argument(parser)
     parser.add_argument("--inputs", type=Path, metavar="CSV", help="columns t,<input>,...; what is left out is zero")
     parser.add_argument("--smooth", action="store_true", help="join the inputs by smooth curves, not straight lines")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="folder for the results")
+    out_argument(parser, "folder for the results", required=False)
     parser.add_argument("--stream", action="store_true", help="keep long motions on the disk, in DIR/motion alone")
     parser.add_argument("--resume", type=Path, metavar="DIR", help="go on with a motion of --stream; nothing else")
     parser.add_argument("--method", default="auto", help="of integration (auto)")
@@ -70,6 +70,8 @@ def _simulate(arguments: argparse.Namespace) -> int:
         say(f"no --inputs: all {model.nu} inputs are zero")
     if not duration or duration <= 0.0:
         raise ls.ModelError("--duration is needed where no --inputs give a last time after 0")
+    if not arguments.stream:
+        keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
     _compile(model, u, arguments.method, say)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
@@ -136,6 +138,11 @@ def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
     say(f"wall time {done.wall_time:.3g} s, {duration / done.wall_time:.3g} times real time")
     say_tips(model, trajectory.q[-1], say)
     say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
+
+
+def results_in(out: Path) -> list[Path]:
+    """The files that a motion is written to."""
+    return [out / name for name in ("trajectory.npz", "trajectory.csv", "trajectory.png", "shapes.png")]
 
 
 def write_trajectory(model: Model, trajectory: Any, out: Path, say: Say) -> None:

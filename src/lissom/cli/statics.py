@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from lissom.cli.command import Command
-from lissom.cli.common import can_draw, loaded, robot_argument, say_tips
+from lissom.cli.common import can_draw, keep_results, loaded, out_argument, robot_argument, save_arrays, say_tips
 from lissom.cli.states import input_arguments, input_values
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     robot_argument(parser)
     input_arguments(parser)
-    parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="folder for the results")
+    out_argument(parser, "folder for the results")
 
 
 def _statics(arguments: argparse.Namespace) -> int:
-    import numpy as np
-
     import lissom as ls
 
+    keep_results(arguments, arguments.out / "equilibrium.npz", arguments.out / "shapes.png")
     model = loaded(arguments.robot)[1]
     u = input_values(arguments, model.inputs.names)
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -33,9 +31,8 @@ def _statics(arguments: argparse.Namespace) -> int:
     for name, value in zip(model.inputs.names, u):
         print(f"{name} = {value:g}")
     say_tips(model, found.q, print)
-    path = arguments.out / "equilibrium.npz"
-    np.savez(path, q=found.q, v=found.v, u=found.u, multipliers=found.multipliers, residual=found.residual)
-    print(f"wrote {path}")
+    rest = {"multipliers": found.multipliers, "residual": found.residual}
+    save_arrays(arguments.out / "equilibrium.npz", q=found.q, v=found.v, u=found.u, **rest)
     if can_draw("pyvista", "render", print):
         ls.render(model, found.q, arguments.out / "shapes.png")
         print(f"wrote {arguments.out / 'shapes.png'}")

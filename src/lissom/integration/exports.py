@@ -12,6 +12,7 @@ import numpy as np
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
+from lissom.portable import whole
 
 if TYPE_CHECKING:
     from lissom.integration.trajectory import Trajectory
@@ -56,7 +57,7 @@ def write_csv(trajectory: Trajectory, path: Path, model: Model, frames: Sequence
     for name, pose in poses.items():
         header += [f"{name}.{suffix}" for suffix in _SUFFIXES]
         columns += [pose[:, :3, 3], quaternions(pose)]
-    with path.open("w", newline="", encoding="utf-8") as stream:
+    with whole(path) as new, new.open("w", newline="", encoding="utf-8") as stream:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(header)
         writer.writerows([f"{x:.17g}" for x in row] for row in np.hstack(columns))
@@ -69,7 +70,7 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
     except ImportError:
         raise ModelError(f"{path}: HDF5 needs h5py: pip install 'lissom[hdf5]'") from None
     poses = tip_poses(trajectory, model, frames)
-    with h5py.File(path, "w") as file:
+    with whole(path) as new, h5py.File(new, "w") as file:
         file.attrs["robot"] = model.name
         for name in ("t", "q", "v", "a", "u", "multipliers", "z"):
             file.create_dataset(name, data=np.asarray(getattr(trajectory, name)))
@@ -95,7 +96,14 @@ def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequen
         raise ShapeError(f"trajectory: a recording holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)
     recording = rerun.RecordingStream("lissom")
-    recording.save(path)
+    with whole(path) as new:
+        recording.save(new)
+        _record(rerun, recording, trajectory, model, poses)
+        recording.disconnect()  # which writes what is left
+
+
+def _record(rerun: Any, recording: Any, trajectory: Trajectory, model: Model, poses: dict[str, np.ndarray]) -> None:
+    """What a recording holds."""
     time = [rerun.TimeColumn("t", duration=trajectory.t)]
     for k, name in enumerate(model.inputs.names):
         recording.send_columns(_path(rerun, "inputs", name), time, rerun.Scalars.columns(scalars=trajectory.u[:, k]))
@@ -113,7 +121,6 @@ def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequen
             pose = frame_pose(model, trajectory.q, name)
             moves = rerun.Transform3D.columns(translation=pose[:, :3, 3], quaternion=np.roll(quaternions(pose), -1, 1))
             recording.send_columns(_path(rerun, "robot", name), time, moves)
-    recording.flush()
 
 
 def _rerun(path: Path) -> Any:

@@ -153,7 +153,7 @@ class Stream:
         told = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
         told["memory"] = old if memory is None else self._remember(memory, cost)
         if model.surroundings.sticks:
-            np.save(self.path / "anchors.npy", present_anchors(model))
+            write_whole(self.path / "anchors.npy", lambda file: np.save(file, present_anchors(model)))
         self._tell(told)
         if old is not None and old != told["memory"]:
             (self.path / old).unlink(missing_ok=True)

@@ -13,6 +13,7 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
+from lissom.portable import write_whole
 from lissom.robot.telling import html_arrays
 
 if TYPE_CHECKING:
@@ -120,12 +121,18 @@ class Trajectory:
         return html_arrays(repr(self), {name: x for name, x in self._arrays().items() if x.size})
 
     def save(self, path: str | Path) -> None:
-        """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its
-        statistics)."""
+        """Write to .npz (everything) or .csv (one motion: a header, the rows, and a last line # with its statistics).
+        The file appears whole or not at all, here and in the exports.
+
+        Raises:
+            ShapeError: another ending, or a table of a batch. OSError: the file cannot be written; one that was there
+            stays.
+        """
         path = Path(path)
         if path.suffix == ".npz":
             statistics = json.dumps(asdict(self.statistics))
-            np.savez(path, **self._arrays(), anchors=self.anchors, statistics=statistics)
+            arrays = self._arrays() | {"anchors": self.anchors, "statistics": statistics}
+            write_whole(path, lambda file: np.savez(file, **arrays))
         elif path.suffix == ".csv":
             if self.q.ndim != 2:
                 raise ShapeError(f"trajectory: a table holds one motion, got a batch of shape {self.q.shape[:-2]}")
@@ -133,7 +140,8 @@ class Trajectory:
             names = ["t"] + [f"{n}{k}" for n, x in columns.items() if n != "t" for k in range(x.shape[1])]
             rows = np.hstack(list(columns.values()))
             last = "# " + json.dumps(asdict(self.statistics))
-            np.savetxt(path, rows, "%.17g", ",", header=",".join(names), footer=last, comments="")
+            text = {"header": ",".join(names), "footer": last, "comments": ""}
+            write_whole(path, lambda file: np.savetxt(file, rows, "%.17g", ",", **text))
         else:
             raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
 

@@ -10,6 +10,7 @@ from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
 from lissom.io.document import document
 from lissom.io.reading import Fault, keys_of, read
 from lissom.io.yaml_text import dump, parse
+from lissom.portable import write_whole
 from lissom.robot.checks import require
 from lissom.robot.robot import Robot
 
@@ -53,16 +54,7 @@ def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
     robot.check()
     text = "# Robot description for lissom; SI units.\n" + dump(document(robot, Path(path).parent))
     _read(text, os.fspath(path))  # what cannot be read is not written
-    target = Path(os.path.realpath(path))
-    partial = target.with_name(f".{target.name}.{os.getpid()}.partial")
-    try:
-        with partial.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(partial, target)
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(Path(path), lambda file: file.write(text.encode("utf-8")))
 
 
 def _read(text: str, name: str) -> Robot:

@@ -14,6 +14,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
+from lissom.portable import write_whole
 from lissom.robot import checks
 from lissom.viewing.camera import Camera
 from lissom.viewing.canvas import canvas
@@ -113,7 +114,8 @@ def _write_gif(path: Path, frames: Iterator[np.ndarray], fps: float, size: tuple
 
     images = (Image.fromarray(frame).quantize(255) for frame in frames)
     first = next(images)
-    first.save(path, save_all=True, append_images=images, duration=1000.0 / fps, loop=0, disposal=1)
+    how = {"save_all": True, "append_images": images, "duration": 1000.0 / fps, "loop": 0, "disposal": 1}
+    write_whole(path, lambda file: first.save(file, "GIF", **how))
 
 
 _WRITERS = {".gif": _write_gif, ".mp4": write_mp4}

@@ -15,6 +15,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
+from lissom.portable import write_whole
 from lissom.robot import checks
 from lissom.viewing.backdrop import Backdrop, planes_behind, shadow
 from lissom.viewing.building import contact_geometry
@@ -90,10 +91,10 @@ def save(picture: np.ndarray, path: str | Path) -> None:
     """Write a picture in the format that the file's ending says."""
     from PIL import Image
 
-    try:
-        Image.fromarray(picture).save(path)
-    except ValueError:
-        raise ModelError(f"picture: must end in .png or another format of Pillow (got {Path(path).name!r})") from None
+    kind = Image.registered_extensions().get(Path(path).suffix.lower())
+    if kind not in Image.SAVE:
+        raise ModelError(f"picture: must end in .png or another format of Pillow (got {Path(path).name!r})")
+    write_whole(Path(path), lambda file: Image.fromarray(picture).save(file, kind))
 
 
 @final

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lissom.portable import write_whole
+from lissom.robot.checks import require
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -26,7 +29,15 @@ _DPI = 200
 
 
 def finish(figure: Any, path: str | Path | None) -> Figure:
-    """The figure, written to `path` where there is one."""
+    """The figure, written to `path` where there is one.
+
+    Raises:
+        ModelError: the ending is none that matplotlib writes. OSError: the file cannot be written.
+    """
     if path is not None:
-        figure.savefig(path, dpi=_DPI, facecolor="white")
+        file = Path(path)
+        kind, known = file.suffix.lstrip(".").lower() or "png", sorted(figure.canvas.get_supported_filetypes())
+        require(kind in known, "picture", f"must end in one of {', '.join(f'.{end}' for end in known)}", file.name)
+        file = file if file.suffix else file.with_name(f"{file.name}.{kind}")
+        write_whole(file, lambda stream: figure.savefig(stream, format=kind, dpi=_DPI, facecolor="white"))
     return figure

@@ -21,6 +21,7 @@ import numpy as np
 from lissom.errors import ModelError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
+from lissom.portable import write_whole
 from lissom.viewing import exports
 from lissom.viewing.lookers import Lookers
 from lissom.viewing.panel import Panel
@@ -144,7 +145,8 @@ class Viewer:
     def save(self, path: str | Path) -> Path:
         """Write what is shown (.glb), or what is recorded (.html, .npz, .mp4 where a browser looks on), to a file."""
         path = Path(path)
-        path.write_bytes(self.do(lambda: self._content(path.suffix.lstrip("."))))
+        content = self.do(lambda: self._content(path.suffix.lstrip(".")))
+        write_whole(path, lambda file: file.write(content))
         return path
 
     def wait(self) -> None:
