@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from lissom.cli.command import Command
+from lissom.cli.common import shown
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -20,9 +21,9 @@ def _check(arguments: argparse.Namespace) -> int:
     for path in arguments.robots:
         robot, faults, doubts = faults_of(path)
         for fault in faults:
-            print(f"{path}, line {fault.line}: {fault.text}", file=sys.stderr)
+            print(f"{path}, line {fault.line}: {shown(fault.text)}", file=sys.stderr)
         for doubt in doubts:
-            print(f"{path}, line {doubt.line}: warning: {doubt.text}", file=sys.stderr)
+            print(f"{path}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
         wrong += bool(faults)
         if robot is not None and not faults:
             print(f"{path}: right{', but see the warnings' if doubts else ''}; {robot!r}")

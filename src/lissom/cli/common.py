@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from lissom.model.model import Model
     from lissom.robot.robot import Robot
 
+_MOST = 10_000_000
 Say = Callable[[str], None]
 
 
@@ -30,11 +31,17 @@ def positive(text: str) -> float:
 
 
 def count(text: str) -> int:
-    """An integer > 1."""
+    """An integer > 1, of what fits into memory."""
     value = int(text)
-    if value < 2:
-        raise argparse.ArgumentTypeError(f"must be >= 2 (got {text})")
+    if not 2 <= value <= _MOST:
+        raise argparse.ArgumentTypeError(f"must be from 2 to {_MOST:,} (got {text[:40]})")
     return value
+
+
+def shown(text: Any) -> str:
+    """A text of several lines whose control characters are written out, so that a file cannot steer a terminal."""
+    lines = str(text).split("\n")
+    return "\n".join("".join(c if c.isprintable() or c == "\t" else repr(c)[1:-1] for c in line) for line in lines)
 
 
 def out_argument(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 from lissom.cli.bench import BENCH
 from lissom.cli.check import CHECK
+from lissom.cli.common import shown
 from lissom.cli.continuation import CONTINUATION
 from lissom.cli.demo import DEMO
 from lissom.cli.info import INFO
@@ -63,10 +64,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             return arguments.command(arguments)
         except ConvergenceError as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {shown(error)}", file=sys.stderr)
             return NOT_CONVERGED
         except (ModelError, ShapeError, OSError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(f"error: {shown(error)}", file=sys.stderr)
+            return USAGE_ERROR
+        except MemoryError as error:
+            print(f"error: there is not enough memory for what was asked ({shown(error)})", file=sys.stderr)
             return USAGE_ERROR
         except KeyboardInterrupt:
             print("interrupted", file=sys.stderr)
@@ -95,7 +99,7 @@ def _sentence(words: str) -> str:
 
 
 def _show_warning(message: Any, *_: Any) -> None:
-    print(f"warning: {message}", file=sys.stderr)
+    print(f"warning: {shown(message)}", file=sys.stderr)
 
 
 if __name__ == "__main__":

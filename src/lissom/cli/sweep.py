@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 
 from lissom.cli.command import Command
+from lissom.cli.common import shown
 
 _FAILURES = 10  # shown of a sweep
 
@@ -29,7 +30,7 @@ def _sweep(arguments: argparse.Namespace) -> int:
     if not arguments.quiet:
         print(f"{len(found.numbers)} of {found.count} samples, {len(found.failures)} failed")
         for number, why in list(found.failures.items())[:_FAILURES]:
-            print(f"sample {number}: {why}")
+            print(f"sample {number}: {shown(why)}")
         print(f"wrote {arguments.out / 'sweep.json'}")
     return 0
 

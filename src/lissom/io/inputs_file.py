@@ -6,12 +6,14 @@ import csv
 import math
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from lissom.errors import ModelError
+from lissom.io.file_contents import text_of
+
+_MOST = 2**28  # [B]: ten million numbers
 
 
 class InputHistory(NamedTuple):
@@ -36,10 +38,7 @@ def read_inputs(path: str | os.PathLike[str], names: Sequence[str]) -> InputHist
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
-    try:
-        text = Path(path).read_text(encoding="utf-8-sig")
-    except UnicodeDecodeError:
-        raise ModelError(f"{name}, line 1: the file is not UTF-8 text") from None
+    text = text_of(path, _MOST)
     reader = csv.reader(text.splitlines(), skipinitialspace=True, strict=True)
     try:
         rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if any(map(str.strip, row))]

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
 from lissom.io.document import document
+from lissom.io.file_contents import text_of
 from lissom.io.reading import Fault, keys_of, read
 from lissom.io.yaml_text import dump, parse
 from lissom.portable import write_whole
@@ -26,16 +27,7 @@ def load_robot(path: str | os.PathLike[str]) -> Robot:
         ModelError: for each problem the file, the line, the entity, the rule and the value.
         OSError: the file cannot be read.
     """
-    return _read(_text(path), os.fspath(path))
-
-
-def _text(path: str | os.PathLike[str]) -> str:
-    raw = Path(path).read_bytes()
-    try:
-        return raw.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        where = f"{os.fspath(path)}, line {raw.count(bytes([10]), 0, error.start) + 1}"
-        raise ModelError(f"{where}: the file is not UTF-8 text; save it as UTF-8 in your editor") from None
+    return _read(text_of(path), os.fspath(path))
 
 
 def save_robot(robot: Robot, path: str | os.PathLike[str]) -> None:
@@ -74,7 +66,7 @@ def faults_of(path: str | os.PathLike[str]) -> tuple[Robot | None, list[Fault], 
     Raises:
         ModelError: the file is no YAML, and why. OSError: it cannot be read.
     """
-    name, text = os.fspath(path), _text(path)
+    name, text = os.fspath(path), text_of(path)
     robot, faults = read(text, name)
     if robot is None or faults:
         return robot, faults, []

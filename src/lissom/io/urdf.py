@@ -16,6 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
+from lissom.io.file_contents import bytes_of
 from lissom.io.left_out import LeftOut
 from lissom.io.xml_text import Element, parse_xml
 from lissom.robot import checks
@@ -80,7 +81,7 @@ def load_urdf(
         OSError: the file cannot be read.
     """
     name = os.fspath(path)
-    root = parse_xml(Path(path).read_bytes(), name)
+    root = parse_xml(bytes_of(path), name)
     if root.tag != "robot":
         raise root.error("a URDF file begins with <robot>")
     checks.integer(balls, "load_urdf: balls", least=0, most=10_000)

@@ -32,6 +32,14 @@ def nearest(word: Any, known: Iterable[str]) -> str:
     return f"; did you mean {small[(near or inside)[0]]!r}?" if near or inside else ""
 
 
+def title(name: Any, where: str, *, may_be_empty: bool = False) -> None:
+    """Raise ModelError unless `name` is a text that a terminal, a table and a file can show."""
+    good = isinstance(name, str) and (may_be_empty or bool(name.strip()))
+    require(good, where, "must be a text" if may_be_empty else "must be a text that is not empty", name)
+    rule = "must hold letters that can be shown, no control characters and no line breaks"
+    require(name.isprintable(), where, rule, name)
+
+
 def named(word: Any, known: Mapping[str, Any], where: str, what: str) -> None:
     """Raise ModelError unless `word` is one of the known names of `what`."""
     if not (isinstance(word, str) and word in known):

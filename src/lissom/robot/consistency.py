@@ -16,7 +16,7 @@ from lissom.robot.robot import Link, Robot
 @np.errstate(all="ignore")  # what overflows is refused where it is used
 def check_parts(robot: Robot) -> None:
     """Raise ModelError at the first rule the description breaks, or gather those of all parts (checks.gathered)."""
-    checks.require(isinstance(robot.name, str), "robot: name", "must be a text", robot.name)
+    checks.title(robot.name, "robot: name", may_be_empty=True)
     checks.integer(robot.near_pairs, f"robot {robot.name!r}: near_pairs", least=1, most=10**7)
     checks.require(bool(robot.links), f"robot {robot.name!r}", "needs at least one link", "no links")
     checks.array(robot.gravity, (3,), f"robot {robot.name!r}: gravity", "must be a finite 3-vector")

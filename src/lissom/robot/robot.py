@@ -374,8 +374,7 @@ class Robot:
         return actuator
 
     def _new_name(self, name: Any, kind: str, *taken: dict[str, Any]) -> None:
-        good = isinstance(name, str) and bool(name.strip())
-        checks.require(good, f"{kind} name", "must be a text that is not empty", name)
+        checks.title(name, f"{kind} name")
         used = any(name in names for names in taken)
         checks.require(not used, f"{kind} name", "must not be taken already", name)
 

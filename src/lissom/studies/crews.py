@@ -15,6 +15,7 @@ from lissom.robot import checks
 from lissom.studies.work import Work, be_there, begin_worker, run_chunk, run_packed
 
 _ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_MOST = 1024  # processes of one machine
 _AHEAD = 2  # chunks that wait, so that no worker does
 _PATIENCE = "10s"  # for the scheduler of a cluster
 
@@ -58,7 +59,7 @@ def was_lost(error: BaseException) -> bool:
 def crew_of(workers: int | None, cluster: Any) -> Iterator[Crew]:
     """The crew that the arguments of `sweep` ask for."""
     checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
-    count = cores() if workers is None else checks.integer(workers, "workers", least=1)
+    count = cores() if workers is None else checks.integer(workers, "workers", least=1, most=_MOST)
     with _single_threaded():
         crew: Crew = Cluster(cluster) if cluster is not None else Alone() if count == 1 else Processes(count)
         try:

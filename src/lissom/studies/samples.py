@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
+from math import prod
 from typing import Any, final
 
 import numpy as np
@@ -15,6 +15,7 @@ from lissom.robot import checks
 
 KINDS = ("grid", "random", "latin_hypercube", "sobol", "listed")
 _SCALES = ("linear", "log")
+_MOST = 10_000_000  # samples
 
 
 @final
@@ -40,7 +41,7 @@ class Span:
         low = checks.number(self.low, "span: low", **({"above": 0.0} if self.scale == "log" else {}))
         checks.number(self.high, "span: high", above=low)
         if self.steps is not None:
-            checks.integer(self.steps, "span: steps", least=2)
+            checks.integer(self.steps, "span: steps", least=2, most=_MOST)
 
     def at(self, part: Any) -> Any:
         """The values at parts of the way from 0 to 1."""
@@ -86,9 +87,11 @@ def sampling(parameters: Mapping[str, Any], kind: str, count: int | None, seed: 
     if kind in ("grid", "listed"):
         checks.require(count is None, "count", f"a {kind} has as many samples as its values give; leave it out", count)
         values = [_listed(parameters[name], f"parameter {name!r}") for name in names]
-        table = np.array(list(product(*values))) if kind == "grid" else _side_by_side(names, values)
+        size = prod(map(len, values)) if kind == "grid" else 0
+        checks.require(size <= _MOST, "parameters", f"a grid has at most {_MOST:,} samples", size)
+        table = _combined(values) if kind == "grid" else _side_by_side(names, values)
     else:
-        size = checks.integer(count, "count", least=1)
+        size = checks.integer(count, "count", least=1, most=_MOST)
         points = _points(kind, len(names), size, seed)
         columns = [_spread(parameters[name], points[:, k], f"parameter {name!r}") for k, name in enumerate(names)]
         table = np.stack(columns, axis=1)
@@ -103,6 +106,11 @@ def _listed(values: Any, where: str) -> np.ndarray:
     out = checks.array(values, (-1,), where, "must be a Span or a list of finite numbers")
     checks.require(len(out) > 0, where, "must hold a value", values)
     return out
+
+
+def _combined(values: list[np.ndarray]) -> np.ndarray:
+    """All combinations, the last parameter fastest."""
+    return np.stack(np.meshgrid(*values, indexing="ij"), axis=-1).reshape(-1, len(values))
 
 
 def _side_by_side(names: tuple[str, ...], values: list[np.ndarray]) -> np.ndarray:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from lissom.errors import ModelError, ShapeError
+from lissom.io.file_contents import text_of
 from lissom.io.yaml_text import Source, parse
 from lissom.studies.samples import Span
 from lissom.studies.study import StudySimulation, StudyStatics
@@ -34,7 +35,7 @@ def load_study(path: str | os.PathLike[str]) -> dict[str, Any]:
         ModelError: the file, the line, the rule and the value.
         OSError: the file cannot be read.
     """
-    source = parse(Path(path).read_text(encoding="utf-8"), os.fspath(path))
+    source = parse(text_of(path), os.fspath(path))
     found: list[tuple[int, str]] = []
     data = source.data(found)
     if found:

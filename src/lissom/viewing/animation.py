@@ -22,6 +22,7 @@ from lissom.viewing.films import write_mp4
 from lissom.viewing.quantities import QUANTITIES
 from lissom.viewing.render import Scene
 
+_FRAMES = 1_000_000  # of a film at most
 _SEEN = 60  # instants that decide what the camera must hold
 
 
@@ -48,6 +49,10 @@ def film(
     checks.number(fps, "fps", above=0.0)
     checks.number(speed, "speed", above=0.0)
     checks.number(orbit, "orbit")
+    if not len(trajectory.t):
+        raise ShapeError("trajectory: a film needs a motion of one time at least, got none")
+    count = (trajectory.t[-1] - trajectory.t[0]) * fps / speed
+    checks.require(count < _FRAMES, "film", f"must have at most {_FRAMES:,} frames; lower fps or raise speed", count)
     path = Path(path)
     if path.suffix not in _WRITERS:
         raise ModelError(f"film: must end in .gif or .mp4 (got {path.name!r})")
