@@ -15,6 +15,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--mode", choices=("pose", "equilibrium", "simulate", "replay"), help="(pose, or replay)")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
     parser.add_argument("--port", type=int, default=8080, help="at that address; 0 takes a free one (8080)")
+    parser.add_argument("--hosts", nargs="+", default=[], metavar="NAME", help="names of a proxy that leads to it")
     parser.add_argument("--no-browser", action="store_true", help="print the address and open no browser")
 
 
@@ -23,8 +24,8 @@ def _view(arguments: argparse.Namespace) -> int:
 
     model = loaded(arguments.robot)[1]
     motion = None if arguments.trajectory is None else ls.Trajectory.load(arguments.trajectory)
-    where = {"host": arguments.host, "port": arguments.port, "browser": not arguments.no_browser}
-    ls.view(model, trajectory=motion, mode=arguments.mode, **where)
+    where = {"host": arguments.host, "port": arguments.port, "hosts": arguments.hosts}
+    ls.view(model, trajectory=motion, mode=arguments.mode, **where, browser=not arguments.no_browser)
     return 0
 
 

@@ -12,7 +12,7 @@ import threading
 import time
 import webbrowser
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, final
 
@@ -24,6 +24,7 @@ from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.viewing import exports
 from lissom.viewing.lookers import Lookers
+from lissom.viewing.origins import checked, names_of_machine
 from lissom.viewing.panel import Panel
 from lissom.viewing.session import Session
 from lissom.viewing.stage import Stage
@@ -42,6 +43,7 @@ def view(
     mode: str | None = None,
     host: str = LOOPBACK,
     port: int = PORT,
+    hosts: Sequence[str] = (),
     browser: bool = True,
     block: bool = True,
 ) -> Viewer:
@@ -54,6 +56,8 @@ def view(
         host: address at which the viewer listens. Only this machine reaches the default; "0.0.0.0" lets all of its
             network in, without a password.
         port: at that address; 0 takes a free one.
+        hosts: names, besides those of this machine, under which browsers reach the viewer, such as that of a proxy.
+            Pages of other origins cannot connect.
         browser: whether a browser is opened.
         block: whether to stay until Ctrl-C; False returns at once.
     Returns:
@@ -61,7 +65,7 @@ def view(
     Raises:
         ModelError: viser is missing, or the trajectory is not one of this robot. OSError: the port is in use.
     """
-    viewer = Viewer(model, q, trajectory, mode, host, port)
+    viewer = Viewer(model, q, trajectory, mode, host, port, hosts)
     print(f"{model.name}: {viewer.url}")
     if browser:
         _open(viewer.url)
@@ -93,16 +97,17 @@ class Viewer:
     """A robot that is being looked at; made by `view`.
 
     Args:
-        model, q, trajectory, mode, host, port: as of `view`.
+        model, q, trajectory, mode, host, port, hosts: as of `view`.
     """
 
     def __init__(
-        self, model: Model, q: Any, trajectory: Trajectory | None, mode: str | None, host: str, port: int
-    ) -> None:
+        self, model: Model, q: Any, trajectory: Trajectory | None, mode: str | None, host: str, port: int,
+        hosts: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.session = Session(model, q, trajectory)
         if mode is not None:
             self.session.set_mode(mode)
-        self.server = _server(host, port)
+        self.server = _server(host, port, hosts)
         self.url = f"http://{_shown_host(host)}:{self.server.get_port()}"
         self._jobs: queue.SimpleQueue[Callable[[], Any]] = queue.SimpleQueue()
         self._spent: deque[float] = deque(maxlen=_COUNTED)
@@ -244,7 +249,7 @@ def _shown_host(host: str) -> str:
     return "localhost" if host in ("0.0.0.0", "::", "") else host
 
 
-def _server(host: str, port: int) -> Any:
+def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
     """A server of viser at an address that nobody has taken."""
     try:
         import viser
@@ -261,5 +266,12 @@ def _server(host: str, port: int) -> Any:
                 f"port {port} of {host} cannot be used ({error.strerror}): another viewer may run there; "
                 "take another one by port= or --port, 0 for any that is free"
             ) from error
-    with contextlib.redirect_stdout(io.StringIO()):  # it says more than is asked
-        return viser.ViserServer(host=host, port=port, verbose=False)
+    hosts = [hosts] if isinstance(hosts, str) else hosts
+    with contextlib.redirect_stdout(io.StringIO()), checked(names_of_machine(host, hosts)) as begun:
+        server = viser.ViserServer(host=host, port=port, verbose=False)  # which says more than is asked
+        if not begun:
+            server.stop()
+    if not begun:
+        rule = "the viewer cannot check who connects to this version of viser: pip install 'viser==1.1.1'"
+        raise ModelError(f"{rule} (got {viser.__version__})")
+    return server
