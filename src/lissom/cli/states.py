@@ -40,23 +40,27 @@ def state_of(path: Path, model: Model) -> State:
     Raises:
         ModelError: it holds none, or that of a robot of other sizes.
     """
-    from zipfile import BadZipFile
-
     import numpy as np
 
     from lissom.errors import ModelError
 
+    path.open("rb").close()  # says what is wrong with the file itself
     try:
         with np.load(path, allow_pickle=False) as file:
             found = {name: np.asarray(file[name]) for name in ("t", "q", "v", "u") if name in file}
-    except (ValueError, BadZipFile, EOFError) as error:
-        raise ModelError(f"{path}: is no file of results ({error})") from error
+    except Exception as error:  # NumPy and zipfile raise errors of many kinds for a damaged file
+        raise ModelError(f"{path}: is no file of results ({type(error).__name__}: {error})") from error
     if "q" not in found or "u" not in found:
         raise ModelError(f"{path}: must hold q and u, as equilibrium.npz and trajectory.npz do (got {sorted(found)})")
     if "t" in found:
+        rows = [len(x) if x.ndim else 0 for x in found.values()]
+        if min(rows) < 1:
+            raise ModelError(f"{path}: must hold a state (got {dict(zip(found, rows))} of them)")
         found = {name: found[name][-1] for name in ("q", "v", "u")}
     state = State(found["q"], found.get("v", np.zeros(model.nv)), found["u"])
     for name, size in (("q", model.nq), ("v", model.nv), ("u", model.nu)):
+        if getattr(state, name).dtype.kind not in "fiu" or not np.isfinite(getattr(state, name)).all():
+            raise ModelError(f"{path}: {name} must hold finite numbers (got {getattr(state, name)})")
         if getattr(state, name).shape != (size,):
             shape = getattr(state, name).shape
             raise ModelError(f"{path}: {name} must have shape ({size},), as of robot {model.name!r} (got {shape})")

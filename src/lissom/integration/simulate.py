@@ -133,18 +133,20 @@ def simulate(
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
     """Go on with a motion that `simulate(out=)` was interrupted in, bit for bit as if it had not been.
 
-    What is read may run code, as all pickles may: go on with folders that you trust.
+    What is read of a motion that is not finished may run code, as all pickles may: go on with folders that you trust.
 
     Args:
         path: the folder. progress: show a progress bar of the time reached [s].
     Returns:
-        Trajectory, whose arrays stay on the disk until they are used; at once where the motion is finished.
+        Trajectory, whose arrays stay on the disk until they are used; at once where the motion is finished, and then
+        without its model, as `Trajectory.load` reads it.
     Raises:
-        ModelError: there is no motion in the folder. ConvergenceError: as of `simulate`.
+        ModelError: there is no motion in the folder, or it is damaged. ConvergenceError: as of `simulate`.
     """
     stream = Stream.open(path)
-    motion = Trajectory.load(path) if stream.is_finished else _simulated(stream, progress, **stream.arguments)
-    return replace(motion, model=stream.arguments["model"])
+    if stream.is_finished:
+        return Trajectory.load(path)
+    return replace(_simulated(stream, progress, **stream.arguments), model=stream.arguments["model"])
 
 
 def _simulated(

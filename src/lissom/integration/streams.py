@@ -21,7 +21,7 @@ import numpy as np
 from lissom import __version__
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import present_anchors
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.motions import motion_arrays
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.state import Memory, StateDerivative
@@ -33,6 +33,8 @@ from lissom.robot import checks
 
 _MOST_BYTES = 2**24  # of rows that wait for a flush
 _ARGUMENTS = "arguments.pickle"
+_GIVEN = {"model", "duration", "q0", "v0", "u", "method", "dt", "rtol", "atol", "t_eval", "controller", "period",
+          "project_velocity", "flush"}  # fmt: skip
 _CHANGING = ("u", "controller")  # arguments that may have a state of their own
 
 
@@ -72,30 +74,33 @@ class Stream:
 
     @classmethod
     def open(cls, path: Any) -> Stream:
-        """A folder whose motion is to go on.
+        """A folder whose motion is to go on. Of one that is finished nothing is unpickled.
 
         Raises:
-            ModelError: there is no motion in it.
+            ModelError: there is no motion in it, or what it holds is damaged.
         """
         folder = Path(path)
-        try:
-            state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
-            raise ModelError(f"resume: the folder must hold a motion ({error}) (got {str(path)!r})") from None
-        if state["lissom"] != __version__:
-            rule = f"the motion goes on only by the version of lissom that began it, {state['lissom']}"
-            raise ModelError(f"resume: {rule} (got {__version__})")
-        arguments = pickle.loads((folder / _ARGUMENTS).read_bytes())
+        state = _state(folder)
+        if state["is_finished"]:
+            stream = cls(folder, {}, 0.0)
+            stream.state = state
+            return stream
+        arguments = _unpickled(folder / _ARGUMENTS, _GIVEN)
         stream = cls(folder, arguments, arguments.pop("flush"))
         stream.state = state
         for left in [*folder.glob(f"*{NEW}*"), *folder.glob("memory-*.pickle")]:
             if left.name != state["memory"]:
                 left.unlink(missing_ok=True)  # what a killed process was writing
         if state["memory"] is not None:
-            kept = pickle.loads((folder / state["memory"]).read_bytes())
+            kept = _unpickled(folder / state["memory"], {"rows", "left_out", "steps", "spent", "memory", "changing"})
             stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
             stream.spent, stream.memory = kept["spent"], kept["memory"]
             stream.arguments |= kept["changing"]
+        if stream.rows:
+            try:
+                Trajectory.load(folder)  # or going on would fill what is missing with zeros
+            except ShapeError as error:
+                raise ModelError(f"resume: {error}; begin the motion again") from error
         return stream
 
     @property
@@ -185,6 +190,44 @@ class Stream:
         """Replace what the folder says of itself."""
         self.state = {"lissom": __version__, **state}
         write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(self.state, indent=1).encode()))
+
+
+def _state(folder: Path) -> dict[str, Any]:
+    """What a folder says of its motion.
+
+    Raises:
+        ModelError: it says nothing, or something else; or another version of lissom began the motion.
+    """
+    try:
+        state = json.loads((folder / STREAMED).read_text(encoding="utf-8"))
+        version, memory = state["lissom"], state["memory"]
+        if not isinstance(state["is_finished"], bool) or not isinstance(state["rows"], int):
+            raise ValueError(f"{STREAMED} holds no state of a motion")
+        if memory is not None and (not isinstance(memory, str) or Path(memory).name != memory):
+            raise ValueError(f"memory must be the name of a file in it, got {memory!r}")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ModelError(f"resume: the folder must hold a motion ({why}) (got {str(folder)!r})") from None
+    if version != __version__:
+        rule = f"the motion goes on only by the version of lissom that began it, {version}"
+        raise ModelError(f"resume: {rule} (got {__version__})")
+    return state
+
+
+def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
+    """What was packed into a file of a folder of a motion: entries of these names, and perhaps more.
+
+    Raises:
+        ModelError: the file is damaged or not there.
+    """
+    try:
+        found = pickle.loads(path.read_bytes())
+        if not isinstance(found, dict) or not names <= set(found):
+            raise ValueError(f"it must hold {sorted(names)}")
+    except Exception as error:  # a damaged pickle raises errors of any kind
+        why = f"{type(error).__name__}: {error}"
+        raise ModelError(f"resume: {path}: is damaged, and the motion cannot go on ({why}); begin it again") from error
+    return found
 
 
 def _grow(path: Path, at: int, rows: np.ndarray) -> None:

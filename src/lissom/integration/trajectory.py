@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
-from zipfile import BadZipFile
 
 import numpy as np
 
@@ -38,6 +37,19 @@ class Statistics:
     jacobians: int
     wall_time: float
     remark: str = ""
+
+    @classmethod
+    def of(cls, given: Any) -> Statistics:
+        """Those that a file holds.
+
+        Raises:
+            ValueError: it holds something else.
+        """
+        found = cls(**given)
+        numbers = found.steps, found.evaluations, found.jacobians, found.wall_time
+        if not all(isinstance(x, int | float) for x in numbers) or {type(found.method), type(found.remark)} != {str}:
+            raise ValueError(f"its statistics are {given}")
+        return found
 
 
 @final
@@ -191,35 +203,36 @@ class Trajectory:
         """Read what `save` wrote, or the folder of `simulate(out=)`, whose arrays stay on the disk until they are used.
 
         Raises:
-            ShapeError: the file is not a trajectory; the message says why.
+            ShapeError: the file is not a trajectory; the message says why. OSError: there is none.
         """
         path = Path(path)
+        is_folder = path.is_dir()
+        if not is_folder and path.suffix not in (".npz", ".csv"):
+            raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+        if not is_folder:
+            path.open("rb").close()  # says what is wrong with the file itself
+        load = cls._load_folder if is_folder else cls._load_arrays if path.suffix == ".npz" else cls._load_table
         try:
-            if path.is_dir():
-                return cls._load_folder(path)._checked()
-            if path.suffix == ".npz":
-                with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
-                    arrays = {name: file[name] for name in cls._names()}
-                    statistics = Statistics(**json.loads(str(file["statistics"])))
-                    anchors = {"anchors": file["anchors"]} if "anchors" in file else {}
-                return cls(**arrays, statistics=statistics, **anchors)._checked()
-            if path.suffix == ".csv":
-                return cls._load_table(path)._checked()
-        except (KeyError, ValueError, TypeError, EOFError, IndexError, BadZipFile) as error:
-            raise ShapeError(f"{path}: is not a trajectory file ({error})") from error
-        raise ShapeError(f"trajectory file: must end in .npz or .csv, got {path.name!r}")
+            return load(path)._checked()
+        except Exception as error:  # NumPy, zipfile and JSON raise errors of many kinds for a damaged file
+            raise ShapeError(f"{path}: is not a trajectory file ({type(error).__name__}: {error})") from error
+
+    @classmethod
+    def _load_arrays(cls, path: Path) -> Trajectory:
+        with path.open("rb") as raw, np.load(raw, allow_pickle=False) as file:
+            arrays = {name: file[name] for name in cls._names()}
+            statistics = Statistics.of(json.loads(str(file["statistics"])))
+            anchors = {"anchors": file["anchors"]} if "anchors" in file else {}
+        return cls(**arrays, statistics=statistics, **anchors)
 
     @classmethod
     def _load_folder(cls, path: Path) -> Trajectory:
-        try:
-            known = json.loads((path / STREAMED).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise ValueError(str(error)) from error
+        known = json.loads((path / STREAMED).read_text(encoding="utf-8"))
         if known["statistics"] is None:
             raise ValueError("nothing of it has been flushed yet")
         arrays = {name: _mapped(path / f"{name}.npy", known["rows"]) for name in cls._names()}
         anchors = {"anchors": np.load(path / "anchors.npy")} if (path / "anchors.npy").exists() else {}
-        return cls(**arrays, statistics=Statistics(**known["statistics"]), **anchors)
+        return cls(**arrays, statistics=Statistics.of(known["statistics"]), **anchors)
 
     @classmethod
     def _load_table(cls, path: Path) -> Trajectory:
@@ -232,13 +245,15 @@ class Trajectory:
             raise ValueError(f"{len(names)} names above {table.shape[1]} columns")
         columns = {n: [k for k, name in enumerate(names) if _stem(name) == n] for n in cls._names()}
         arrays: dict[str, Any] = {n: table[:, found] for n, found in columns.items()}
-        return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics(**json.loads(lines[-1].lstrip("# "))))
+        return cls(**(arrays | {"t": arrays["t"][:, 0]}), statistics=Statistics.of(json.loads(lines[-1].lstrip("# "))))
 
     def _checked(self) -> Trajectory:
         """The same, if its arrays are of numbers and fit together; ValueError otherwise."""
         for name, x in self._arrays().items():
-            if x.dtype.kind != "f" or (x.ndim != 1 if name == "t" else x.shape[-2:-1] != self.t.shape):
+            if x.dtype != np.float64 or (x.ndim != 1 if name == "t" else x.shape[-2:-1] != self.t.shape):
                 raise ValueError(f"{name} has shape {x.shape} and type {x.dtype} beside {len(self.t)} times")
+        if self.anchors.dtype != np.float64 or self.anchors.shape[-1:] != (6,):
+            raise ValueError(f"anchors have shape {self.anchors.shape} and type {self.anchors.dtype}")
         if self.v.shape != self.a.shape:
             raise ValueError(f"v has shape {self.v.shape} and a {self.a.shape}")
         return self
@@ -252,11 +267,18 @@ class Trajectory:
 
 
 def _mapped(path: Path, rows: int) -> np.ndarray:
-    """The first rows of an array on the disk."""
+    """The first rows of an array on the disk.
+
+    Raises:
+        ValueError: the file holds something else, or fewer rows.
+    """
     with path.open("rb") as file:
-        np.lib.format.read_magic(file)
-        shape, _, kind = np.lib.format.read_array_header_1_0(file)
+        version = np.lib.format.read_magic(file)
+        shape, by_columns, kind = np.lib.format.read_array_header_1_0(file)
         start = file.tell()
+    good = version == (1, 0) and kind == np.dtype("<f8") and not by_columns and len(shape) in (1, 2)
+    if not good or isinstance(rows, bool) or not isinstance(rows, int) or not 0 <= rows <= shape[0]:
+        raise ValueError(f"{path.name} holds an array {shape} of type {kind}, and not {rows} rows of numbers")
     shape = (rows, *shape[1:])
     if 0 in shape:
         return np.zeros(shape)
