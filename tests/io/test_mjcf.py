@@ -297,3 +297,38 @@ def test_rotors(tmp_path):
     if hasattr(compiled, "actuator_armature"):
         more = '<actuator><motor name="m" joint="j" gear="50" armature="1e-3"/></actuator>'
         agrees(*written(tmp_path, one('armature="0.3"', more=more)), [0.4], [0.1])
+
+
+def test_what_mujoco_warns_of_is_told_and_no_file(tmp_path, monkeypatch, caplog):
+    """The log says it. MuJoCo's own way is a file MUJOCO_LOG.TXT in the current folder; a handler that the user has set is kept."""
+    monkeypatch.chdir(tmp_path)
+    text = '<mujoco><worldbody><body name="b"><freejoint/><geom size="0.1"/></body></worldbody>'
+    text += '<keyframe><key qpos="0 0 0 1 0 0 nan"/></keyframe></mujoco>'
+    Path("robot.xml").write_text(text, encoding="utf-8")
+    load("robot.xml")
+    assert [text.split(". ")[0] for text in caplog.messages] == ["robot.xml: MuJoCo warns: XML contains a 'NaN'"]
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
+    assert mujoco.get_mju_user_warning() is None
+    heard = []
+    mujoco.set_mju_user_warning(heard.append)
+    try:
+        load("robot.xml")
+    finally:
+        mujoco.set_mju_user_warning(None)
+    assert len(heard) == 1 and "NaN" in heard[0]
+
+
+def load(path):
+    """Read a file, whatever it leaves out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ls.LeftOutWarning)
+        return ls.load_mjcf(path)
+
+
+def test_a_mesh_that_no_balls_fit_is_named(tmp_path):
+    """By the file, the geom, and what to do."""
+    flat = '<mesh name="m" inertia="shell" vertex="0 0 0 1 0 0 0 1 0 1 1 0" face="0 1 2 1 3 2"/>'
+    text = f'<mujoco><asset>{flat}</asset><worldbody><body name="b"><freejoint/><geom name="g" type="mesh" mesh="m" '
+    (tmp_path / "r.xml").write_text(text + 'mass="1"/></body></worldbody></mujoco>', encoding="utf-8")
+    with pytest.raises(ls.ModelError, match=r"r\.xml"):
+        load(tmp_path / "r.xml")

@@ -112,3 +112,106 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
         model = with_meshes(ls.Mesh(file=str(tmp_path / name))).build()
         with pytest.raises(ls.ModelError, match=rf"mesh '.*{name}': (cannot be read|must hold triangles)"):
             model.links.body[0].meshes[0].surface()
+
+
+def stl(*triangles):
+    """The text of an STL file."""
+    rows = ["solid s"]
+    for corners in triangles:
+        rows += ["facet normal 0 0 0", "outer loop", *(f"vertex {p}" for p in corners), "endloop", "endfacet"]
+    return "\n".join([*rows, "endsolid s"])
+
+
+P, Q, R = "0.1 0.2 0.3", "1 0 0", "0 1 0"
+BROKEN = {
+    "point.stl": (stl([P, P, P], [P, P, P]), "more than a point or a line"),
+    "line.stl": (stl(["0 0 0", "1 0 0", "2 0 0"]), "more than a point or a line"),
+    "nan.stl": (stl(["nan 0 0", Q, R]), "must be within"),
+    "far.obj": ("v 1e300 0 0\nv 0 1e300 0\nv 0 0 1\nf 1 2 3\n", r"must be within .*got \[1e\+300"),
+    "endless.obj": ("v 1e999 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 3\n", "must be within"),
+    "wrong.obj": ("v 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 2 9\n", "cannot be read"),
+    "wrong.ply": (
+        "ply\nformat ascii 1.0\nelement vertex 3\nproperty float x\nproperty float y\nproperty float z\n"
+        "element face 1\nproperty list uchar int vertex_indices\nend_header\n0 0 0\n1 0 0\n0 1 0\n3 0 1 7\n",
+        "must number vertices from 0 to 2",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+@pytest.mark.parametrize("use", ["surface", "urdf", "picture"])
+def test_files_without_a_surface_are_named(name, use, tmp_path):
+    """Wherever they are used: an error of the library that names the file."""
+    text, rule = BROKEN[name]
+    path = tmp_path / name
+    path.write_text(text, encoding="utf-8")
+    with pytest.raises(ls.ModelError, match=f"{name}'.*{rule}"):
+        if use == "surface":
+            ls.Mesh(file=str(path)).surface()
+        elif use == "urdf":
+            body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
+            urdf = tmp_path / "robot.urdf"
+            urdf.write_text(f'<robot name="r"><link name="a">{body}</link></robot>', encoding="utf-8")
+            ls.load_urdf(urdf)
+        else:
+            ls.render(with_meshes(ls.Mesh(file=str(path))).build(), [0.0], size=(64, 48))
+
+
+def test_collision_meshes_that_no_balls_fit_are_named(tmp_path):
+    """What is wrong with a flat mesh shows when balls are fitted; the file is named all the same."""
+    path = tmp_path / "flat.stl"
+    path.write_text(stl([P, Q, R]), encoding="utf-8")
+    body = f'<collision><geometry><mesh filename="{path}"/></geometry></collision>'
+    (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="a">{body}</link></robot>', encoding="utf-8")
+    with pytest.raises(ls.ModelError, match=r"r\.urdf, line 1: mesh: mesh '.*flat\.stl': .* balls=0 leaves it out"):
+        ls.load_urdf(tmp_path / "r.urdf")
+
+
+@pytest.mark.parametrize(
+    ("given", "rule"),
+    [
+        ({"vertices": np.array(CORNERS) * 1e300, "triangles": SIDES}, "must be within"),
+        ({"vertices": CORNERS, "triangles": [[0, 0, 1]]}, "more than a point or a line"),
+    ],
+)
+def test_numbers_without_a_surface_are_refused_at_build(given, rule):
+    """As those of files are when they are read."""
+    with pytest.raises(ls.ModelError, match=rf"meshes\[0\].*{rule}"):
+        with_meshes(ls.Mesh(**given)).build()
+
+
+def test_a_scale_that_overflows_is_refused(file):
+    """The vertices are fine, the surface in metres is not."""
+    with pytest.raises(ls.ModelError, match=r"body\.stl'.*must be within"):
+        ls.Mesh(file=str(file), scale=1e308).surface()
+
+
+def test_packed_meshes_are_not_unpacked(tmp_path, file, monkeypatch):
+    """A small archive that says it holds gigabytes is refused before it is read, one of a mesh is read, and streams
+    that do not say what they hold are refused."""
+    import zipfile
+
+    monkeypatch.setattr("lissom.robot.meshes._MOST", 10 * 2**20)
+    bomb = tmp_path / "bomb.zip"
+    with (
+        zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as archive,
+        archive.open("a.stl", "w", force_zip64=True) as out,
+    ):
+        zeros = bytes(2**20)
+        for _ in range(12):
+            out.write(zeros)
+    for name in ("bomb.zip", "bomb.stl", "bomb.3mf"):
+        if not (tmp_path / name).exists():
+            (tmp_path / name).write_bytes(bomb.read_bytes())
+        with pytest.raises(ls.ModelError, match=rf"{name}': must hold at most 10 MiB, unpacked as well \(got '12 MiB'"):
+            ls.Mesh(file=str(tmp_path / name)).surface()
+    small = tmp_path / "small.zip"
+    with zipfile.ZipFile(small, "w") as archive:
+        archive.write(file, "body.stl")
+    assert len(ls.Mesh(file=str(small)).surface()[1]) == 4
+    for name in ("a.stl.gz", "a.stl.bz2", "a.tar"):
+        (tmp_path / name).write_bytes(b"1")
+        with pytest.raises(ls.ModelError, match=rf"{name}': must not be packed; unpack it"):
+            ls.Mesh(file=str(tmp_path / name)).surface()
+    with pytest.raises(ls.ModelError, match="/dev/zero': must be a file"):
+        ls.Mesh(file="/dev/zero").surface()

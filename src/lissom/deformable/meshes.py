@@ -54,7 +54,7 @@ class DomainTetrahedra(Domain):
             raise ModelError(f"mesh '{path}': needs meshio: pip install 'lissom[deformable]'") from None
         try:
             mesh = meshio.read(path)
-        except (OSError, SystemExit, ValueError, meshio.ReadError) as error:
+        except (Exception, SystemExit) as error:  # each format has errors of its own
             raise ModelError(f"mesh '{path}': cannot be read ({type(error).__name__}: {error})") from error
         blocks = [block.data[:, :4] for block in mesh.cells if block.type in ("tetra", "tetra10")]
         checks.require(bool(blocks), f"mesh '{path}'", "must hold tetrahedra", [block.type for block in mesh.cells])

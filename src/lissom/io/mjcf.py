@@ -12,8 +12,10 @@ so that coordinates are those of MuJoCo, but for free joints.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
@@ -72,10 +74,11 @@ def load_mjcf(
     mujoco = _mujoco(name)
     with Path(path).open("rb"):
         pass  # says what is wrong with the file itself
-    try:
-        compiled = mujoco.MjModel.from_xml_path(name)
-    except ValueError as error:
-        raise ModelError(f"{name}: {' '.join(str(error).split())}") from None
+    with _told(mujoco, name):
+        try:
+            compiled = mujoco.MjModel.from_xml_path(name)
+        except ValueError as error:
+            raise ModelError(f"{name}: {' '.join(str(error).split())}") from None
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
     reader = _Reader(mujoco, compiled, name, balls, stops)
     robot = reader.robot()
@@ -85,6 +88,23 @@ def load_mjcf(
         raise ModelError(f"{name}: {error}") from None
     reader.left_out.warn()
     return robot
+
+
+@contextmanager
+def _told(mujoco: Any, name: str) -> Iterator[None]:
+    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the folder of the user; a handler
+    of the user's stays."""
+    if mujoco.get_mju_user_warning() is not None:
+        yield
+        return
+    said: list[str] = []
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+    for text in said:
+        logging.getLogger("lissom").warning("%s: MuJoCo warns: %s", name, " ".join(text.split()))
 
 
 def _mujoco(name: str) -> Any:
@@ -270,7 +290,11 @@ class _Reader:
             return []
         if kind in ("mesh", "ellipsoid"):
             (mesh,) = self._mesh(g)
-            fit = fit_balls(*mesh.surface(), self.balls)
+            try:
+                fit = fit_balls(*mesh.surface(), self.balls)
+            except ModelError as error:
+                where = f"{self.left_out.source}: geom {self._name('geom', g)!r}"
+                raise ModelError(f"{where}: {error}; balls=0 leaves it out") from None
             self.left_out.fitted(str(self._link(b)), len(fit.balls), fit.gap)
             return fit.balls.tolist()
         if isinstance(shape, ShapeSphere):

@@ -246,7 +246,8 @@ class _Reader:
             try:
                 fit = fit_balls(*Mesh(file=file, scale=_scale(part), placement=placement).surface(), self.balls)
             except ModelError as error:
-                raise part.error(f"{error}; balls=0 leaves it out") from None
+                why = str(error) if file in str(error) else f"mesh {file!r}: {error}"
+                raise part.error(f"{why}; balls=0 leaves it out") from None
             self.left_out.fitted(link.attribute("name"), len(fit.balls), fit.gap)
             return fit.balls.tolist()
         shape = _shape(part)

@@ -6,7 +6,9 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from stat import S_ISREG
 from typing import Any, final
+from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 
@@ -14,6 +16,10 @@ from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers, Placement
 from lissom.robot.shapes import Shape
+
+_MOST = 2**29  # [B] of a mesh
+_FARTHEST = 1e12  # [m], whose squares and cubes are numbers
+_STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
 
 
 @final
@@ -52,12 +58,15 @@ class Mesh:
         """Vertices (n, 3) [m] in the body's frame and triangles (m, 3).
 
         Raises:
-            ModelError: the file cannot be read, or trimesh is not installed.
+            ModelError: the file cannot be read or holds no surface, or trimesh is not installed.
         """
         vertices, triangles = (self.vertices, self.triangles) if self.file is None else read_mesh(self.file)
         g = checks.pose(self.placement, "mesh: placement")
-        points = np.asarray(vertices, dtype=np.float64) * np.asarray(self.scale, dtype=np.float64)
-        return points @ g[:3, :3].T + g[:3, 3], np.asarray(triangles, dtype=np.int64)
+        with np.errstate(over="ignore", invalid="ignore"):  # what overflows is refused
+            points = np.asarray(vertices, dtype=np.float64) * np.asarray(self.scale, dtype=np.float64)
+            points, rows = points @ g[:3, :3].T + g[:3, 3], np.asarray(triangles, dtype=np.int64)
+        _check_surface(points, rows, "mesh" if self.file is None else f"mesh {os.fspath(self.file)!r}")
+        return points, rows
 
     def check(self, where: str) -> None:
         """Raise ModelError where the description breaks a rule."""
@@ -70,6 +79,7 @@ class Mesh:
             rows = checks.array(self.triangles, (-1, 3), f"{where}: triangles", rule)
             inside = (rows >= 0) & (rows < len(vertices)) & (rows == np.floor(rows))
             checks.require(bool(inside.all()), f"{where}: triangles", rule, rows[~inside.all(axis=1)][:1])
+            _check_surface(vertices, rows.astype(np.int64), where)
         else:
             checks.require(isinstance(self.file, str | os.PathLike), f"{where}: file", "must be a path", self.file)
         scale = checks.array(np.atleast_1d(self.scale), (-1,), f"{where}: scale", "must be a number or three")
@@ -87,14 +97,40 @@ def read_mesh(path: str | os.PathLike[str]) -> tuple[np.ndarray, np.ndarray]:
     """Vertices (n, 3) and triangles (m, 3) of all parts of a mesh file.
 
     Raises:
-        ModelError: the file cannot be read or has no triangles, or trimesh is not installed.
+        ModelError: the file cannot be read, has no triangles or would take too much memory, or trimesh is not
+            installed.
     """
     name = os.fspath(path)
     try:
-        changed = os.stat(name).st_mtime_ns
-    except OSError as error:
+        known = os.stat(name)
+        _check_size(name, known)
+    except (OSError, BadZipFile) as error:
         raise ModelError(f"mesh {name!r}: cannot be read ({type(error).__name__}: {error})") from error
-    return _read(name, changed)
+    return _read(name, known.st_mtime_ns)
+
+
+def _check_size(name: str, known: os.stat_result) -> None:
+    """Raise ModelError at what would take more memory than a mesh does, before any of it is read."""
+    where = f"mesh {name!r}"
+    checks.require(S_ISREG(known.st_mode), where, "must be a file", name)
+    size, rule = known.st_size, f"must hold at most {_MOST / 2**20:g} MiB, unpacked as well"
+    if name.lower().endswith(_STREAMS):  # which do not say what they unpack to
+        raise ModelError(f"{where}: must not be packed; unpack it (got {os.path.splitext(name)[1]!r})")
+    if is_zipfile(name):
+        with ZipFile(name) as archive:
+            size = sum(item.file_size for item in archive.infolist())
+    checks.require(size <= _MOST, where, rule, f"{size / 2**20:.0f} MiB")
+
+
+def _check_surface(vertices: np.ndarray, triangles: np.ndarray, where: str) -> None:
+    """Raise ModelError at triangles that nothing can be drawn of."""
+    near = np.abs(vertices) <= _FARTHEST  # False for NaN too
+    if not near.all():
+        raise checks.fail(f"{where}: vertices", f"must be within {_FARTHEST:g} m", vertices[~near.all(axis=1)][0])
+    a, b, c = np.moveaxis(vertices[triangles], 1, 0)
+    edges = np.cross(b - a, c - a)
+    if not edges.any():
+        raise ModelError(f"{where}: must hold a triangle that is more than a point or a line (got {len(edges)} flat)")
 
 
 @lru_cache(maxsize=64)
@@ -113,6 +149,9 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
         raise ModelError(f"mesh {name!r}: cannot be read ({type(error).__name__}: {error})") from error
     if not len(triangles):
         raise ModelError(f"mesh {name!r}: must hold triangles (got {len(vertices)} points)")
+    if triangles.min() < 0 or triangles.max() >= len(vertices):
+        rule = f"its triangles must number vertices from 0 to {len(vertices) - 1}"
+        raise ModelError(f"mesh {name!r}: {rule} (got {triangles.min()} to {triangles.max()})")
     vertices.setflags(write=False)
     triangles.setflags(write=False)
     return vertices, triangles
