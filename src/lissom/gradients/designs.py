@@ -3,9 +3,7 @@
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
 at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
-parts of r, and contacts seldom begin or end within h, which is 30 µm for places. A ball that slides stays near the edge
-of sticking: with contacts that stick h = p/10⁵, and the error some 1e-11. A contact that is less deep than 2 h along a
-number has no derivative by it here: its forces are smeared over the kink, and its anchor answers nothing. Where a rule
+parts of r. Contacts have kinks and take no part in the differences: touching_designs adds what they give. Where a rule
 of the description allows values on one side alone,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
@@ -13,19 +11,19 @@ of the description allows values on one side alone,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, final
 
 import numpy as np
 
-from lissom.dynamics.contacts import anchors_after
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.gradients.stage_states import StageStates
 from lissom.gradients.steps import Path
+from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes, laws_of
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
@@ -33,7 +31,6 @@ from lissom.model.model_batch import ModelBatch
 from lissom.robot.paths import value_at
 
 SHARE = 1e-4  # of a value, or of the largest number beside it: the step of the differences
-_OF_STICKING = 0.1  # of that where contacts stick
 CENTRAL = ((-2.0, -1.0, 1.0, 2.0), (1.0 / 12.0, -8.0 / 12.0, 8.0 / 12.0, -1.0 / 12.0))
 _ONE_SIDED = ((0.0, 1.0, 2.0, 3.0, 4.0), (-25.0 / 12.0, 4.0, -3.0, 4.0 / 3.0, -0.25))
 _ROWS = 256  # states of all models in one launch
@@ -93,97 +90,91 @@ class Designs:
         """(∂r/∂p; ∂e/∂p) at states, shape (rows, count, nv + n_rows)."""
         count = len(states.t)
         force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
-        anchors = np.zeros((count, 0, 6)) if states.anchors is None else states.anchors
-        rows = (states.q, states.v, states.a, states.u, states.t, force, anchors)
-        out = self._differences(_residuals, rows, self.model.nv + self.model.n_rows)
-        out[..., self.model.prescribed.dof] = 0.0
-        return out
+        rows = (states.q, states.v, states.a, states.u, states.t, force)
+        return self._differences(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
         nv, m, first = self.model.nv, self.model.n_rows, path.state(0)
         rows = (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"])
-        out = self._differences(_start_residuals, (*rows, first["anchors"]), nv + 3 * m)
-        out[..., self.model.prescribed.dof] = 0.0
+        out = self._differences(_start_residuals, rows, nv + 3 * m, first["anchors"])
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """How the anchors that follow upon some at states answer, (rows, count, 6 n_pairs); zero of what does not
         hold on."""
-        if not anchors.size:
-            return np.zeros((len(q), self.count, 0))
-        out = self._differences(_anchors_after, (anchors, q, v), anchors[0].size)
-        return np.where(np.isfinite(out), out, 0.0)
+        out = np.zeros((len(q), self.count, anchors[:1].size))
+        for model, mine in self._models(len(q)) if out.size else ():
+            beside = _beside(model, self.paths)
+            out[mine] = anchor_design_slopes(model, beside, self.count, q[mine], v[mine], anchors[mine])
+        return out
 
-    def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
-        """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
-        each = len(rows[0]) // len(self.entries)
-        out = np.zeros((len(self.entries), each, self.count, size))
-        for k, model in enumerate(self.model.models or (self.model,)):
-            mine = [x[k * each : (k + 1) * each] for x in rows]
-            for common, weights in _beside(model, self.paths):
+    def _models(self, count: int) -> Iterator[tuple[Model, slice]]:
+        """The models, and which of so many states are those of each."""
+        models = self.model.models or (self.model,)
+        each = count // len(models)
+        return ((model, slice(k * each, (k + 1) * each)) for k, model in enumerate(models))
+
+    def _differences(
+        self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
+    ) -> np.ndarray:
+        """(1) or (2) of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
+        nv, out = self.model.nv, np.zeros((len(rows[0]), self.count, size))
+        for model, which in self._models(len(rows[0])) if out.size else ():
+            mine, beside = [x[which] for x in rows], _beside(model, self.paths)
+            each = len(mine[0])
+            for common, weights, _ in beside:
                 many, found = weights.shape[1], np.zeros((each, self.count, size))
                 with common.lent():
                     for part in parts(each, max(1, _ROWS // many)):
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
-                        found[part] = _weighted(weights, values.reshape(many, -1, size))
-                out[k] += found
-        return out.reshape(len(self.entries) * each, self.count, size)
+                        found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
+                out[which] += found
+            held = None if anchors is None else anchors[which]
+            out[which][..., :nv] += contact_slopes(model, beside, self.count, mine[0], mine[1], held)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out
 
 
-def _weighted(weights: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Sums of values (models, rows, size) by weights (count, models), (rows, count, size); NaN where a model whose
-    weight is not zero has no value, as where a pair does not touch."""
-    lacks = np.isnan(values)
-    if not lacks.any():
-        return np.einsum("pm,mrj->rpj", weights, values)
-    out = np.einsum("pm,mrj->rpj", weights, np.where(lacks, 0.0, values))
-    return np.where(np.einsum("pm,mrj->rpj", weights != 0.0, lacks), np.nan, out)
+def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, np.ndarray]]:
+    """The models beside one along all numbers, many together: what they have in common, with contacts that push with
+    nothing; their weights in the derivative by each number, (count, models); and the constants of their contacts,
+    (models, n_laws, 7)."""
 
-
-def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray]]:
-    """The models beside one along all numbers, many together: what they have in common, and their weights in the
-    derivative by each number, (count, models)."""
-
-    def make() -> list[tuple[Model, np.ndarray]]:
+    def make() -> list[tuple[Model, np.ndarray, np.ndarray]]:
         entries = _entries(model, paths)
-        every = [(k, one, w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)]
+        every = [
+            (k, *laws_of(one), w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)
+        ]
         most = 1 if model.calls_python or model.asks_before_launch else _TOGETHER
         out = []
         for crew in (every[first : first + most] for first in range(0, len(every), most)):
-            weights = np.zeros((len(entries), len(crew)))
-            weights[[k for k, _, _ in crew], range(len(crew))] = [w for _, _, w in crew]
-            models = [one for _, one, _ in crew]
+            weights, laws = np.zeros((len(entries), len(crew))), np.array([law for _, _, law, _ in crew])
+            weights[[k for k, *_ in crew], range(len(crew))] = [w for *_, w in crew]
+            models = [one for _, one, _, _ in crew]
             try:
-                out.append((ModelBatch(models).common if len(crew) > 1 else models[0], weights))
+                out.append((ModelBatch(models).common if len(crew) > 1 else models[0], weights, laws))
             except ModelError:  # not of one structure, as where a number is zero
-                out += [(one, weights[:, m : m + 1]) for m, one in enumerate(models)]
+                out += [(one, weights[:, m : m + 1], laws[m : m + 1]) for m, one in enumerate(models)]
         return out
 
     return model.cached(("design values together", paths), make)
 
 
 def _residuals(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray,
-    anchors: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
+) -> np.ndarray:
     """(r; e) of some states, shape (rows, nv + n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force, anchors)
+    w = run_residual(model, q, v, a, u, t, 1.0, force)
     w.raise_for_status()
     return np.concatenate([w.host["tau"], w.host["gap"]], axis=1)
 
 
-def _anchors_after(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """The anchors that follow, (rows, 6 n_pairs)."""
-    return anchors_after(model, anchors, q, v).reshape(len(q), -1)
-
-
 def _start_residuals(
-    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray,
-    anchors: np.ndarray,
-) -> np.ndarray:  # fmt: skip
+    model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray, t: np.ndarray, force: np.ndarray
+) -> np.ndarray:
     """(r; A a + Ȧ v; e; A v) of the starts, shape (rows, nv + 3 n_rows)."""
-    w = run_residual(model, q, v, a, u, t, 1.0, force, anchors)
+    w = run_residual(model, q, v, a, u, t, 1.0, force)
     w.raise_for_status()
     left = w.host["tau"].copy()
     if not model.n_rows:
@@ -231,7 +222,7 @@ def _entry(model: Model, path: str, index: tuple[int, ...]) -> Entry:
     size = 0.3 if _is_pose(array) else float(abs(array[index])) or float(np.abs(array).max(initial=0.0)) or 0.1
     tried = []
     for side, (places, weights) in ((1.0, CENTRAL), (1.0, _ONE_SIDED), (-1.0, _ONE_SIDED)):
-        h = side * SHARE * size * (_OF_STICKING if model.surroundings.sticks else 1.0)
+        h = side * SHARE * size
         try:
             batch = model.batch(path, [_moved(value, array, index, c * h) for c in places])
         except ModelError as error:

@@ -1,0 +1,129 @@
+"""Design derivatives near the edges of touching, sticking and being taut, where forces have kinks."""
+
+import numpy as np
+import pytest
+from gradients.moving_robots import differenced, redesigned, size_of
+
+import lissom as ls
+from lissom.dynamics.contacts import anchors_after
+from lissom.dynamics.forward_dynamics import run_residual
+from lissom.gradients.designs import Designs
+from lissom.gradients.stage_states import StageStates
+
+DT, STEPS = 1e-3, 30
+
+
+def fingers(friction):
+    """Two silicone fingers that hold a ball of 20 g between them, and a state where they do."""
+    robot, radius, down = ls.Robot("gripper"), 0.022, np.eye(4)
+    material = ls.Material(young=1e6, poisson=0.45, density=1100, damping_time=0.02)
+    for k, side in enumerate((-1.0, 1.0)):
+        rod = ls.Rod(0.1, ls.SectionCircle(0.008), ls.BasisLegendre(bending_y=1), material)
+        down[:3] = [[0.0, 0.0, 1.0, 0.031 * side], [0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]]
+        robot.add_link(f"finger {k}", rod, placement=down.copy())
+        robot.add_tendon(f"tendon {k}", f"finger {k}", (0.0, -0.004 * side))
+    middle = np.eye(4)
+    middle[2, 3] = -0.08
+    ball = ls.RigidBody.sphere(radius, density=0.02 / (4.0 / 3.0 * np.pi * radius**3))
+    robot.add_link("ball", ball, ls.JointFree(), placement=middle)
+    law = {"damping": 0.5, "friction": friction, "stick_stiffness": 2e3, "stick_damping": 1e-3}
+    names, shape = ["finger 0", "finger 1"], ls.ShapeSphere(radius)
+    robot.add_contact("hold", names, shape, on="ball", stiffness=2e4, per_interval=2, **law)
+    model = robot.build()
+    begun = ls.rollout(model, u=[6.0, 5.0], dt=DT, steps=60, scheme="implicit_euler")
+    return model, begun.q[-1]
+
+
+@pytest.mark.parametrize(
+    ("friction", "path", "way"),
+    [(0.6, "finger 0.body.length", 1.0), (0.15, "finger 0.placement", np.eye(6)[5])],
+    ids=["sticking", "sliding"],
+)
+def test_fingers_that_hold_a_ball(friction, path, way):
+    """By length and place of a finger, while contacts end and slide, they are those of differences of whole motions."""
+    model, q0 = fingers(friction)
+    u = np.column_stack([np.linspace(5.5, 3.0, STEPS), np.linspace(5.0, 4.0, STEPS)])
+    options = {"dt": DT, "tolerance": 1e-13}
+    motion, weights = ls.rollout(model, q0, u=u, **options), np.zeros((STEPS + 1, model.nv))
+    weights[-1, :4] = 1.0  # the sum of the coordinates of the fingers
+    depths = np.concatenate([ls.contact_forces(model, q).depth for q in motion.q])
+    assert depths.min() < 3e-5 and len(depths) > 2 * STEPS
+    found = motion.backward(weights, parameters=[path]).parameters[path]
+
+    def total(x):
+        return ls.rollout(redesigned(model, path, x * way), q0, u=u, **options).q[-1, :4].sum()
+
+    assert np.sum(found * way) == pytest.approx(differenced(total, 1e-7), rel=1e-6)
+
+
+def test_a_ball_that_hardly_touches():
+    """Under its weight a light ball on a hard floor is 5e-8 m deep: its height answers as (mg/k)^(2/3) does."""
+    robot, mass, k, floor = ls.Robot("ball", gravity=(0.0, 0.0, -10.0)), 1e-6, 1e6, np.eye(4)
+    floor[2, 3] = 0.3
+    robot.add_link(
+        "ball", ls.RigidBody.sphere(0.02, density=mass / (4.0 / 3.0 * np.pi * 8e-6)), ls.JointPrismatic((0.0, 0.0, 1.0))
+    )
+    robot.add_contact("floor", "ball", ls.ShapePlane(), placement=floor, stiffness=k)
+    model = robot.build()
+    depth = (10.0 * mass / k) ** (2.0 / 3.0)
+    rest = ls.solve_statics(model, q0=[0.32 - 0.9 * depth])
+    assert rest.q[0] == pytest.approx(0.32 - depth, abs=1e-3 * depth)
+    found = ls.equilibrium_derivatives(rest, parameters=["floor.placement", "floor.stiffness", "gravity"]).parameters
+    assert found["floor.placement"][0] == pytest.approx([0.0, 0.0, 0.0, 0.0, 0.0, 1.0], abs=1e-9)
+    assert found["floor.stiffness"][0] == pytest.approx(2.0 / 3.0 * depth / k, rel=1e-6)
+    assert found["gravity"][0, 2] == pytest.approx(2.0 / 3.0 * depth / 10.0, rel=1e-6)
+
+
+H, WEIGHTS = 1e-6 * np.array([-2, -1, 1, 2]), np.array([1.0, -8.0, 8.0, -1.0]) / 12.0e-6
+CONSTANTS = ("stiffness", "exponent", "friction", "damping")
+SHAPES = {
+    "plane": (ls.ShapePlane((0.2, 0.1, 1.0)), [(0.02, 0.01, 0.02)]),
+    "sphere": (ls.ShapeSphere(0.1), [(0.06, 0.08, 0.08)]),
+    "box": (ls.ShapeBox(0.2, 0.16, 0.1), [(0.02, 0.01, 0.077), (0.12, -0.1, 0.01), (0.115, 0.095, 0.063)]),
+    "cylinder": (ls.ShapeCylinder(0.1, 0.2), [(0.02, 0.11, 0.06), (0.127, 0.03, 0.02), (0.115, 0.09, 0.07)]),
+    "hole": (ls.ShapeCylinder(0.1, None, inside=True), [(0.02, 0.05, 0.06)]),
+    "capsule": (ls.ShapeCapsule(0.1, 0.2), [(0.02, 0.11, 0.06), (-0.18, 0.07, 0.06)]),
+    "cone": (
+        ls.ShapeCone(0.1, 0.2),
+        [(0.01, 0.04, 0.06), (0.121, 0.01, 0.01), (-0.122, 0.03, 0.02), (-0.11, 0.08, 0.08)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "stick"), [("sphere", None), ("box", None), *((name, 500.0) for name in SHAPES)])
+def test_shapes(name, stick):
+    """On faces, edges and ends of all shapes the residual and the anchors that follow answer to sizes, places and
+    constants as differences of rebuilt robots say, of balls so deep that these meet no kink."""
+    shape, places = SHAPES[name]
+    robot, rng = ls.Robot("ball", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
+    tilt = ls.se3_exp([0.1, -0.2, 0.3] * 2)
+    robot.add_link("base", ls.RigidBody.sphere(0.03, density=500), ls.JointSpherical(), placement=tilt)
+    robot.add_link("ball", ls.RigidBody.sphere(0.03, density=500), ls.JointFree())
+    law = {"damping": 0.3, "friction": 0.4, "stick_stiffness": stick, "stick_damping": 0.01}
+    robot.add_contact("touch", "ball", shape, on="base", placement=tilt, stiffness=1e4, exponent=1.4, **law)
+    model = robot.build()
+    sizes = [f"shape.{x}" for x in ("radius", "length", "size_x", "size_y", "size_z") if getattr(shape, x, None)]
+    constants = [*CONSTANTS, "stick_stiffness" if stick else "slip_speed", "stick_damping"] if name == "sphere" else []
+    paths = [f"touch.{x}" for x in ("placement", *constants, *sizes)]
+    base, n = ls.frame_pose(model, model.neutral(), "base") @ tilt, len(places)
+    q, (v, a) = np.tile(model.neutral(), (n, 1)), 0.3 * rng.normal(size=(2, n, model.nv))
+    q[:, -3:] = places @ base[:3, :3].T + base[:3, 3]
+    assert all(len(x.depth) == 1 and x.depth > 1e-3 for x in ls.contact_forces(model, q))
+    before = ls.integrate(model, q, 0.02 * rng.normal(size=(n, model.nv)))
+    held = np.array([ls.contact_anchors(model, x) for x in before]) if stick else None
+    designs, t, u = Designs(model, tuple(paths), n), np.zeros(n), np.zeros((n, 0))
+    found = [designs.slopes(StageStates(q, v, a, u, None, t, None, None, held))]
+    found += [designs.anchor_slopes(held, q, v)] if stick else []
+
+    def values(one):
+        yield run_residual(one, q, v, a, u, t, 1.0, 0.0, held).host["tau"].copy()
+        if stick:
+            yield anchors_after(one, held, q, v).reshape(n, -1)
+
+    for path in paths:
+        way = rng.normal(size=designs.shapes[path]) * (1.0 if path.endswith("placement") else size_of(model, path))
+        along = designs.joined({one: way if one == path else np.zeros(shape) for one, shape in designs.shapes.items()})
+        moved = zip(*(values(redesigned(model, path, h * way)) for h in H))
+        for exact, rows in zip(found, moved):
+            wanted = np.tensordot(WEIGHTS, rows, 1)
+            assert np.abs(along @ exact - wanted).max() < 1e-6 * np.abs(wanted).max() + 1e-9, path
