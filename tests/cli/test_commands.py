@@ -163,11 +163,12 @@ def test_elsewhere_than_on_terminals_the_log_says_how_far_a_motion_is(caplog, mo
 def test_demo_and_bench_run(tmp_path, capsys):
     """A first look leaves a robot file and its motion; the speeds of a robot are told."""
     assert main(["demo", "--duration", "0.2", "--out", str(tmp_path)]) == 0
-    assert {"robot.yaml", "trajectory.npz", "shapes.png"} <= {path.name for path in tmp_path.iterdir()}
+    assert {"robot.yaml", "trajectory.npz", "trajectory.png"} <= {path.name for path in tmp_path.iterdir()}
     assert main(["bench", str(tmp_path / "robot.yaml"), "--duration", "0.05"]) == 0
     assert "mass matrix" in capsys.readouterr().out
 
 
+@pytest.mark.graphics
 def test_render_and_animate_write_what_they_are_asked_for(small, tmp_path, capsys):
     """A picture of the equilibrium and a film of a motion; a motion of another robot is refused."""
     path, film = tmp_path / "deep" / "arm.png", tmp_path / "motion.gif"

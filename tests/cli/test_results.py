@@ -195,7 +195,7 @@ def test_wrong_input_files_are_named_with_line_and_column(text, parts, tmp_path)
 
 
 def test_simulate_writes_the_trajectory_and_says_what_it_did(small, tmp_path, capsys):
-    """Purpose: npz, csv and two pictures; degrees of freedom, steps, real-time factor, tip and energy are printed."""
+    """Purpose: npz, csv and a graph; degrees of freedom, steps, real-time factor, tip and energy are printed."""
     inputs = write(tmp_path / "u.csv", "t,up\n0,0\n0.1,0.5\n0.2,0.5\n")
     out = tmp_path / "deep" / "out"
     assert main(["simulate", str(small), "--inputs", str(inputs), "--out", str(out), "--samples", "11"]) == 0
@@ -208,7 +208,11 @@ def test_simulate_writes_the_trajectory_and_says_what_it_did(small, tmp_path, ca
         "energy balance",
     ):
         assert part in text
-    assert {path.name for path in out.iterdir()} == {"trajectory.npz", "trajectory.csv", "trajectory.png", "shapes.png"}
+    assert {path.name for path in out.iterdir()} - {"shapes.png"} == {
+        "trajectory.npz",
+        "trajectory.csv",
+        "trajectory.png",
+    }
     with np.load(out / "trajectory.npz") as saved:
         assert saved["t"].tolist() == np.linspace(0, 0.2, 11).tolist() and saved["q"].shape == (11, 3)
         np.testing.assert_allclose(saved["u"][:, 1], 0.0, rtol=0, atol=0)
@@ -263,7 +267,26 @@ def test_statics_by_name_and_by_order_agree(small, tmp_path, capsys):
     zero = np.zeros(3)
     force = ls.inverse_dynamics(model, q, zero, zero) - ls.actuation_matrix(model, q) @ found[0]["u"]
     assert np.abs(force).max() < 1e-7
-    assert (tmp_path / "0" / "shapes.png").stat().st_size > 1000
+
+
+@pytest.mark.graphics
+def test_statics_and_simulate_draw_shapes(small, tmp_path):
+    """Purpose: both leave a picture of the robot beside their numbers."""
+    assert main(["statics", str(small), "--inputs", "up=1", "--out", str(tmp_path / "rest")]) == 0
+    assert main(["simulate", str(small), "--duration", "0.02", "--out", str(tmp_path / "motion")]) == 0
+    assert all((tmp_path / name / "shapes.png").stat().st_size > 1000 for name in ("rest", "motion"))
+
+
+def test_without_opengl_the_numbers_are_written_and_a_line_says_what_is_missing(small, tmp_path, monkeypatch, capsys):
+    """Purpose: a machine without graphics gets its equilibrium, and reads how to get the picture."""
+
+    def refused():
+        raise ls.ModelError("pictures need OpenGL")
+
+    monkeypatch.setattr("lissom.viewing.canvas.check_graphics", refused)
+    assert main(["statics", str(small), "--inputs", "up=1", "--out", str(tmp_path)]) == 0
+    assert "not everything is drawn: pictures need OpenGL" in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir() if path.suffix in (".npz", ".png")] == ["equilibrium.npz"]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ def test_derivatives_of_the_height():
     assert slope @ way == pytest.approx((ends[0] - ends[1]) / 2e-3, rel=1e-7)
 
 
+@pytest.mark.graphics
 @pytest.mark.slow  # some thirty equilibria, each with dozens of models beside it
 def test_the_design_lifts_the_load(tmp_path):
     """Purpose: from 28 mm to above 300 mm, with no more material and the tendon inside, and the pictures."""

@@ -67,6 +67,7 @@ def test_energy_is_kept(study, rest):
     assert np.ptp(study.balance(passive, motion, u)) < 1e-6 * moved
 
 
+@pytest.mark.graphics
 @pytest.mark.slow  # a film, on a fine mesh
 def test_the_hand_takes_the_ball(study, tmp_path):
     """Purpose: stable, closed, without a fold; the ball goes along, less far than the turret alone would turn the hand,

@@ -76,6 +76,7 @@ def test_a_ball_is_held_by_those_who_pull(tasks):
     assert (count < task.limit).all() and not told["is_success"].any()
 
 
+@pytest.mark.graphics
 def test_a_picture_of_a_grasp_leaves_the_table_out(tasks):
     """What a task says of its pictures reaches the renderer."""
     env = ls.environment(tasks["hold"], render_mode="rgb_array", size=80)

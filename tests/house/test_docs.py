@@ -38,8 +38,11 @@ def folder(tmp_path, monkeypatch):
 
 
 def with_blocks(kind):
-    """The pages that hold such blocks."""
-    return [pytest.param(page, id=page.stem) for page in PAGES if blocks(page, kind)]
+    """The pages that hold such blocks; those that draw robots are marked."""
+    texts = {page: "".join(text for _, text in blocks(page, kind)) for page in PAGES}
+    draws = re.compile(r"\.(render|animate)\(|^lissom (render|animate)", re.MULTILINE)
+    marks = {page: [pytest.mark.graphics] if draws.search(text) else [] for page, text in texts.items()}
+    return [pytest.param(page, id=page.stem, marks=marks[page]) for page, text in texts.items() if text]
 
 
 @pytest.mark.parametrize("page", with_blocks("python"))
@@ -70,6 +73,7 @@ def test_commands_work(page, folder, capsys):
         assert Path(written).stat().st_size > 0
 
 
+@pytest.mark.graphics
 def test_readme_draws_its_picture(folder):
     """Purpose: the first code a reader tries is short and leaves the picture it promises."""
     ((_, code),) = blocks(ROOT / "README.md", "python")

@@ -66,6 +66,7 @@ def test_numbers_told_are_numbers_asserted(make):
             assert any(f'"{form}"' in tests for form in forms), f"no test of {name} asserts {key!r}"
 
 
+@pytest.mark.graphics
 def test_a_picture_is_made_again(make):
     """Purpose: an example gives the stored numbers and the stored picture; another shape would be found out."""
     numbers, shot = make.run(CHEAP)

@@ -116,6 +116,7 @@ def test_a_cut_polygon_has_the_area_inside_the_box(seed):
     assert np.abs(polygon @ frame[:, 2]).max() < 1e-14
 
 
+@pytest.mark.graphics
 def test_a_film_shows_the_shapes_where_they_move(tmp_path):
     """Purpose: an obstacle that moves with a link moves in the film, and is not there without the option."""
     model = described(ls.ShapeSphere(0.1), on="box")

@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 
 import lissom as ls
+from lissom.viewing import canvas
 from lissom.viewing.backdrop import nice_length
 from lissom.viewing.camera import plane_axes, plane_of
 from lissom.viewing.canvas import FINER
@@ -76,6 +77,7 @@ def drawn(name, arm, planar, more=0.0):
     return ls.render({"arm": arm, "planar": planar}[model], q, size=SIZE, **options).astype(float)
 
 
+@pytest.mark.graphics
 @pytest.mark.parametrize("name", PICTURES)
 def test_pictures_are_those_that_were_stored(name, arm, planar):
     """Purpose: nothing about a picture changes unnoticed; a hand turned by 17° is noticed."""
@@ -85,6 +87,7 @@ def test_pictures_are_those_that_were_stored(name, arm, planar):
     assert np.abs(drawn(name, arm, planar, 0.3) - reference).mean() > 3.0 * ALIKE
 
 
+@pytest.mark.graphics
 def test_the_nearer_of_two_bodies_hides_the_other():
     """Purpose: where boxes cross each other each pixel shows what is in front there, from either side."""
     robot = ls.Robot("cross")
@@ -104,6 +107,7 @@ def test_the_nearer_of_two_bodies_hides_the_other():
         assert blue[40:110, right].sum() > 0 and red[40:110, right].sum() == 0
 
 
+@pytest.mark.graphics
 def test_overlays_keep_their_tendons(arm):
     """Purpose: the tendon of a translucent shape is drawn with it: blue where there would be the body alone."""
     bare = described()
@@ -134,6 +138,7 @@ def test_planar_robots_are_seen_square_on(arm, planar):
     assert plane_of(tilted.build()) is None
 
 
+@pytest.mark.graphics
 def test_a_shadow_lies_below_the_arm(arm):
     """Purpose: the ground is darker under a robot than beside it, and there is none without a ground in sight."""
     q = np.zeros(arm.nq)
@@ -143,6 +148,7 @@ def test_a_shadow_lies_below_the_arm(arm):
     assert (below[:10, 150:] == 255.0).all()
 
 
+@pytest.mark.graphics
 def test_files_trails_and_trajectories(arm, tmp_path):
     """Purpose: the file is the picture; a trajectory is shown at its instants with the path of a frame."""
     motion = ls.simulate(arm, 0.05, t_eval=np.linspace(0.0, 0.05, 6))
@@ -199,3 +205,15 @@ except ls.ModelError as error:
 sys.exit(2)
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("display", ["", ":77"])
+def test_without_opengl_a_sentence_says_so(arm, monkeypatch, display):
+    """Purpose: where VTK is left with OSMesa and that library is missing, its first picture would end the process; an
+    error comes instead, with what to install."""
+    monkeypatch.setenv("DISPLAY", display)
+    monkeypatch.setenv("VTK_DEFAULT_OPENGL_WINDOW", "vtkOSOpenGLRenderWindow")
+    monkeypatch.setattr(canvas, "_OSMESA", ("libOSMesa_of_nobody.so",))
+    monkeypatch.setattr(canvas, "check_graphics", canvas.check_graphics.__wrapped__)
+    with pytest.raises(ls.ModelError, match=r"pictures need OpenGL, .*: apt install libegl1 libgl1-mesa-dri"):
+        ls.render(arm, arm.neutral(), size=SIZE)

@@ -52,8 +52,8 @@ def viewer(model):
     made.stop()
 
 
-def until(condition, seconds=20.0):
-    """Wait until a condition holds."""
+def until(condition, seconds=120.0):
+    """Wait until a condition holds; kernels may have to be compiled first."""
     end = time.monotonic() + seconds
     while not condition() and time.monotonic() < end:
         time.sleep(0.02)

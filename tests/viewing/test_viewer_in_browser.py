@@ -6,12 +6,13 @@ import time
 
 import numpy as np
 import pytest
-from viewing.browser import Browser
+from viewing.browser import NAMES, Browser, found
 
 import lissom as ls
 from lissom.viewing.viewer import Viewer
 
 WIDE, HIGH = 960, 420
+pytestmark = pytest.mark.skipif(found() is None, reason=f"no browser: none of {', '.join(NAMES)} is installed")
 
 
 @pytest.fixture(scope="module")

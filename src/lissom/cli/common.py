@@ -7,6 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lissom.errors import ModelError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -98,10 +100,18 @@ def say_tips(model: Model, q: np.ndarray, say: Say) -> None:
 
 
 def can_draw(package: str, extra: str, say: Say) -> bool:
-    """Whether there is a package that draws; says what to install where there is none."""
+    """Whether a package that draws is there, with the OpenGL that PyVista needs; says what to install otherwise."""
     from importlib.util import find_spec
 
     if find_spec(package) is None:
         say(f"not everything is drawn: {package} is not installed (pip install 'lissom[{extra}]')")
         return False
+    if package == "pyvista":
+        from lissom.viewing.canvas import check_graphics
+
+        try:
+            check_graphics()
+        except ModelError as error:
+            say(f"not everything is drawn: {error}")
+            return False
     return True

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any, NamedTuple, final
 
 import numpy as np
@@ -20,6 +22,7 @@ _NO_GRAPHICS = (
     "pictures need OpenGL, and there is neither a display nor a library that draws without one; on Debian and Ubuntu: "
     "apt install libegl1 libgl1-mesa-dri"
 )
+_OSMESA = ("libOSMesa.so.8", "libOSMesa.so.6", "libOSMesa.so")
 _LIGHTS = (((-1.2, 1.6, 1.5), 0.85), ((1.2, 0.3, 1.0), 0.3), ((0.0, -0.4, 1.0), 0.2))  # right, up, towards the eye
 
 
@@ -66,7 +69,8 @@ class Canvas:
     """A window that nobody sees."""
 
     def __init__(self, camera: Camera) -> None:
-        vista = _vista()
+        vista = loaded_pyvista()
+        check_graphics()
         width, height = camera.size
         self._width, self._height = FINER * width, FINER * height
         with _without_display():
@@ -167,7 +171,8 @@ class Canvas:
         return near
 
 
-def _vista() -> Any:
+def loaded_pyvista() -> Any:
+    """PyVista; a ModelError names the extra where it is missing."""
     try:
         import pyvista
     except ImportError:
@@ -175,10 +180,47 @@ def _vista() -> Any:
     return pyvista
 
 
+@cache
+def check_graphics() -> None:
+    """Check that VTK finds OpenGL: where it does not, it takes its last resort, OSMesa, and without that library its
+    first picture ends the process.
+
+    Raises:
+        ModelError: there is no OpenGL.
+    """
+    import vtkmodules.vtkRenderingOpenGL2  # noqa: F401  (the makers of windows)
+    from vtkmodules.vtkCommonCore import vtkLogger
+    from vtkmodules.vtkRenderingCore import vtkRenderWindow
+
+    before = vtkLogger.GetCurrentVerbosityCutoff()
+    vtkLogger.SetStderrVerbosity(vtkLogger.VERBOSITY_OFF)  # it warns of each library that it lacks
+    try:
+        with _without_display():
+            kind = vtkRenderWindow().GetClassName()
+    finally:
+        vtkLogger.SetStderrVerbosity(before)
+    if kind == "vtkOSOpenGLRenderWindow" and not any(map(_loads, _OSMESA)):
+        raise ModelError(_NO_GRAPHICS)
+
+
+def _loads(name: str) -> bool:
+    """Whether this machine has a shared library."""
+    try:
+        ctypes.CDLL(name)
+    except OSError:
+        return False
+    return True
+
+
+def _has_display() -> bool:
+    """Whether there is an X display to look for, and the libraries that VTK looks for it with."""
+    return bool(os.environ.get("DISPLAY")) and _loads("libX11.so.6") and _loads("libGL.so.1")
+
+
 @contextmanager
 def _without_display() -> Iterator[None]:
     """Let VTK draw by EGL at once where there is no display, instead of looking for one in vain."""
-    lacks = sys.platform == "linux" and not os.environ.get("DISPLAY") and _WINDOW not in os.environ
+    lacks = sys.platform == "linux" and _WINDOW not in os.environ and not _has_display()
     if lacks:
         os.environ[_WINDOW] = "vtkEGLRenderWindow"
     try:

@@ -20,7 +20,7 @@ from lissom.robot import checks
 from lissom.viewing.backdrop import Backdrop, planes_behind, shadow
 from lissom.viewing.building import contact_geometry
 from lissom.viewing.camera import Camera, framed, looking, plane_axes, plane_of, upwards
-from lissom.viewing.canvas import FINER, Canvas, Layer, Painted, canvas, together
+from lissom.viewing.canvas import FINER, Canvas, Layer, Painted, canvas, loaded_pyvista, together
 from lissom.viewing.labels import Labels
 from lissom.viewing.painting import Paint, tube
 from lissom.viewing.quantities import QUANTITIES, ramp
@@ -75,6 +75,7 @@ def render(
     Raises:
         ShapeError: the argument, the expected and the received shape. ModelError: no such link, or PyVista is missing.
     """
+    kind = None if path is None else _picture_format(path)
     rows, sources = _configurations(model, motion, shapes)
     curves = _curves(model, trail, sources)
     scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size)
@@ -83,18 +84,22 @@ def render(
     labels = scene.labels(value_label if paint is None else f"{paint} [{QUANTITIES[paint]}]", title)
     found = labels.over(picture)
     if path is not None:
-        save(found, path)
+        from PIL import Image
+
+        write_whole(Path(path), lambda file: Image.fromarray(found).save(file, kind))
     return found
 
 
-def save(picture: np.ndarray, path: str | Path) -> None:
-    """Write a picture in the format that the file's ending says."""
+def _picture_format(path: str | Path) -> str:
+    """The format that a file's ending names, of those that can be written."""
+    loaded_pyvista()  # which brings Pillow
     from PIL import Image
 
+    Image.init()
     kind = Image.registered_extensions().get(Path(path).suffix.lower())
     if kind not in Image.SAVE:
         raise ModelError(f"picture: must end in .png or another format of Pillow (got {Path(path).name!r})")
-    write_whole(Path(path), lambda file: Image.fromarray(picture).save(file, kind))
+    return kind
 
 
 @final
