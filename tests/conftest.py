@@ -4,7 +4,10 @@ JAX optimises little: its functions run a few times here, and compiling them tak
 has compiled serves other processes and later runs, as Warp's kernels do.
 """
 
+import ctypes
+import gc
 import os
+import sys
 from functools import cache
 from pathlib import Path
 
@@ -15,6 +18,9 @@ for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+
+GROWTH = 3e8  # [B]
+_freed = 0  # memory when some was last freed
 
 
 @cache
@@ -34,3 +40,29 @@ def pytest_runtest_setup(item):
     """Skip tests that draw, by name and with the reason, where there is no OpenGL: no package of pip brings it."""
     if item.get_closest_marker("graphics") and no_graphics():
         pytest.skip(no_graphics())
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item, nextitem):
+    """Free memory at the end of each file, and within one where it has grown by GROWTH.
+
+    JAX keeps every function that it compiled, some 20 MB for a deformable body, and Python collects reference cycles
+    seldom where many objects live, while each model holds buffers of megabytes.
+    """
+    global _freed
+    if nextitem is not None and nextitem.path == item.path and _resident() < _freed + GROWTH:
+        return
+    if "jax" in sys.modules:
+        sys.modules["jax"].clear_caches()
+    gc.collect()
+    if sys.platform == "linux":
+        ctypes.CDLL(None).malloc_trim(0)
+    _freed = _resident()
+
+
+def _resident():
+    """Memory of this process [B], or 0 where the system does not say."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except OSError:
+        return 0
