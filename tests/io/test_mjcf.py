@@ -300,7 +300,8 @@ def test_rotors(tmp_path):
 
 
 def test_what_mujoco_warns_of_is_told_and_no_file(tmp_path, monkeypatch, caplog):
-    """The log says it. MuJoCo's own way is a file MUJOCO_LOG.TXT in the current folder; a handler that the user has set is kept."""
+    """The log says it. MuJoCo's own way is a file MUJOCO_LOG.TXT in the current folder; a handler of the user's is
+    kept."""
     monkeypatch.chdir(tmp_path)
     text = '<mujoco><worldbody><body name="b"><freejoint/><geom size="0.1"/></body></worldbody>'
     text += '<keyframe><key qpos="0 0 0 1 0 0 nan"/></keyframe></mujoco>'

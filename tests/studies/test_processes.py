@@ -5,13 +5,16 @@ import signal
 import subprocess
 import sys
 import time
+from threading import Thread
 
 import numpy as np
 import pytest
 from studies.sweep_functions import GRID, killed, killed_once, slow_square, small, tip
 
 import lissom as ls
-from lissom.studies.crews import Processes, crew_of
+from lissom.studies import crews
+from lissom.studies import sweep as sweep_module
+from lissom.studies.crews import Cluster, Processes, crew_of
 
 pytest.importorskip("pyarrow", reason="results are Parquet files")
 NUMBERS = {"x": list(range(24))}
@@ -113,3 +116,88 @@ def test_a_cluster_that_is_not_there(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(ls.ModelError, match=r"a cluster needs Dask: pip install 'lissom\[cluster\]'"):
         ls.sweep(tip, GRID, robot=small(), out=tmp_path / "out", cluster="tcp://127.0.0.1:1")
+
+
+UNGUARDED = """
+import lissom as ls
+def f(trial):
+    return {{"y": trial["x"]}}
+ls.sweep(f, {{"x": [1.0, 2.0]}}, out={out!r}, workers=2)
+"""
+
+
+def test_a_script_without_a_guard_ends_with_one_sentence(tmp_path):
+    """Each process would read the script anew and sweep again; the first that ends so ends the sweep."""
+    script = tmp_path / "script.py"
+    script.write_text(UNGUARDED.format(out=str(tmp_path / "out")), encoding="utf-8")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, script], env=environment, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and done.stderr.count("Traceback") == 1
+    assert 'call sweep under `if __name__ == "__main__":`' in done.stderr.splitlines()[-1]
+
+
+class Client:
+    """A client of a cluster, as far as a sweep that waits asks it."""
+
+    def __init__(self, *counts):
+        self.counts = list(counts)
+
+    def nthreads(self):
+        count = self.counts.pop(0) if len(self.counts) > 1 else self.counts[0]
+        if count is None:
+            raise OSError("the scheduler is gone")
+        return {"a": count} if count else {}
+
+
+@pytest.mark.parametrize("gone", [0, None])
+def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gone):
+    """A warning says so soon; where there were workers the sweep ends after a while, where none came it waits."""
+    now = [0.0]
+    monkeypatch.setattr("lissom.studies.crews.time.monotonic", lambda: now[0])
+
+    def waiting(*counts):
+        crew = object.__new__(Cluster)
+        crew.client, crew.seen, crew.is_told, crew.had_workers = Client(*counts), now[0], False, False
+        return crew
+
+    lost = waiting(1, gone)
+    lost.check()
+    now[0] += 11.0
+    with pytest.warns(ls.PlausibilityWarning, match="the cluster has no worker; the sweep ends in 600 s"):
+        lost.check()
+    now[0] += 500.0
+    lost.check()
+    now[0] += 100.0
+    with pytest.raises(OSError, match="the last worker of the cluster is gone; what is finished is kept"):
+        lost.check()
+    queued = waiting(gone, gone, 1)
+    now[0] += 11.0
+    with pytest.warns(ls.PlausibilityWarning, match="the cluster has no worker$"):
+        queued.check()
+    now[0] += 10_000.0
+    queued.check()
+    queued.check()
+    assert queued.had_workers
+
+
+@pytest.mark.filterwarnings("ignore")  # of what Dask itself uses
+def test_a_sweep_ends_when_its_last_worker_is_gone(tmp_path, monkeypatch):
+    """As it happens: the only worker of a cluster stops in the middle, and nobody replaces it."""
+    distributed = pytest.importorskip("distributed", reason="clusters are those of Dask")
+    monkeypatch.setattr(crews, "_GONE", 1.0)
+    monkeypatch.setattr(sweep_module, "_LOOK", 0.2)
+    with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
+        out = tmp_path / "out"
+        told = []
+
+        def scale():
+            wait_for(lambda: list(out.glob("chunks/*.parquet")))
+            cluster.scale(0)
+            told.append("gone")
+
+        thread = Thread(target=scale)
+        thread.start()
+        with pytest.raises(OSError, match="the last worker of the cluster is gone"):
+            ls.sweep(slow_square, {"x": list(range(400))}, out=out, cluster=cluster.scheduler_address, chunk=2)
+        thread.join()
+        assert told == ["gone"]

@@ -230,10 +230,43 @@ def test_what_has_no_name_of_its_own_goes_on_in_another_process(tmp_path):
         assert not found.failures
 
 
-def test_results_that_there_are_none_of_are_failures(tmp_path):
-    """The reason lists what there is."""
-    found = run(ls.StudyStatics(results=("qq",)), {"u.up": [1.0]}, tmp_path / "out", robot=small())
-    assert "study: results: must be one of" in found.failures[0]
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"task": ls.StudyStatics(results=("qq",))}, "study: results: must be one of"),
+        ({"task": ls.StudyStatics(results="q")}, "study: results: must be a list of names"),
+        ({"task": ls.StudySimulation(1.0, results=("hand.position",))}, "study: results: must be one of"),
+        ({"task": ls.StudyStatics(), "robot": None}, "need a robot"),
+        (
+            {"parameters": {"up": [1.0]}},
+            r"parameter 'up': must lead to a number; the input .* is 'u\.up' \(got a Tendon",
+        ),
+        ({"parameters": {"arm": [1.0]}}, r"parameter 'arm': must lead to a number \(got a Link"),
+        ({"parameters": {"arm.material": [1.0]}}, r"'arm\.material': must lead to a number \(got a Material"),
+        ({"parameters": {"links": [1.0]}}, r"'links': must lead to a number \(got a dict"),
+        ({"parameters": {"*.basis": [1.0]}}, r"must lead to a number \(got a BasisLegendre"),
+    ],
+)
+def test_what_would_spoil_every_sample_is_refused(given, words, tmp_path):
+    """Before anything is computed or written, instead of as the failure of every sample."""
+    given = {"task": ls.StudyStatics(), "parameters": {"u.up": [1.0]}, "robot": small()} | given
+    with pytest.raises(ls.ModelError, match=words):
+        ls.sweep(given.pop("task"), given.pop("parameters"), out=tmp_path / "out", workers=1, **given)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_first_sample_that_fails_is_told_at_once(tmp_path):
+    """Others may fail for the same reason, a slip in the function for one."""
+    with pytest.warns(ls.PlausibilityWarning, match=r"the first sample failed \(NameError: .*nosuch"):
+        found = ls.sweep(lambda trial: {"y": nosuch}, {"x": [1.0, 2.0]}, out=tmp_path / "out", workers=1)  # noqa: F821
+    assert len(found.failures) == 2
+
+
+@pytest.mark.parametrize("value", [1.0, None, "text"])
+def test_numbers_do_not_replace_parts(value):
+    """In `with_` as well: the error says what stands there, and what may be meant."""
+    with pytest.raises(ls.ModelError, match=r"robot 'small' > up: is a Tendon, .* such as up\."):
+        small().with_({"up": value})
 
 
 STUDY = """\

@@ -92,8 +92,8 @@ def load_mjcf(
 
 @contextmanager
 def _told(mujoco: Any, name: str) -> Iterator[None]:
-    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the folder of the user; a handler
-    of the user's stays."""
+    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the user's folder; a
+    handler of the user's stays."""
     if mujoco.get_mju_user_warning() is not None:
         yield
         return

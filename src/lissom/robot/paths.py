@@ -50,8 +50,31 @@ def with_values(robot: Robot, values: Mapping[str, Any], more: Mapping[str, Any]
     out = copy(robot)
     for path, value in {**values, **more}.items():
         for steps in _found(out, path):
+            _check_kind(out, path, steps, value)
             _put(out, steps, value)
     return out
+
+
+def _check_kind(robot: Robot, path: str, steps: Steps, value: Any) -> None:
+    """Raise ModelError where a number or the like would take the place of a whole part, such as a tendon."""
+    old = _read(robot, steps)
+    is_entry = len(steps) > 1 and isinstance(steps[-1], list)
+    if _has_parts(old) and not _has_parts(value) and (value is not None or is_entry):
+        rule = f"is a {type(old).__name__}, which another part may replace"
+        words = [word for word in _words(old) if word not in _KINDS]
+        rule += f"; a value of it may be meant, such as {path}.{words[0]}" if words else ""
+        raise checks.fail(f"{_title(robot)} > {path}", rule, value)
+
+
+def is_value(robot: Robot, path: str) -> bool:
+    """Whether a number may stand at a path, rather than a part, a name or a choice.
+
+    Raises:
+        ModelError: the word that there is none of, and the nearest one.
+    """
+    found = value_at(robot, path)
+    several = found if isinstance(found, list | tuple) else [found]
+    return not any(isinstance(one, str | bool | Mapping) or _has_parts(one) for one in several)
 
 
 def value_at(robot: Robot, path: str) -> Any:

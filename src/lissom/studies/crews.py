@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import time
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import current_process, get_context
 from typing import Any, final
 
-from lissom.errors import ModelError
+from lissom.errors import ModelError, PlausibilityWarning
 from lissom.robot import checks
 from lissom.studies.work import Work, be_there, begin_worker, run_chunk, run_packed
 
@@ -18,6 +20,12 @@ _ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 _MOST = 1024  # processes of one machine
 _AHEAD = 2  # chunks that wait, so that no worker does
 _PATIENCE = "10s"  # for the scheduler of a cluster
+_SILENCE = 10.0  # [s] without a worker, before a warning says so
+_GONE = 600.0  # [s] without a worker where there was one, before the sweep ends
+_NONE_BEGAN = (
+    'workers: the processes end as they begin; in a script, call sweep under `if __name__ == "__main__":`, '
+    "since each process reads the script again (workers=1 needs no processes)"
+)
 
 
 class Crew(ABC):
@@ -46,6 +54,14 @@ class Crew(ABC):
         """Replace processes that are gone."""
 
     @abstractmethod
+    def check(self) -> None:
+        """Look whether anybody computes what was submitted; called every few seconds while nothing is finished.
+
+        Raises:
+            OSError: nobody has for long.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the processes; what they have not finished is dropped."""
 
@@ -53,6 +69,13 @@ class Crew(ABC):
 def was_lost(error: BaseException) -> bool:
     """Whether a chunk failed because its process is gone, rather than by what it computed."""
     return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker"
+
+
+def end_if_reading_anew(workers: int | None, cluster: Any) -> None:
+    """End this process if it belongs to a sweep and reads the script anew, which calls `sweep` again: its parent says
+    what is wrong."""
+    if workers != 1 and cluster is None and getattr(current_process(), "_inheriting", False):
+        os._exit(1)
 
 
 @contextmanager
@@ -104,6 +127,9 @@ class Alone(Crew):
     def renew(self) -> None:
         pass
 
+    def check(self) -> None:
+        pass
+
     def close(self) -> None:
         pass
 
@@ -120,8 +146,8 @@ class Processes(Crew):
 
     def _made(self) -> ProcessPoolExecutor:
         pool = ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
-        for _ in range(self.count):  # a pool begins a process only when it has nobody for what it is asked
-            pool.submit(be_there)
+        # a pool begins a process only when it has nobody for what it is asked
+        self.there = [pool.submit(be_there) for _ in range(self.count)]
         return pool
 
     @property
@@ -135,8 +161,14 @@ class Processes(Crew):
         return self.pool.submit(run_packed, *arguments)
 
     def renew(self) -> None:
+        if not any(one.done() and not one.cancelled() and one.exception() is None for one in self.there):
+            self.close()
+            raise ModelError(_NONE_BEGAN)
         self.close()
         self.pool = self._made()
+
+    def check(self) -> None:
+        pass
 
     def close(self) -> None:
         for process in list((getattr(self.pool, "_processes", None) or {}).values()):
@@ -161,6 +193,7 @@ class Cluster(Crew):
         except (OSError, ValueError, TypeError) as error:
             raise ModelError(f"cluster: no scheduler answers ({error}) (got {cluster!r})") from error
         self.executor: Executor = self.client.get_executor(pure=False)
+        self.seen, self.is_told, self.had_workers = time.monotonic(), False, False
 
     def prepared(self, work: Work) -> Any:
         return work.packed()
@@ -174,6 +207,22 @@ class Cluster(Crew):
 
     def renew(self) -> None:
         pass
+
+    def check(self) -> None:
+        now = time.monotonic()
+        try:
+            is_there = bool(self.client.nthreads())
+        except (OSError, RuntimeError, ValueError):  # as Dask says that its scheduler is gone
+            is_there = False
+        if is_there:
+            self.seen, self.is_told, self.had_workers = now, False, True
+        elif now - self.seen > _SILENCE and not self.is_told:
+            self.is_told = True
+            rest = f"; the sweep ends in {_GONE:g} s, and goes on from there" if self.had_workers else ""
+            warnings.warn(f"sweep: the cluster has no worker{rest}", PlausibilityWarning, stacklevel=2)
+        if self.had_workers and now - self.seen > _GONE:
+            rest = "what is finished is kept, and the same sweep goes on from there"
+            raise OSError(f"sweep: the last worker of the cluster is gone; {rest}")
 
     def close(self) -> None:
         self.executor.shutdown(wait=False)

@@ -21,6 +21,7 @@ from lissom.studies.trials import Trial
 
 if TYPE_CHECKING:
     from lissom.model.model import Model
+    from lissom.robot.robot import Robot
 
 Outcome = Mapping[str, Any] | Exception
 _OF_STATES = {"q": "", "v": "", "u": "", "multipliers": ""}
@@ -50,6 +51,10 @@ class Study(ABC):
         """The unit of a result."""
 
     @abstractmethod
+    def check(self, robot: Robot | None) -> None:
+        """Raise ModelError at what would spoil every sample of a robot."""
+
+    @abstractmethod
     def text(self) -> str:
         """What says whether two studies are the same."""
 
@@ -67,6 +72,9 @@ class StudyFunction(Study):
 
     def unit(self, name: str) -> str:
         return self.units.get(name, "")
+
+    def check(self, robot: Robot | None) -> None:
+        pass
 
     def text(self) -> str:
         named = self.function if hasattr(self.function, "__qualname__") else type(self.function)
@@ -96,13 +104,15 @@ class StudyStatics(Study):
     def unit(self, name: str) -> str:
         return _unit(name, _OF_STATICS)
 
+    def check(self, robot: Robot | None) -> None:
+        _check(robot, self.results, _OF_STATICS)
+
     def text(self) -> str:
         return f"statics {_text_of(self)}"
 
     def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
         from lissom.statics.equilibrium import solve_statics
 
-        _check(model, self.results, _OF_STATICS)
         u, q0 = (_stacked([trial.given(name, getattr(self, name)) for trial in trials]) for name in ("u", "q0"))
         if u is None and q0 is None and len(trials) > 1:
             u = np.zeros((len(trials), model.nu))
@@ -145,13 +155,15 @@ class StudySimulation(Study):
     def unit(self, name: str) -> str:
         return _unit(name, _OF_MOTIONS)
 
+    def check(self, robot: Robot | None) -> None:
+        _check(robot, self.results, _OF_MOTIONS)
+
     def text(self) -> str:
         return f"simulation {_text_of(self)}"
 
     def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
         from lissom.integration.simulate import simulate
 
-        _check(model, self.results, _OF_MOTIONS)
         times = np.array([self.duration] if self.t_eval is None else self.t_eval, dtype=np.float64)
         q0, v0 = (_stacked([trial.given(name, getattr(self, name)) for trial in trials]) for name in ("q0", "v0"))
         u = None if self.controller is not None else _inputs([self._u(trial) for trial in trials])
@@ -242,9 +254,13 @@ def _inputs(rows: list[Any]) -> Any:
     return rows[0] if callable(rows[0]) else _stacked(rows)
 
 
-def _check(model: Model, results: Sequence[str], known: Mapping[str, str]) -> None:
+def _check(robot: Robot | None, results: Sequence[str], known: Mapping[str, str]) -> None:
     """Raise ModelError at a result that there is none of."""
-    places = {*model.links.names, *model.frames}
+    if robot is None:
+        raise ModelError("study: statics and simulations need a robot; say robot= (got None)")
+    listed = isinstance(results, Sequence) and not isinstance(results, str) and all(isinstance(x, str) for x in results)
+    checks.require(listed and len(results) > 0, "study: results", "must be a list of names", results)
+    places = {*robot.links, *robot.frames}
     for name in results:
         place, _, what = name.rpartition(".")
         good = name in known or (place == "energy" and what in _ENERGIES)

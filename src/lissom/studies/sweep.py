@@ -9,17 +9,18 @@ its process is found, and noted, and the others go on.
 from __future__ import annotations
 
 import os
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError
+from lissom.errors import ModelError, PlausibilityWarning
 from lissom.io.document import document
 from lissom.io.robot_file import load_robot
 from lissom.io.yaml_text import dump
@@ -27,7 +28,7 @@ from lissom.launch.progress import progress_bar
 from lissom.robot import checks
 from lissom.robot.paths import described_values
 from lissom.robot.robot import Robot
-from lissom.studies.crews import Crew, crew_of, was_lost
+from lissom.studies.crews import Crew, crew_of, end_if_reading_anew, was_lost
 from lissom.studies.results import SweepResults
 from lissom.studies.samples import Sampling, sampling
 from lissom.studies.store import Store, digest, table_digest
@@ -38,6 +39,7 @@ from lissom.studies.work import Chunk, Row, Work, origin
 _LARGEST = 64  # samples of a chunk
 _LEAST = 4
 _CHUNKS_EACH = 3  # of what is left, for each place at which one is computed or waits
+_LOOK = 2.0  # [s] between two looks at who computes
 _TRIES = 2  # before a chunk is computed while no other is
 
 
@@ -80,12 +82,14 @@ def sweep(
         SweepResults. A sample that fails is among its `failures` with the reason, and stops nothing.
     Raises:
         ModelError: an argument is wrong, or `out` holds another sweep.
-        OSError: results cannot be written; those that were written stay.
+        OSError: results cannot be written, or nobody is left to compute them; those that were written stay.
     """
+    end_if_reading_anew(workers, cluster)
     if chunk is not None:
         checks.integer(chunk, "chunk", least=1)
     study, asked = study_of(task, units), sampling(parameters, samples, count, seed)
     described = _robot(robot)
+    study.check(described)
     store = Store(Path(out), asked.names, parameter_units(described, asked.names))
     text, file = _robot_text(described), None if robot is None or isinstance(robot, Robot) else os.fspath(robot)
     same = {"samples": table_digest(asked), "robot": digest(text.encode()), "study": study.text()}
@@ -148,10 +152,15 @@ class _Run:
     asked: Sampling
     work: Any
     advance: Callable[[list[Row]], None]
+    failed: list[Row] = field(default_factory=list)  # the first
 
     def all_of(self, chunks: list[list[int]]) -> None:
         """Compute chunks, the first while no other is."""
-        suspects = self._some(chunks[:1], 1) + self._some(chunks[1:], self.crew.room)
+        suspects = self._some(chunks[:1], 1)
+        for row in self.failed[: len(chunks) - 1]:
+            text = f"sweep: the first sample failed ({row.failure}); the others are computed all the same"
+            warnings.warn(text, PlausibilityWarning, stacklevel=3)
+        suspects += self._some(chunks[1:], self.crew.room)
         for number in self._some([[k] for numbers in suspects for k in numbers], 1):
             why = "the process that computed it ended each time"
             self._write(Chunk([Row(k, None, why, "", 0.0) for k in number], origin()), number)
@@ -165,7 +174,7 @@ class _Run:
             while waiting and len(running) < room:
                 numbers = waiting.popleft()
                 running[self._submitted(numbers)] = numbers
-            done = wait(running, return_when=FIRST_COMPLETED).done
+            done = self._awaited(running)
             lost = [running.pop(future) for future in done if not self._taken(future, running[future])]
             running = {future: numbers for future, numbers in running.items() if future not in done}
             if lost and self.crew.ends_together:
@@ -178,6 +187,12 @@ class _Run:
                 tries[numbers[0]] = tries.get(numbers[0], 0) + 1
                 (suspects if tries[numbers[0]] >= _TRIES else waiting).append(numbers)
         return suspects
+
+    def _awaited(self, running: dict[Future[Any], list[int]]) -> set[Future[Any]]:
+        """Chunks that are done, at least one; meanwhile the crew is asked whether anybody computes them."""
+        while not (done := wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED).done):
+            self.crew.check()
+        return done
 
     def _submitted(self, numbers: list[int]) -> Future[Any]:
         try:
@@ -206,6 +221,7 @@ class _Run:
         except OSError as error:
             why = f"{error.strerror or error}; what is finished is kept, and the same sweep goes on from there"
             raise OSError(error.errno, why, str(self.store.path)) from error
+        self.failed += [row for row in rows if row.results is None][: 1 - len(self.failed)]
         self.advance(rows)
 
 

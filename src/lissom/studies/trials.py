@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot.paths import unit_of
+from lissom.robot.paths import is_value, unit_of, value_at
 from lissom.robot.robot import Robot
 
 if TYPE_CHECKING:
@@ -41,12 +41,24 @@ def parameter_units(robot: Robot | None, names: tuple[str, ...]) -> dict[str, st
     """
     if robot is None:
         return dict.fromkeys(names, "")
+    for name in filter(is_described, names):
+        _check_value(robot, name)
     units = {name: unit_of(robot, name) if is_described(name) else "" for name in names}
     rest = {name: 0.0 for name in names if not is_described(name)}
     if any(not name.startswith(_EXTRA) for name in rest):
         model = robot.build()
         _ = [_chosen(model, rest, which) for which in ("u", "q0", "v0")]
     return units
+
+
+def _check_value(robot: Robot, name: str) -> None:
+    """Raise ModelError at a parameter that leads to no value: set to numbers, it would spoil every sample."""
+    if is_value(robot, name):
+        return
+    what = value_at(robot, name)
+    is_input = name in robot.actuators or name in robot.couplings
+    cure = f"; the input of this name is {_INPUT + name!r}" if is_input else ""
+    raise ModelError(f"parameter {name!r}: must lead to a number{cure} (got a {type(what).__name__})")
 
 
 def _chosen(model: Model, values: Mapping[str, float], which: str) -> dict[int, float]:
