@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import re
 import shlex
 import warnings
@@ -142,3 +143,16 @@ def test_the_manual_builds_strictly(tmp_path, monkeypatch):
     assert re.search(r'href="dynamics\.html#lissom\.assemble"><code>assemble</code>', pages["statics"])
     tutorial = (tmp_path / "tutorial.html").read_text(encoding="utf-8")
     assert 'href="reference/statics.html#lissom.solve_statics"><code>solve_statics</code>' in tutorial
+    _check_search_from_files(tmp_path, {"tutorial.html": tutorial} | {f"reference/{k}.html": v for k, v in pages.items()})
+
+
+def _check_search_from_files(site, pages):
+    """The index is a script, since a page from a file may not fetch; what runs the search comes along, and no page asks
+    another server."""
+    index = (site / "search" / "search_index.js").read_text(encoding="utf-8").removeprefix("var __index = ")
+    assert any(entry["location"].startswith("tutorial.html") for entry in json.loads(index)["docs"])
+    for name, text in pages.items():
+        scripts = re.findall(r'<script[^>]*\bsrc="([^"]+)"', text)
+        shim = [src for src in scripts if "iframe-worker" in src]
+        assert len(shim) == 1 and ((site / name).parent / shim[0]).is_file()
+        assert not [src for src in scripts if "//" in src]

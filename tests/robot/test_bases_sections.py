@@ -499,3 +499,21 @@ def test_the_eighth_order_derivative():
         np.testing.assert_allclose(found, expected, rtol=0, atol=4 * math.pi * 1e-12)
     with pytest.raises(ls.ModelError, match=r"only taken in \[0, 1\]"):
         functions.derivative(math.sin, -0.1, (), "offset")
+
+
+def test_matrices_alone_need_no_material():
+    """With an outline of its own or of a shape: what is not said to damp does not. What a shape has to give without a
+    material is named."""
+    given = {"stiffness": (1.0, 1.0, 1.0, 100.0, 100.0, 100.0), "inertia": (1e-4, 5e-5, 5e-5, 0.1, 0.1, 0.1)}
+    for shape in (None, ls.SectionCircle(0.01)):
+        found = ls.SectionGeneral(**given, shape=shape).constitution(0.5, None, "section")
+        np.testing.assert_array_equal(found.stiffness, np.diag(given["stiffness"]))
+        assert not found.damping.any()
+    rod = ls.Rod(0.3, ls.SectionGeneral(**given, shape=ls.SectionCircle(0.01)), ls.BasisLegendre(bending_y=1))
+    robot = ls.Robot("bare")
+    robot.add_link("arm", rod)
+    assert not ls.damping_matrix(robot.build()).any()
+    for name in given:
+        part = {key: value for key, value in given.items() if key != name}
+        with pytest.raises(ls.ModelError, match=f"section: {name}, damping: comes from the shape and a material; give it"):
+            ls.SectionGeneral(**part, shape=ls.SectionCircle(0.01)).constitution(0.5, None, "section")

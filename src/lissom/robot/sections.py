@@ -211,7 +211,8 @@ class SectionGeneral(Section):
     Args:
         stiffness, inertia, damping: each a 6-vector (diagonal), a 6x6 matrix, or a function of s that returns one;
             angular first, inertia per length about the centreline. What is None comes from `shape` and the material,
-            except the damping: without `shape` it is the material's damping_time times the stiffness, or zero.
+            except the damping: without `shape` it is the material's damping_time times the stiffness, and without a
+            material zero.
         shape: another section that supplies what is None, and the outline.
     """
 
@@ -227,7 +228,12 @@ class SectionGeneral(Section):
         }
         is_shape = self.shape is None or isinstance(self.shape, Section)
         checks.require(is_shape, f"{where}: shape", "must be a Section", self.shape)
-        if self.shape is not None and any(value is None for value in given.values()):
+        missing = [name for name, value in given.items() if value is None]
+        if material is None and missing == ["damping"]:
+            missing = []  # nothing damps
+        if self.shape is not None and missing:
+            rule = "comes from the shape and a material; give it, or a material"
+            checks.require(material is not None, f"{where}: {', '.join(missing)}", rule, None)
             base = self.shape.constitution(s, material, f"{where} > shape")._asdict()
             given = {name: base[name] if value is None else value for name, value in given.items()}
         for name in ("stiffness", "inertia"):
