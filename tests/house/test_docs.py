@@ -143,7 +143,9 @@ def test_the_manual_builds_strictly(tmp_path, monkeypatch):
     assert re.search(r'href="dynamics\.html#lissom\.assemble"><code>assemble</code>', pages["statics"])
     tutorial = (tmp_path / "tutorial.html").read_text(encoding="utf-8")
     assert 'href="reference/statics.html#lissom.solve_statics"><code>solve_statics</code>' in tutorial
-    _check_search_from_files(tmp_path, {"tutorial.html": tutorial} | {f"reference/{k}.html": v for k, v in pages.items()})
+    _check_search_from_files(
+        tmp_path, {"tutorial.html": tutorial} | {f"reference/{k}.html": v for k, v in pages.items()}
+    )
 
 
 def _check_search_from_files(site, pages):

@@ -515,5 +515,7 @@ def test_matrices_alone_need_no_material():
     assert not ls.damping_matrix(robot.build()).any()
     for name in given:
         part = {key: value for key, value in given.items() if key != name}
-        with pytest.raises(ls.ModelError, match=f"section: {name}, damping: comes from the shape and a material; give it"):
+        with pytest.raises(
+            ls.ModelError, match=f"section: {name}, damping: comes from the shape and a material; give it"
+        ):
             ls.SectionGeneral(**part, shape=ls.SectionCircle(0.01)).constitution(0.5, None, "section")

@@ -108,4 +108,6 @@ def parse_xml(raw: bytes, name: str) -> Element:
     except expat.ExpatError as error:
         why = expat.errors.messages[error.code]
         raise ModelError(f"{name}, line {error.lineno}: the XML is broken or cut off: {why}") from None
+    except (ValueError, LookupError) as error:  # encodings that it does not know
+        raise ModelError(f"{name}, line {parser.CurrentLineNumber}: the XML cannot be read ({error})") from None
     return roots[0]

@@ -149,6 +149,9 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
         raise ModelError(f"mesh {name!r}: cannot be read ({type(error).__name__}: {error})") from error
     if not len(triangles):
         raise ModelError(f"mesh {name!r}: must hold triangles (got {len(vertices)} points)")
+    if vertices.shape[1:] != (3,) or triangles.shape[1:] != (3,):
+        rule = "must hold vertices of three numbers and triangles of three vertices"
+        raise ModelError(f"mesh {name!r}: {rule} (got shapes {vertices.shape} and {triangles.shape})")
     if triangles.min() < 0 or triangles.max() >= len(vertices):
         rule = f"its triangles must number vertices from 0 to {len(vertices) - 1}"
         raise ModelError(f"mesh {name!r}: {rule} (got {triangles.min()} to {triangles.max()})")

@@ -25,6 +25,8 @@ from lissom.studies.work import Chunk, Row, origin
 
 _FORMAT = 1
 _HEADER, _CHUNKS = "sweep.json", "chunks"
+_HOLDS: dict[str, Any] = {"asked": dict, "count": int, "parameters": dict, "kind": str, "seed": int, "origin": dict,
+                          "begun": str, "robot": str, "robot_file": str | None}  # fmt: skip
 OWN = {"number": "", "failure": "", "remarks": "", "seconds": "s"}
 
 
@@ -179,12 +181,15 @@ def read_header(path: Path) -> dict[str, Any]:
     """
     try:
         header = json.loads((path / _HEADER).read_text(encoding="utf-8"))
-        asked = header["asked"]
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise ModelError(
-            f"sweep: the folder must hold what a sweep has written ({error}) (got {str(path)!r})"
-        ) from None
-    return header | {"asked": asked}
+        for name, kind in _HOLDS.items():
+            if not isinstance(header[name], kind) or isinstance(header[name], bool):
+                raise ValueError(f"{_HEADER}: {name} is {header[name]!r}")
+        if "study" not in header["asked"] or header["count"] < 1:
+            raise ValueError(f"{_HEADER} says of no study and no sample")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ModelError(f"sweep: the folder must hold what a sweep has written ({why}) (got {str(path)!r})") from None
+    return header
 
 
 def chunk_files(path: Path) -> list[Path]:
@@ -199,11 +204,14 @@ def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
 
     try:
         with parquet.ParquetFile(file) as opened:
+            schema = opened.schema_arrow
+            if not all(name in schema.names for name in OWN) or schema.field("number").type != pa.int64():
+                return None
+            _ = [(shape_of(item), unit_of(item)) for item in schema]
             if columns == []:
-                return opened.schema_arrow.empty_table()
-            there = opened.schema_arrow.names
-            return opened.read(None if columns is None else [name for name in columns if name in there])
-    except (pa.ArrowInvalid, OSError):
+                return schema.empty_table()
+            return opened.read(None if columns is None else [name for name in columns if name in schema.names])
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
         return None
 
 
