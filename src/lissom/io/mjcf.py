@@ -12,10 +12,8 @@ so that coordinates are those of MuJoCo, but for free joints.
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
@@ -23,6 +21,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.io.left_out import LeftOut
+from lissom.io.mujoco_package import mujoco_package, told
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.fitted_balls import fit_balls
@@ -71,10 +70,10 @@ def load_mjcf(
     """
     name = os.fspath(path)
     checks.integer(balls, "load_mjcf: balls", least=0, most=10_000)
-    mujoco = _mujoco(name)
+    mujoco = mujoco_package(name)
     with Path(path).open("rb"):
         pass  # says what is wrong with the file itself
-    with _told(mujoco, name):
+    with told(mujoco, name):
         try:
             compiled = mujoco.MjModel.from_xml_path(name)
         except ValueError as error:
@@ -88,31 +87,6 @@ def load_mjcf(
         raise ModelError(f"{name}: {error}") from None
     reader.left_out.warn()
     return robot
-
-
-@contextmanager
-def _told(mujoco: Any, name: str) -> Iterator[None]:
-    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the user's folder; a
-    handler of the user's stays."""
-    if mujoco.get_mju_user_warning() is not None:
-        yield
-        return
-    said: list[str] = []
-    mujoco.set_mju_user_warning(said.append)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(None)
-    for text in said:
-        logging.getLogger("lissom").warning("%s: MuJoCo warns: %s", name, " ".join(text.split()))
-
-
-def _mujoco(name: str) -> Any:
-    try:
-        import mujoco
-    except ImportError:
-        raise ModelError(f"{name}: needs MuJoCo's reader: pip install 'lissom[mjcf]'") from None
-    return mujoco
 
 
 @final
