@@ -1,4 +1,4 @@
-"""Deliberate faults in kernels, each with tests that must fail for it."""
+"""Deliberate faults, each with tests that must fail for it."""
 
 from typing import NamedTuple
 
@@ -98,5 +98,47 @@ MUTATIONS = (
         "(at < 0 ? 0.0 : x[at] - rest.data[j])",
         "(at < 0 ? 0.0 : x[at] - 2.0 * rest.data[j])",
         ("tests/native/test_native_systems.py", "tests/contracts/test_joints.py"),
+    ),
+    Mutation(
+        "a broken file of the cache is told and stays",
+        "lie/start.py",
+        "        for path in files:\n            _remove(path)\n",
+        "",
+        ("tests/launch/test_broken_files.py",),
+    ),
+    Mutation(
+        "pages of other programs of this machine may connect to the viewer",
+        "viewing/origins.py",
+        "is_own = (page.hostname, page.port or standard) == (asked.hostname, asked.port or standard)",
+        "is_own = page.hostname == asked.hostname",
+        ("tests/viewing/test_origins.py",),
+    ),
+    Mutation(
+        "what a full disk has of a file is left beside it",
+        "portable.py",
+        "        new.unlink(missing_ok=True)\n        raise",
+        "        raise",
+        ("tests/integration/test_whole_files.py", "-k", "csv or npz"),
+    ),
+    Mutation(
+        "the arguments of a finished motion are unpickled",
+        "integration/streams.py",
+        'if state["is_finished"]:',
+        "if not state:",
+        ("tests/integration/test_damaged_streams.py",),
+    ),
+    Mutation(
+        "a parameter of a sweep may lead to a whole part",
+        "studies/trials.py",
+        "    if is_value(robot, name):\n",
+        "    if is_value(robot, name) or True:\n",
+        ("tests/studies/test_sweep.py", "-k", "spoil"),
+    ),
+    Mutation(
+        "names may hold control characters",
+        "robot/checks.py",
+        "require(name.isprintable(), where, rule, name)",
+        "require(True, where, rule, name)",
+        ("tests/cli/test_bad_files.py", "-k", "names"),
     ),
 )

@@ -333,3 +333,11 @@ def test_a_mesh_that_no_balls_fit_is_named(tmp_path):
     (tmp_path / "r.xml").write_text(text + 'mass="1"/></body></worldbody></mujoco>', encoding="utf-8")
     with pytest.raises(ls.ModelError, match=r"r\.xml"):
         load(tmp_path / "r.xml")
+
+
+def test_names_that_are_no_text_are_refused(tmp_path):
+    """MuJoCo takes any bytes; the error names the file and shows them."""
+    text = b'<mujoco><worldbody><body name="fore\xff\xfearm"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'
+    (tmp_path / "r.xml").write_bytes(text)
+    with pytest.raises(ls.ModelError, match=r"r\.xml: names must be UTF-8 text \(got b'fore\\xff\\xfearm'\)"):
+        load(tmp_path / "r.xml")

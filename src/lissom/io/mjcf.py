@@ -79,8 +79,11 @@ def load_mjcf(
         except ValueError as error:
             raise ModelError(f"{name}: {' '.join(str(error).split())}") from None
     stops = {"limit_stiffness": limit_stiffness, "limit_damping": limit_damping}
-    reader = _Reader(mujoco, compiled, name, balls, stops)
-    robot = reader.robot()
+    try:
+        reader = _Reader(mujoco, compiled, name, balls, stops)
+        robot = reader.robot()
+    except UnicodeDecodeError as error:
+        raise ModelError(f"{name}: names must be UTF-8 text (got {error.object!r})") from None
     try:
         robot.check()
     except ModelError as error:
