@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from control.controlled_robots import ahead, describe_routed, routed
 from dynamics.small_robots import looped, mixed
-from scipy.optimize import minimize
+from scipy.optimize import least_squares, minimize
 
 import lissom as ls
 
@@ -20,6 +20,16 @@ def planar(limits=None):
         body = ls.RigidBody(1.0, (0.2, 0, 0), (0.001, 0.02, 0.02))
         robot.add_link(name, body, joint, parent, placement=ahead(0.4 if parent else 0.0))
     robot.add_frame("hand", "lower", placement=ahead(0.3))
+    return robot.build()
+
+
+def equal_links():
+    """Two hinges about z with links of 0.4 m each."""
+    robot = ls.Robot("equal")
+    for name, parent in (("upper", None), ("lower", "upper")):
+        body = ls.RigidBody(1.0, (0.2, 0, 0), (0.001, 0.02, 0.02))
+        robot.add_link(name, body, ls.JointRevolute((0, 0, 1)), parent, placement=ahead(0.4 if parent else 0.0))
+    robot.add_frame("hand", "lower", placement=ahead(0.4))
     return robot.build()
 
 
@@ -60,6 +70,58 @@ def test_limits_of_joints_and_of_the_call():
         )
         np.testing.assert_allclose(found.q, least.x, atol=1e-3)
         assert (found.residual**2).sum() <= least.fun * (1 + 1e-9)
+
+
+def test_both_coordinates_at_limits():
+    """Purpose: where both limits hold the arm, the answer is the corner, and it says that it is an optimum there."""
+    limits = ([-0.5, 0.2], [0.5, 1.2])
+    found = ls.inverse_kinematics(equal_links(), {"hand": [-0.1, 0.5, 0.0]}, limits=limits)
+    assert not found.converged and found.optimality == 0.0
+    np.testing.assert_array_equal(found.q, [0.5, 1.2])
+    np.testing.assert_array_equal(found.active, [1, 1])
+
+
+def test_bounded_optima_against_closed_form_kinematics():
+    """Purpose: for random places, most out of reach within the limits, the gradient vanishes but for what limits hold,
+    and SciPy's bounded least squares of the closed-form kinematics, started there, finds no better place."""
+    low, high = np.array([-0.5, 0.2]), np.array([0.5, 1.2])
+    places = np.random.default_rng(0).uniform(-1.0, 1.0, (60, 3)) * [1.0, 1.0, 0.0]
+    found = ls.inverse_kinematics(equal_links(), {"hand": places}, limits=(low, high), q0=[0.1, 0.5])
+    assert found.optimality.max() < 1e-9 and (found.q >= low).all() and (found.q <= high).all()
+    assert found.iterations.max() < 60
+    np.testing.assert_array_equal(found.active, 1 * (found.q == high) - (found.q == low))
+    assert len(np.unique(found.active, axis=0)) >= 8  # ways to touch the limits
+
+    def miss(q, place):
+        angles = np.array([q[0], q[0] + q[1]])
+        return 0.4 * np.array([np.cos(angles).sum(), np.sin(angles).sum()]) - place[:2]
+
+    for q, place, left in zip(found.q, places, found.residual):
+        inside = np.clip(q, low + 1e-3, high - 1e-3)
+        least = least_squares(miss, inside, bounds=(low, high), args=(place,), xtol=1e-15, ftol=1e-15, gtol=1e-15)
+        np.testing.assert_allclose(q, least.x, atol=1e-6)
+        assert 0.5 * (left**2).sum() <= least.cost + 1e-12
+
+
+def test_a_loop_at_the_limits_of_its_joints():
+    """Purpose: with loops the optimum within limits is that of SciPy's minimiser with the loops as constraints."""
+    model = looped()
+    start = ls.assemble(model, model.neutral())
+    room, plain = np.full(model.nv, np.inf), np.flatnonzero(model.dofs.q >= 0)
+    room[plain] = 0.05 * model.dofs.scale[plain]
+    middle = np.zeros(model.nv)
+    middle[plain] = start[model.dofs.q[plain]]
+    place = ls.frame_pose(model, start, "arm")[:3, 3] + [0.2, 0.1, -0.3]
+    found = ls.inverse_kinematics(model, {"arm": place}, q0=start, limits=(middle - room, middle + room))
+    assert not found.converged and found.active.any() and found.optimality < 1e-8
+    assert np.abs(ls.loop_residual(model, found.q)).max() < 1e-10
+    S = model.dofs.scale
+    least = minimize(
+        lambda x: ((ls.frame_pose(model, ls.integrate(model, start, S * x), "arm")[:3, 3] - place) ** 2).sum(),
+        np.zeros(model.nv), bounds=np.transpose([-room / S, room / S]), method="SLSQP", tol=1e-12,
+        constraints={"type": "eq", "fun": lambda x: ls.loop_residual(model, ls.integrate(model, start, S * x))},
+    )  # fmt: skip
+    assert least.success and (found.residual**2).sum() == pytest.approx(least.fun, rel=1e-6)
 
 
 def test_several_frames_on_the_manifold():

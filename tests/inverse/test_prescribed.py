@@ -92,6 +92,41 @@ def test_lengths_hold_what_tensions_do_not():
     assert found.is_stable.all()
 
 
+def slide(more=False):
+    """A car of 2 kg on a vertical slide with a motor; a second one on a slide that nothing holds."""
+    robot = ls.Robot("lift")
+    box = ls.RigidBody.box(0.1, 0.1, 0.1, density=2000.0)
+    robot.add_link("car", box, ls.JointPrismatic((0, 0, 1)))
+    robot.add_joint_actuator("motor", "car")
+    if more:
+        robot.add_link("sled", box, ls.JointPrismatic((0, 0, 1)), parent="car")
+    return robot.build()
+
+
+def test_a_motor_holds_from_the_first_iteration():
+    """Purpose: a car that nothing but its motor holds is where the motor puts it, and the motor carries its weight."""
+    found = ls.prescribed_equilibrium(slide(), {"motor": [0.5, -3.0]}, q0=[0.1])
+    np.testing.assert_allclose(found.q[:, 0], [0.5, -3.0], atol=1e-14)
+    np.testing.assert_allclose(found.u[:, 0], 2.0 * 9.81, rtol=1e-12)
+    assert found.is_stable.all()
+
+
+def test_what_floats_is_named():
+    """Purpose: what no motor holds is named, where motors are prescribed and where they are not."""
+    with pytest.raises(ls.ConvergenceError, match="y of 'motor': .*: link 'sled' floats freely"):
+        ls.prescribed_equilibrium(slide(True), {"motor": 0.5})
+    with pytest.raises(ls.ConvergenceError, match="singular: link 'car' floats freely; hold it"):
+        ls.solve_statics(slide())
+    robot = ls.Robot("two")
+    box = ls.RigidBody.box(0.1, 0.1, 0.1, density=2000.0)
+    robot.add_link("sprung", box, ls.JointPrismatic((0, 0, 1), stiffness=1e4))
+    robot.add_link("loose", box, ls.JointPrismatic((0, 0, 1)), parent="sprung")
+    with pytest.raises(ls.ConvergenceError, match="singular: link 'loose' floats freely; hold it"):
+        ls.solve_statics(robot.build())
+    with pytest.raises(ls.ConvergenceError, match="continuation: .*: link 'loose' floats freely; "):
+        ls.continuation(robot.build())
+
+
 def moved(t):
     """Angles of a shoulder and an elbow."""
     return 0.3 * np.sin(2 * t), 0.2 * np.cos(2 * t) - 0.2

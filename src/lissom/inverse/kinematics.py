@@ -35,6 +35,9 @@ class InverseKinematics:
             [rad], then the displacement in world axes [m], (..., m). iterations: steps of all searches (...).
         u: the inputs under which q is an equilibrium, (..., nu). multipliers: forces of loops there, (..., n_rows).
             is_stable: whether it is stable (...). All three None where the coordinates themselves were sought.
+        optimality: largest entry of the part of the gradient of ½ Σ w² |e|² that limits and loops let pass, by
+            coordinates in units of their natural sizes (`model.dofs.scale`), zero at an optimum (...). active: −1 and 1
+            where a coordinate is at its low or high limit, else 0 (..., nv). Both None by statics.
     """
 
     q: np.ndarray
@@ -44,6 +47,8 @@ class InverseKinematics:
     u: np.ndarray | None = None
     multipliers: np.ndarray | None = None
     is_stable: np.ndarray | None = None
+    optimality: np.ndarray | None = None
+    active: np.ndarray | None = None
 
 
 def inverse_kinematics(
@@ -67,8 +72,8 @@ def inverse_kinematics(
         by="coordinates":   min over q of Σ w² |e(q)|²,   low ≤ q ≤ high,   loops closed
         by="statics":       min over u of |u|²   with   e(q) = 0,   ID(q, 0, 0) = B(q) u + Aᵀ λ,   low ≤ u ≤ high
 
-    Coordinates are found by damped least squares with exact Jacobians; what the targets leave free changes little from
-    the start. Inputs are followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of
+    Coordinates are found by bounded least squares with exact Jacobians; what the targets leave free changes little from
+    the start. Where targets are out of reach, the search ends where the conditions of an optimum hold. Inputs are followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of
     these; what the targets leave free makes the inputs least. Leading axes of targets and starts are solved together.
 
     Args:
@@ -118,7 +123,9 @@ def inverse_kinematics(
 
         def nearest() -> InverseKinematics:
             shapes = (best.q, best.found(wanted, tolerance), best.errors, best.iterations)
-            return InverseKinematics(*(x.reshape(lead + x.shape[1:]) for x in shapes))
+            shapes = [x.reshape(lead + x.shape[1:]) for x in shapes]
+            active = bounds.active(model, best.q).reshape(*lead, model.nv)
+            return InverseKinematics(*shapes, optimality=best.optimality.reshape(lead), active=active)
 
         with progress_bar(progress, n, "inverse kinematics", "targets", PATIENCE) as tell, keeping(nearest):
             _by_coordinates(model, wanted, best, q, bounds, starts, random, tolerance, most, tell)

@@ -3,8 +3,9 @@
     ID(q, 0, 0) = B_h u_h + B_g u_g + Aᵀ λ,   y_h(q) = y_d,   c(q) = 0        B_h = (∂y_h/∂q)ᵀ             (1)
     [K, −B_h, −Aᵀ; B_hᵀ, 0, 0; A_q, 0, 0] (δq; δu_h; δλ) = (−r; y_d − y_h; −c)        Newton's step        (2)
     Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable with y_h held            (3)
+    r(q, u) = (1 − p) r(q₀, u₀),   y_h = y_h(q₀) + p (y_d − y_h(q₀))         p from 0 to 1 in parts          (4)
 
-y is what `actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained
+The way (4) holds y from the first iteration on, so that what nothing but a motor holds is held. y is what `actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained
 by a chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A
 tendon that would push where it may go slack is let go, u = 0, and held again where it is longer than prescribed.
 Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y).
@@ -21,24 +22,28 @@ import numpy as np
 from scipy.linalg import null_space
 
 from lissom.control.actuation_coordinates import coordinates_of_all, require_coordinates
-from lissom.dynamics.actuation import actuation_matrix, tightening_inputs
-from lissom.dynamics.configuration import integrate
+from lissom.dynamics.actuation import actuation_matrix, tightening_inputs, warn_of_pushing
+from lissom.dynamics.assembly import closed_start, moved_to
+from lissom.dynamics.configuration import checked_configuration, integrate
+from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning, keeping
 from lissom.inverse.targets import finite
 from lissom.launch.progress import PATIENCE, progress_bar
-from lissom.launch.workspace import flat, leading
+from lissom.launch.workspace import flat, leading, require_finite_rows
 from lissom.model.model import Model
+from lissom.model.plausibility import inside_out
 from lissom.robot import checks
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
-from lissom.statics.verdict import Reduced, growing_on
+from lissom.statics.verdict import Reduced, floating, growing_on
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
 _ITERATIONS = 30
 _SMALLEST = 1 / 256  # part of the way to what is prescribed
+_CONSISTENT, _NOTHING = 1e-6, 1e-10  # what a step may leave of the equations, of these and of the stiffest force
 _PUSH = 1e-9  # of the largest input: a smaller push is rounding
 _LONGER = 1e-9  # than prescribed, over the larger of 1 m and that [m]
 
@@ -119,7 +124,8 @@ def prescribed_equilibrium(
             configuration [m], joint coordinates of motors [rad, m], volumes gained [m³]; each a number or (...).
         u: the other inputs, shape (..., nu), whose entries at prescribed ones are where these are sought from; None is
             zero.
-        q0: start (..., nq); None is the neutral configuration. The equilibrium under u near it is moved to y_d.
+        q0: start (..., nq); None is the neutral configuration. From here the robot is let go while y goes to y_d, in
+            parts where need be. Where that leads to no stable equilibrium, the one under u near q0 is moved to y_d.
         slack: whether tendons that would have to push are let go; else they push, with a warning.
         t: time of loads and prescribed motions, which are taken at rest [s].
         tolerance: largest last step, in units of a rod's end rotation [rad] and stretch [-].
@@ -129,7 +135,8 @@ def prescribed_equilibrium(
     Raises:
         ModelError: names that are no inputs, inputs without a known coordinate, contacts that stick.
         ShapeError: the argument, the expected and the received shape.
-        ConvergenceError: no equilibrium with y_d was reached, with the part of the way that was.
+        ConvergenceError: no equilibrium with y_d was reached, with the part of the way that was, and which link floats
+        freely, if one does.
         KeyboardInterrupt: Ctrl-C; its `partial` is the PrescribedEquilibrium of those of a batch that were found, the
         first of its rows, with one leading axis.
         A StabilityWarning tells that it is unstable with y held, an AccuracyWarning that a tendon pushes.
@@ -150,17 +157,21 @@ def prescribed_equilibrium(
 
     lead: tuple[int, ...] = ()
     with keeping(so_far):
-        start = solve_statics(model, u=given, q0=q0, v=np.zeros(model.nv), t=t, stable=False)
+        start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+        require_finite_rows(u=given)
+        others = np.where(np.isin(np.arange(model.nu), held), 0.0, given)
+        warn_of_pushing(model, others)
         axes = {f"y[{name!r}]": value[..., None] for name, value in zip(y, values)}
-        lead = leading(**axes, start=start.q)
+        lead = leading(**axes, q0=start, u=given)
         wanted = np.stack([np.broadcast_to(value, lead) for value in values], axis=-1).reshape(-1, len(held))
-        force = start.multipliers[..., model.n_motions - model.prescribed.n_held :]
-        count = flat(start.iterations[..., None], lead)[:, 0]
-        begin = map(_State, *(flat(x, lead) for x in (start.q, start.u, force)), count.tolist())
+        q, u = (flat(x, lead) for x in (start, given))
+        q = closed_start(model, moved_to(model, q, t))
+        if len(q):
+            warn_of_redundancy(model, q[0])
         with progress_bar(progress, len(wanted), "statics", "equilibria", PATIENCE) as advance:
-            for k, (state, target) in enumerate(zip(begin, wanted)):
+            for k, (begin, inputs, target) in enumerate(zip(q, u, wanted)):
                 search = _Search(model, held, t, tolerance, f"instance {k} of {len(wanted)}: " if lead else "")
-                state, free = search.found(state, target, slack)
+                state, free = search.best(begin, inputs, target, slack)
                 found.append(state)
                 loose.append(free)
                 advance(len(found))
@@ -179,6 +190,34 @@ class _Search:
     t: float
     tolerance: float
     where: str
+
+    def best(self, q: np.ndarray, u: np.ndarray, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
+        """The equilibrium that (4) leads to from q, or, where there is none or an unstable one, from the equilibrium
+        under u near q; and which inputs were let go."""
+        model = self.model
+        try:
+            first = self.found(_State(q, u, np.zeros(model.n_rows)), y_d, slack)
+        except ConvergenceError as error:
+            try:
+                return self.found(self._rest(q, u), y_d, slack)
+            except ConvergenceError:
+                raise error from None
+        if _is_stable(model, first[0], self.held[~first[1]], self.t):
+            return first
+        try:
+            other = self.found(self._rest(q, u), y_d, slack)
+        except ConvergenceError:
+            return first
+        return other if _is_stable(model, other[0], self.held[~other[1]], self.t) else first
+
+    def _rest(self, q: np.ndarray, u: np.ndarray) -> _State:
+        """The equilibrium under u near q."""
+        model = self.model
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a robot that is not the one asked for
+            rest = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=self.t, stable=False)
+        force = rest.multipliers[model.n_motions - model.prescribed.n_held :]
+        return _State(rest.q, rest.u, force, int(rest.iterations))
 
     def found(self, start: _State, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:
         """The equilibrium, and which inputs were let go."""
@@ -202,28 +241,35 @@ class _Search:
         return coordinates_of_all(self.model, q)[self.held]
 
     def _along(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State:
-        """The state with y of the taut inputs at y_d, followed in parts of the way if need be; those let go lose their
-        inputs along it."""
-        here, done, part = self.y(state.q), 0.0, 1.0
+        """The state at the end of (4), followed in parts of the way if need be; those let go have lost their inputs."""
+        model, here, done, part = self.model, self.y(state.q), 0.0, 1.0
+        hold = static_residual(model, state.q, state.u, self.t, 1.0, state.force)
+        if hold is None:
+            raise ConvergenceError(f"{self.where}y: the start turns a rod interval by 2π or more")
         while done < 1.0:
             goal = min(1.0, done + part)
-            found = self._newton(state, here + goal * (y_d - here), taut)
+            found = self._newton(state, here + goal * (y_d - here), taut, (1.0 - goal) * hold[: model.nv])
             if found is not None:
                 state, done, part = found, goal, 2.0 * part
             elif part < _SMALLEST:
-                names = ", ".join(repr(self.model.inputs.names[k]) for k in self.held[taut])
-                raise ConvergenceError(f"{self.where}y of {names}: no equilibrium was reached beyond "
-                                       f"{100 * done:.0f} % of the way to {y_d[taut].tolist()}")  # fmt: skip
+                names = ", ".join(repr(model.inputs.names[k]) for k in self.held[taut])
+                loose = floating(model, self._reduced(state, taut)) if done == 0.0 else ""
+                raise ConvergenceError(f"{self.where}y of {names}: no equilibrium was reached beyond {100 * done:.0f} "
+                                       f"% of the way to {y_d[taut].tolist()}{loose}")  # fmt: skip
             else:
                 part = 0.5 * part
         return state
 
-    def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray) -> _State | None:
-        """Newton's method; None where it does not converge."""
+    def _reduced(self, state: _State, taut: np.ndarray) -> Reduced:
+        """What holds the motions that are left with y of the taut inputs held."""
+        return _reduced(self.model, state, self.held[taut], self.t)
+
+    def _newton(self, state: _State, y_d: np.ndarray, taut: np.ndarray, hold: np.ndarray) -> _State | None:
+        """Newton's method with a generalised force that holds; None where it does not converge."""
         model, scale = self.model, self.model.dofs.scale
         q, u, force = state.q, state.u.copy(), state.force
         for k in range(_ITERATIONS):
-            step = self._step(q, u, force, y_d, taut)
+            step = self._step(q, u, force, y_d, taut, hold)
             if step is None:
                 return None
             dq, du, change = step
@@ -232,18 +278,21 @@ class _Search:
             q, force = integrate(model, q, part * dq), force + part * change
             u[self.held[taut]] += part * du
             if size <= self.tolerance:
+                if inside_out(model, q[None]) is not None:
+                    return None
                 return _State(q, u, force, state.iterations + k + 1)
         return None
 
     def _step(
-        self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray
+        self, q: np.ndarray, u: np.ndarray, force: np.ndarray, y_d: np.ndarray, taut: np.ndarray, hold: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-        """δq, δu_h and δλ of (2), or None where the robot is folded."""
+        """δq, δu_h and δλ of (2), or None where the robot is folded, or forces drive what nothing holds."""
         model, n = self.model, self.model.nv
         scale = np.where(np.isin(np.arange(n), model.prescribed.dof), 0.0, model.dofs.scale)
         r = static_residual(model, q, u, self.t, 1.0, force)
         if r is None:
             return None
+        r[:n] -= hold
         K, A, A_q = residual_jacobian(model, q, u, self.t, 1.0, force)
         B = actuation_matrix(model, q)[:, self.held[taut]] * scale[:, None]
         K, A, A_q = scale[:, None] * K * scale, A * scale, A_q * scale
@@ -256,12 +305,14 @@ class _Search:
         if not (np.isfinite(matrix).all() and np.isfinite(right).all()):
             return None
         x = np.linalg.lstsq(matrix, right, rcond=1e-13)[0]
+        if np.abs(matrix @ x - right).max(initial=0.0) > _CONSISTENT * np.abs(right).max(initial=0.0) + _NOTHING:
+            return None
         pull, push = np.split(stiff * x[n:], [len(taut)])
         return scale * x[:n], units[0] * pull, units[1] * push
 
 
-def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
-    """(3), with damping and inertia as for other equilibria."""
+def _reduced(model: Model, state: _State, taut: np.ndarray, t: float) -> Reduced:
+    """The matrices on the motions N of (3)."""
     q, v, scale = state.q, steady_velocity(model), model.dofs.scale
     K, D, M, _ = residual_derivatives(model, q, v, np.zeros(model.nv), state.u, t, 1.0, state.force)
     A = residual_jacobian(model, q, state.u, t, 1.0, state.force)[1]
@@ -269,10 +320,13 @@ def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
     rows /= np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-300)
     rows = np.vstack([rows, np.eye(model.nv)[model.prescribed.dof]])
     N = scale[:, None] * (null_space(rows, rcond=1e-9) if len(rows) else np.eye(model.nv))
-    if not N.shape[1]:
-        return True
-    here = Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
-    return not len(growing_on(here))
+    return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
+
+
+def _is_stable(model: Model, state: _State, taut: np.ndarray, t: float) -> bool:
+    """(3), with damping and inertia as for other equilibria."""
+    here = _reduced(model, state, taut, t)
+    return not here.N.shape[1] or not len(growing_on(here))
 
 
 def _result(

@@ -30,6 +30,7 @@ from lissom.statics.branch_events import KINDS, BranchEvent, Lost, crossing, eve
 from lissom.statics.branch_runs import INTERRUPTED, Branch, Following, branch_so_far, driven
 from lissom.statics.nearly_singular import balance, solved
 from lissom.statics.static_path import WOUND_UP, PathPoint, StaticPath
+from lissom.statics.verdict import floats_at
 from lissom.statics.sticking import warn_of_dropped_friction
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
@@ -227,10 +228,13 @@ def _start(path: StaticPath, q: np.ndarray, factor: float, direction: int) -> Pa
     found = path.correct(q, np.zeros(path.model.n_rows), factor, border, _START_STEPS)
     there = found if isinstance(found, str) else path.point(*found[:2], factor, border)
     if isinstance(there, str):
+        t, load = (factor, 1.0) if path.t is None else (path.t, factor)
+        loose = floats_at(path.model, q, path.u, t, np.zeros(path.model.n_rows), load)
+        cure = f"{loose}; hold it" if loose else "; give a q0 nearer to one, or start from the factor 0"
         raise ConvergenceError(
-            f"continuation: found no equilibrium next to q0 at the {path.parameter} {factor:.6g}: {there}; give a q0 "
-            "nearer to one, start from the factor 0, or hold what floats freely", branch_so_far([], [], there)
-        )  # fmt: skip
+            f"continuation: found no equilibrium next to q0 at the {path.parameter} {factor:.6g}: {there}{cure}",
+            branch_so_far([], [], there),
+        )
     return there
 
 

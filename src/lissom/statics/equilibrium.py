@@ -38,7 +38,7 @@ from lissom.statics.newton_kernel import Sought, load_ahead
 from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
 from lissom.statics.parts import raised
 from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
-from lissom.statics.verdict import warn_of_instability, what_hangs_loose
+from lissom.statics.verdict import floats_at, warn_of_instability, what_hangs_loose
 
 _MOST_DESCENTS = 300  # steps
 _AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
@@ -47,7 +47,7 @@ _REMEDIES = {
     CONVERGED: "",
     WOUND_UP: "the start turns a rod interval by 2π or more; start nearer the reference",
     NOT_FINITE: "the tangent stiffness is not finite",
-    SINGULAR: "the tangent stiffness is singular: hold what floats freely",
+    SINGULAR: "the tangent stiffness is singular",
     NO_STEP: "no step along Newton's direction comes nearer",
     TOO_MANY: "{limit} iterations were not enough; raise max_iterations",
 }
@@ -237,6 +237,10 @@ def _newton(
     found = []
     for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limit)
+        if why == SINGULAR:
+            remedy += (
+                f"{floats_at(model, unit_quaternions(model, end), sought.u[len(found)], t, push, factor)}; hold it"
+            )
         found.append(Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
     return found
 
@@ -294,7 +298,7 @@ def _load_steps(
         return _newton(model, here.q[None], here.force[None], u[None], t, part, tol, limit)[0]
 
     here, reached, remedy = raised(here, loaded_by)
-    if reached == 0.0 and direct.remedy == _REMEDIES[SINGULAR]:
+    if reached == 0.0 and direct.remedy.startswith(_REMEDIES[SINGULAR]):
         raise ConvergenceError(
             f"statics: {direct.remedy}{what_hangs_loose(model, closed)}", direct.equilibrium(model, u, t)
         )

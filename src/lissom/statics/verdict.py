@@ -23,9 +23,11 @@ from lissom.errors import ModelError, StabilityWarning
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
+from lissom.statics.residual import static_residual
 from lissom.statics.stability import growing_exponents, is_flutter, is_symmetric, own_units
 from lissom.systems.allowed_motions import allowed_motions
 
+_LOOSE = 1e-9  # of the largest stiffness: what holds nothing
 NOTHING = 1e-11  # of the largest curvature: what is left of K where nothing holds, at equilibria known to 1e-11
 
 
@@ -41,10 +43,10 @@ class Reduced:
     elastic: np.ndarray
 
 
-def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray) -> Reduced:
-    """The matrices of (1) at one configuration with the forces of its loops."""
-    v, zero = steady_velocity(model), np.zeros(model.nv)
-    K, D, M, w = residual_derivatives(model, q, v, zero, u, t, 1.0, force)
+def reduced(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> Reduced:
+    """The matrices of (1) at one configuration with the forces of its loops, under a factor of the load."""
+    v, zero = steady_velocity(model, factor), np.zeros(model.nv)
+    K, D, M, w = residual_derivatives(model, q, v, zero, u, t, factor, force)
     N = allowed_motions(model, row_results(model, w, "A"), chosen_rows(w))
     return Reduced(N, *(N.T @ X @ N for X in (K, D, M, model.elasticity.stiffness)))
 
@@ -126,7 +128,7 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
     except np.linalg.LinAlgError:
         return text
     moved = np.abs(here.N @ shape[:, 0]) / model.dofs.scale
-    link = model.links.names[int(np.searchsorted(model.links.v_start, int(moved.argmax()), side="right")) - 1]
+    link = link_of(model, int(moved.argmax()))
     return f"{text}, the fastest by e in {1.0 / np.sqrt(max(-size[0], 1e-300)):.3g} s, most of it in link {link!r}"
 
 
@@ -142,6 +144,32 @@ def warn_of_instability(
         f"returned {what}; start from another q0, or take stable=False where it may be unstable",
         StabilityWarning, stacklevel=3
     )  # fmt: skip
+
+
+def floating(model: Model, here: Reduced) -> str:
+    """Which link moves most in the motions that nothing holds, as the end of an error; empty where all are held."""
+    if not here.N.shape[1]:
+        return ""
+    units = own_units(here.K, here.elastic)
+    _, size, V = np.linalg.svd(here.K * units * units[:, None])
+    motions = here.N @ (units[:, None] * V[size <= _LOOSE * max(size[0], 1e-300)].T) / model.dofs.scale[:, None]
+    if not motions.shape[1]:
+        return ""
+    moved = np.linalg.norm(np.linalg.svd(motions, full_matrices=False)[0], axis=1)
+    return f": link {link_of(model, int(np.argmax(moved >= (1.0 - 1e-9) * moved.max())))!r} floats freely"
+
+
+def link_of(model: Model, dof: int) -> str:
+    """The link that a coordinate of v belongs to."""
+    return model.links.names[int(np.searchsorted(model.links.v_start, dof, side="right")) - 1]
+
+
+def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> str:
+    """The same at a configuration (nq,) with forces of loops, under a factor of the load; empty where that is refused."""
+    if static_residual(model, q, u, t, factor, force) is None:
+        return ""
+    here = reduced(model, q, u, t, force, factor)
+    return floating(model, here) if np.isfinite(here.K).all() else ""
 
 
 def what_hangs_loose(model: Model, q: np.ndarray) -> str:
