@@ -113,7 +113,7 @@ def test_a_motor_holds_from_the_first_iteration():
 
 def test_what_floats_is_named():
     """Purpose: what no motor holds is named, where motors are prescribed and where they are not."""
-    with pytest.raises(ls.ConvergenceError, match="y of 'motor': .*: link 'sled' floats freely"):
+    with pytest.raises(ls.ConvergenceError, match=r"y of 'motor': .*: link 'sled' floats freely"):
         ls.prescribed_equilibrium(slide(True), {"motor": 0.5})
     with pytest.raises(ls.ConvergenceError, match="singular: link 'car' floats freely; hold it"):
         ls.solve_statics(slide())
@@ -123,7 +123,7 @@ def test_what_floats_is_named():
     robot.add_link("loose", box, ls.JointPrismatic((0, 0, 1)), parent="sprung")
     with pytest.raises(ls.ConvergenceError, match="singular: link 'loose' floats freely; hold it"):
         ls.solve_statics(robot.build())
-    with pytest.raises(ls.ConvergenceError, match="continuation: .*: link 'loose' floats freely; "):
+    with pytest.raises(ls.ConvergenceError, match=r"continuation: .*: link 'loose' floats freely; "):
         ls.continuation(robot.build())
 
 

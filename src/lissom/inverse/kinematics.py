@@ -73,8 +73,9 @@ def inverse_kinematics(
         by="statics":       min over u of |u|²   with   e(q) = 0,   ID(q, 0, 0) = B(q) u + Aᵀ λ,   low ≤ u ≤ high
 
     Coordinates are found by bounded least squares with exact Jacobians; what the targets leave free changes little from
-    the start. Where targets are out of reach, the search ends where the conditions of an optimum hold. Inputs are followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of
-    these; what the targets leave free makes the inputs least. Leading axes of targets and starts are solved together.
+    the start. Where targets are out of reach, the search ends where the conditions of an optimum hold. Inputs are
+    followed from equilibrium to equilibrium, along the stable ones, by exact derivatives of these; what the targets
+    leave free makes the inputs least. Leading axes of targets and starts are solved together.
 
     Args:
         targets: by name of a frame or link (the tip of a rod), or by (name, s): positions (..., 3) [m] or poses

@@ -5,9 +5,10 @@
     Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable with y_h held            (3)
     r(q, u) = (1 − p) r(q₀, u₀),   y_h = y_h(q₀) + p (y_d − y_h(q₀))         p from 0 to 1 in parts          (4)
 
-The way (4) holds y from the first iteration on, so that what nothing but a motor holds is held. y is what `actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained
-by a chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A
-tendon that would push where it may go slack is let go, u = 0, and held again where it is longer than prescribed.
+The way (4) holds y from the first iteration on, so that what nothing but a motor holds is held. y is what
+`actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained by a
+chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon
+that would push where it may go slack is let go, u = 0, and held again where it is longer than prescribed.
 Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y).
 """
 

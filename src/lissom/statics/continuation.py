@@ -30,8 +30,8 @@ from lissom.statics.branch_events import KINDS, BranchEvent, Lost, crossing, eve
 from lissom.statics.branch_runs import INTERRUPTED, Branch, Following, branch_so_far, driven
 from lissom.statics.nearly_singular import balance, solved
 from lissom.statics.static_path import WOUND_UP, PathPoint, StaticPath
-from lissom.statics.verdict import floats_at
 from lissom.statics.sticking import warn_of_dropped_friction
+from lissom.statics.verdict import floats_at
 
 _TURN = 0.9  # least cosine between the tangents of neighbours
 _EASY = 4

@@ -165,7 +165,7 @@ def link_of(model: Model, dof: int) -> str:
 
 
 def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, factor: float = 1.0) -> str:
-    """The same at a configuration (nq,) with forces of loops, under a factor of the load; empty where that is refused."""
+    """The same at a configuration (nq,), with forces of loops and a factor of the load; empty where that is refused."""
     if static_residual(model, q, u, t, factor, force) is None:
         return ""
     here = reduced(model, q, u, t, force, factor)
