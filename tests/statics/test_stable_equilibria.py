@@ -1,11 +1,15 @@
 """Stable equilibria: what is claimed agrees with the Hessian of the potential, and what is asked to be stable is."""
 
+import re
+
 import numpy as np
 import pytest
 from statics.cantilevers import loaded
 from statics.soft_robots import arm, built, closed, hessian, pair
 
 import lissom as ls
+from lissom.launch import progress
+from lissom.statics import descent
 from lissom.statics.newton_kernel import Sought
 from lissom.statics.newton_python import newton_in_python
 from lissom.statics.newton_stages import CONVERGED
@@ -115,6 +119,41 @@ def test_flutter_is_no_stable_equilibrium():
     with pytest.warns(ls.StabilityWarning, match=r"'beam'.*1 motion grows|2 motions grow.*oscillating"):
         found = ls.solve_statics(model)
     assert not found.is_stable and found.unstable_count >= 1
+
+
+def wound(order):
+    """A weightless rod of 10 m under a couple and a force at its tip that keep their directions in the world."""
+    basis = ls.BasisLegendre(**dict.fromkeys(("torsion", "bending_y", "bending_z", "elongation", "shear_y"), order))
+    section = ls.SectionGeneral(
+        stiffness=np.diag([100.0, 100.0, 100.0, 1e4, 1e4, 1e4]), inertia=np.diag([0.02, 0.01, 0.01, 1.0, 1.0, 1.0]),
+        damping=np.zeros((6, 6)),
+    )  # fmt: skip
+    robot = ls.Robot("wound", gravity=(0, 0, 0))
+    robot.add_link("rod", ls.Rod(length=10.0, section=section, material=None, basis=basis))
+    robot.add_point_load("tip", "rod", moment=(0, 0, 40 * np.pi / 3), force=(0, 0, 10 / 3), frame="world")
+    return robot.build()
+
+
+def test_the_search_for_a_stable_equilibrium_ends(monkeypatch):
+    """A couple that keeps its direction has no potential, and descents come back to what is unstable: the search ends
+    after at most twenty times the work of the solve, and the warning says what was tried."""
+    model, count = wound(6), []
+    near = ls.solve_statics(model, stable=False)
+    jacobian = descent.residual_jacobian
+    monkeypatch.setattr(descent, "residual_jacobian", lambda *given: [count.append(1), jacobian(*given)][1])
+    tried = r"tried descents: one from q0 of \d+ steps .*; one from the unstable equilibrium .*; start from another q0"
+    with pytest.warns(ls.StabilityWarning, match=tried):
+        found = ls.solve_statics(model)
+    np.testing.assert_array_equal(found.q, near.q)
+    assert not found.is_stable and 1 < len(count) < 20 * near.iterations
+
+
+def test_a_long_search_says_how_far_it_is(caplog, monkeypatch):
+    """With progress asked for, a search that is long says how much of its work is done."""
+    monkeypatch.setattr(progress, "_PAUSE", 0.0)
+    with caplog.at_level("INFO", logger="lissom"), pytest.warns(ls.StabilityWarning):
+        ls.solve_statics(wound(6), progress=True)
+    assert re.search(r"statics: no stable equilibrium yet, \d+ of \d+ steps", caplog.text)
 
 
 def test_a_pendulum_on_its_head():

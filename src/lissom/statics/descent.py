@@ -17,6 +17,7 @@ Source: C. T. Kelley, D. E. Keyes, SIAM J. Numer. Anal. 35, 1998 (pseudo-transie
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import final
 
@@ -39,6 +40,7 @@ _NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone
 _ASIDE = 0.02  # length of the step that leaves a saddle
 _LEAST_PACE = 1e-12
 _NOTHING = 1e-9
+EIGENVALUES = 20  # work of an eigenvalue problem of full matrices, in iterations of Newton's method
 
 
 @final
@@ -63,13 +65,15 @@ class Slope:
 @final
 @dataclass
 class Descent:
-    """A descent of one robot under fixed u and t, where it is and how many steps it took."""
+    """A descent of one robot under fixed u and t, where it is, how many steps it took, and its work in units of an
+    iteration of Newton's method: one for each step that is tried, and more for each eigenvalue problem."""
 
     model: Model
     u: np.ndarray
     t: float
     here: Slope
     steps: int = 0
+    work: int = 0
     pace: float = 0.1  # h of (2)
 
     @classmethod
@@ -79,11 +83,13 @@ class Descent:
         slope = None if r is None else _slope(model, q, u, t, r)
         return None if slope is None else cls(model, u, t, slope)
 
-    def advance(self, limit: int) -> bool:
-        """Descend until Newton's method may take over, K being positive definite, or nothing falls any more; whether
-        the first."""
-        while self.steps < limit:
+    def advance(self, limit: int, tell: Callable[[int], None]) -> bool:
+        """Descend until Newton's method may take over, K being positive definite, or nothing falls any more, or the
+        work is at the limit; whether the first. `tell` is called with the work after each step."""
+        while self.work < limit:
             self.steps += 1
+            self.work += 1
+            tell(self.work)
             y = _solved(self.here.K, 1.0 / _NOTHING, self.here)
             if y is not None and self._length(self.here.N @ y) <= _NEAR:
                 return True
@@ -97,6 +103,7 @@ class Descent:
 
     def leave(self) -> bool:
         """Step aside along the motion that grows fastest, downhill; whether there is one."""
+        self.work += EIGENVALUES
         K, W = 0.5 * (self.here.K + self.here.K.T), self.here.W
         size, shape = scipy.linalg.eigh(K, W)
         if not len(size) or size[0] >= -_NOTHING:
@@ -114,6 +121,7 @@ class Descent:
         while self.pace > _LEAST_PACE:
             y = _solved(self.here.K, self.pace, self.here)
             x = None if y is None else self.here.N @ y
+            self.work += 1
             if x is not None and self._length(x) < _NEAR**2:
                 return False
             if x is not None and self._length(x) <= _LONGEST and self._moved(x):

@@ -75,14 +75,15 @@ class Equilibrium:
 @final
 @dataclass
 class Iterate:
-    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; and how many
-    motions grow, where that is known."""
+    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; how many
+    motions grow, where that is known; and which descents towards a stable one were tried."""
 
     q: np.ndarray
     force: np.ndarray
     iterations: int
     remedy: str
     growing: int | None = None
+    tried: str = ""
 
     def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
         """How many motions grow about it under the full load."""

@@ -12,13 +12,14 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
-from lissom.dynamics.configuration import checked_configuration, groups, unit_quaternions
+from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
 from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
@@ -30,7 +31,7 @@ from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
 from lissom.robot import checks
-from lissom.statics.descent import Descent
+from lissom.statics.descent import EIGENVALUES, Descent
 from lissom.statics.ends import Equilibrium, Iterate
 from lissom.statics.moving import moving_model
 from lissom.statics.newton import newton
@@ -40,7 +41,9 @@ from lissom.statics.parts import raised
 from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
 from lissom.statics.verdict import floats_at, warn_of_instability, what_hangs_loose
 
-_MOST_DESCENTS = 300  # steps
+_DESCENTS = 20  # work of descents, over that of the solve
+_LEAST_ITERATIONS = 15  # that a solve counts
+_SAME = 1e-6  # distance of equilibria that are one
 _AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
 
 _REMEDIES = {
@@ -138,7 +141,8 @@ def solve_statics(
     rest = _result(model, found, rows[1], t, lead)
     counts = rest.unstable_count.reshape(-1)
     if stable and counts.any():
-        warn_of_instability(model, q, rows[1], t, np.array([end.force for end in found]), counts)
+        force, tried = np.array([end.force for end in found]), [end.tried for end in found]
+        warn_of_instability(model, q, rows[1], t, force, counts, tried)
     return rest
 
 
@@ -151,7 +155,7 @@ def _search(
     stable: bool,
     place: tuple[int, tuple[int, ...]],
     found: list[Iterate],
-    advance: Callable[[float], None],
+    advance: Callable[..., None],
 ) -> None:
     """Append to `found` where the searches from configurations under inputs, both by rows, end; `advance` is told how
     many have. `place` is that of the first row in the batch, and the leading axes of that."""
@@ -162,7 +166,9 @@ def _search(
             if model.surroundings.sticks:
                 start = Iterate(begin, force[k], end.iterations, "")
                 end = let_go(_newton, model, start, end, row, t, tolerance, limit)
-            found.append(_reached(model, begin, row, t, tolerance, limit, end, stable))
+            found.append(
+                _reached(model, begin, row, t, tolerance, limit, end, stable, lambda said: advance(len(found), said))
+            )
         except ConvergenceError as error:
             if lead:
                 raise ConvergenceError(f"instance {first + k} of {batch_of(lead)}: {error}", error.partial) from error
@@ -246,38 +252,88 @@ def _newton(
 
 
 def _reached(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, end: Iterate, stable: bool
+    model: Model,
+    start: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    tol: float,
+    limit: int,
+    end: Iterate,
+    stable: bool,
+    tell: Callable[[str], None],
 ) -> Iterate:
     """Where a Newton solve ended, or what load steps or, if it is to be stable, a descent reaches instead."""
     if end.remedy:
         try:
             end = _load_steps(model, start, u, t, tol, limit, end)
         except ConvergenceError:
-            fallen = _settled(model, start, u, t, tol, limit, end) if stable else end
+            fallen = _settled(model, start, u, t, tol, limit, end, tell) if stable else end
             if fallen.remedy:
                 raise
             return fallen
-    return _settled(model, start, u, t, tol, limit, end) if stable and end.unstable_count(model, u, t) else end
+    unstable = stable and end.unstable_count(model, u, t)
+    return _settled(model, start, u, t, tol, limit, end, tell) if unstable else end
 
 
 def _settled(
-    model: Model, start: np.ndarray, u: np.ndarray, t: float, tol: float, limit: int, unstable: Iterate
+    model: Model,
+    start: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    tol: float,
+    limit: int,
+    unstable: Iterate,
+    advance: Callable[[str], None],
 ) -> Iterate:
     """The stable equilibrium that a damped descent reaches from the start, or else from the unstable one; what was
-    found before if there is none."""
-    for q in (start,) if unstable.remedy else (start, unstable.q):
+    found before if there is none, with what was tried."""
+    most, done, tried = _DESCENTS * max(unstable.iterations, _LEAST_ITERATIONS), 0, []
+    for q, where in ((start, "q0"),) if unstable.remedy else ((start, "q0"), (unstable.q, "the unstable equilibrium")):
         descent = Descent.start(model, q, u, t)
-        while descent is not None and descent.advance(_MOST_DESCENTS):
-            near = descent.here
-            (found,) = _newton(model, near.q[None], near.force[None], u[None], t, 1.0, tol, limit)
-            if found.remedy:
-                break
-            found.iterations += unstable.iterations + descent.steps
-            if found.unstable_count(model, u, t) == 0:
-                return found
-            if not descent.leave():
-                break
-    return unstable
+        left = most - done
+        if descent is None or left <= 0:
+            tried.append(f"none from {where}" + (", the work being spent" if left <= 0 else ", which it cannot leave"))
+            continue
+        found, end = _descended(
+            model,
+            descent,
+            t,
+            tol,
+            limit,
+            left,
+            unstable,
+            lambda work, done=done: advance(f"no stable equilibrium yet, {done + work} of {most} steps"),
+        )
+        if found is not None:
+            found.iterations += unstable.iterations
+            return found
+        done += descent.work
+        tried.append(f"one from {where} of {descent.steps} steps {end}")
+    return replace(unstable, tried="; ".join(tried))
+
+
+def _descended(
+    model: Model, descent: Descent, t: float, tol: float, limit: int, most: int, unstable: Iterate,
+    tell: Callable[[int], None],
+) -> tuple[Iterate | None, str]:  # fmt: skip
+    """The stable equilibrium that a descent reaches, or None and where it ended."""
+    seen = [] if unstable.remedy else [unstable.q]
+    while descent.advance(most, tell):
+        near = descent.here
+        (found,) = _newton(model, near.q[None], near.force[None], descent.u[None], t, 1.0, tol, limit)
+        descent.work += EIGENVALUES + found.iterations
+        found.iterations += descent.steps
+        if found.remedy:
+            return None, "ended where Newton's method finds no equilibrium"
+        if found.unstable_count(model, descent.u, t) == 0:
+            return found, ""
+        apart = [np.abs(difference(model, q, found.q) / model.dofs.scale).max(initial=0.0) for q in seen]
+        if len([x for x in apart if x < _SAME]) > 1:
+            return None, "came back to an unstable equilibrium"
+        seen.append(found.q)
+        if not descent.leave():
+            return None, "ended at an unstable equilibrium"
+    return None, "was ended there" if descent.work >= most else "ended where nothing falls any more"
 
 
 def _load_steps(

@@ -133,15 +133,16 @@ def describe_growth(model: Model, q: np.ndarray, u: np.ndarray, t: float, force:
 
 
 def warn_of_instability(
-    model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, counts: np.ndarray
+    model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.ndarray, counts: np.ndarray, tried: list[str]
 ) -> None:
-    """Say how many of the equilibria are unstable, and what grows about the first of these."""
+    """Say how many of the equilibria are unstable, and of the first of these what grows about it and what was tried."""
     bad = np.flatnonzero(counts)
     which = f" of {len(bad)} of {len(counts)} instances, first {bad[0]}," if len(counts) > 1 else ""
     what = describe_growth(model, q[bad[0]], u[bad[0]], t, force[bad[0]])
     warnings.warn(
         f"robot {model.name!r}: no stable equilibrium was found in reach of the start{which} and about the one that is "
-        f"returned {what}; start from another q0, or take stable=False where it may be unstable",
+        f"returned {what}; tried descents: {tried[bad[0]]}; start from another q0, or take stable=False where it may "
+        "be unstable",
         StabilityWarning, stacklevel=3
     )  # fmt: skip
 
