@@ -44,6 +44,23 @@ def test_check_warns_of_slips_of_units(tmp_path, capsys):
     assert "line 8: warning: link 'arm' > body > material: young is 1 Pa" in told.err and "see the warnings" in told.out
 
 
+def test_check_strict_fails_at_warnings(small, tmp_path, capsys):
+    """For scripts: 2 where there are warnings, 0 without."""
+    doubtful = write(tmp_path / "r.yaml", SMALL.replace("1e6", "1"))
+    assert main(["check", "--strict", str(small)]) == 0
+    assert main(["check", "--strict", str(small), str(doubtful)]) == 2
+    assert "see the warnings" in capsys.readouterr().out
+
+
+def test_check_says_how_to_hang_a_link_on_the_world(tmp_path, capsys):
+    """A parent called world is no link, and the link itself is no suggestion."""
+    for name, cure in (("world", "leave the parent out"), ("armm", "(got 'armm')")):
+        path = write(tmp_path / "r.yaml", SMALL.replace("- name: arm", f"- name: arm\n    parent: {name}"))
+        assert main(["check", str(path)]) == 2
+        told = capsys.readouterr().err
+        assert "link 'arm': parent: must be one of the links" in told and cure in told and "did you mean" not in told
+
+
 def test_new_asks_and_writes_a_file_with_comments(tmp_path, capsys, monkeypatch):
     """Answers that make no sense are asked for again; the file holds them, loads without a warning, and is not lost."""
     path = tmp_path / "mine.yaml"

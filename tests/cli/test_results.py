@@ -13,6 +13,7 @@ from cli.small_robot import EXAMPLES, SMALL, write
 
 import lissom as ls
 from lissom.cli.main import main
+from lissom.cli.simulate import summarise
 from lissom.io.inputs_file import read_inputs
 
 # -- info -------------------------------------------------------------------------------------------------------------
@@ -320,9 +321,13 @@ def test_a_wrong_method_is_refused_at_once(small, tmp_path, capsys):
     assert not told.out and not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize(("patience", "told"), [(0.0, True), (300.0, False)])
-def test_loading_kernels_is_told_when_it_takes_long(small, tmp_path, capsys, monkeypatch, patience, told):
-    """Only where one waits, as when kernels are compiled; those that are cached load without a word."""
-    monkeypatch.setattr("lissom.cli.simulate._PATIENCE", patience)
-    assert main(["simulate", str(small), "--duration", "0.01", "--out", str(tmp_path)]) == 0
-    assert ("still loading kernels" in capsys.readouterr().out) == told
+def test_a_robot_that_stays_at_rest_has_no_residual(small, capsys):
+    """Where nothing is exchanged but what tolerances leave, no share of it is named."""
+    model = ls.load_robot(small).build()
+    motion = ls.simulate(model, 0.01, ls.solve_statics(model).q)
+    summarise(model, motion, 0.01, print)
+    told = capsys.readouterr().out
+    assert "energy balance without a residual: the robot is at rest" in told and "of the energy exchanged" not in told
+    balance = ls.energy_balance(model, motion)
+    assert balance.is_at_rest and balance.residual < 1e-3
+    assert not ls.energy_balance(model, ls.simulate(model, 0.01)).is_at_rest

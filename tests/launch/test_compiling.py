@@ -5,6 +5,7 @@ import inspect
 import os
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 
@@ -207,6 +208,19 @@ def test_what_is_waited_for_is_told(loaded, monkeypatch, caplog):
     assert caplog.messages == ["compiling kernels, once on this machine: one, two"]
     compiling.load([kernel_for(KERNELS[-1], model).module], "cpu")
     assert loaded == [["one", "two"], ["mass_matrix_kernel"]]
+
+
+@pytest.mark.parametrize(("quiet", "told"), [("", True), ("1", False)])
+def test_scripts_say_once_what_they_wait_for(monkeypatch, capsys, quiet, told):
+    """Away from a terminal standard error says once that kernels are compiled, unless it is to be quiet."""
+    monkeypatch.setattr(compiling, "_said", [])
+    monkeypatch.setenv(compiling.QUIET, quiet)
+    monkeypatch.setattr(compiling, "PATIENCE", 0.0)
+    for _ in range(2):
+        with compiling._bar(["one"]):
+            time.sleep(0.1)
+    line = "lissom: compiling kernels, once on this machine; LISSOM_QUIET=1 keeps this quiet\n"
+    assert capsys.readouterr().err == line * told
 
 
 def test_all_modules_are_built_ahead():

@@ -12,6 +12,7 @@ from lissom.cli.common import shown
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robots", type=Path, nargs="+", metavar="ROBOT", help="robot files (YAML)")
+    parser.add_argument("--strict", action="store_true", help="return 2 where there are warnings too")
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -24,7 +25,7 @@ def _check(arguments: argparse.Namespace) -> int:
             print(f"{path}, line {fault.line}: {shown(fault.text)}", file=sys.stderr)
         for doubt in doubts:
             print(f"{path}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
-        wrong += bool(faults)
+        wrong += bool(faults) or (arguments.strict and bool(doubts))
         if robot is not None and not faults:
             print(f"{path}: right{', but see the warnings' if doubts else ''}; {robot!r}")
         else:

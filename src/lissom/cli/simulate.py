@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import sys
+import os
 from contextlib import suppress
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from lissom.cli.command import Command
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 _STREAM = "motion"  # the folder within DIR to which motions stream
 _SHAPES = 8  # shown of a motion
-_PATIENCE = 5.0  # [s] without a word: kernels that are cached load sooner
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
@@ -45,7 +43,10 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import lissom as ls
     from lissom.integration.simulate import chosen_method
     from lissom.io.inputs_file import read_inputs
+    from lissom.launch.compiling import QUIET
 
+    if arguments.quiet:
+        os.environ.setdefault(QUIET, "1")
     if arguments.resume is not None:
         return _resume(arguments)
     if arguments.robot is None or arguments.out is None:
@@ -73,7 +74,7 @@ def _simulate(arguments: argparse.Namespace) -> int:
     if not arguments.stream:
         keep_results(arguments, *results_in(arguments.out))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    _compile(model, u, arguments.method, say)
+    _compile(model, u, arguments.method)
     t_eval = None if arguments.samples is None else np.linspace(0.0, duration, arguments.samples)
     q0, v0 = (None, None) if begin is None else (begin.q, begin.v)
     try:
@@ -113,20 +114,12 @@ def _said(motion: Any, out: Path, say: Say) -> int:
     return 0
 
 
-def _compile(model: Model, u: Any, method: str, say: Say) -> None:
+def _compile(model: Model, u: Any, method: str) -> None:
     """Run for an instant, so that the times reported later are those of the simulation and not of the compiler."""
     import lissom as ls
 
-    text = "still loading kernels; the first time on a machine they are compiled, which takes about half a minute"
-    waiting = Timer(_PATIENCE, say, [text])
-    waiting.daemon = True
-    if not sys.stderr.isatty():  # where no bar says so
-        waiting.start()
-    try:
-        with suppress(ls.ConvergenceError):  # the run itself will say so
-            ls.simulate(model, 1e-6, u=u, method=method)
-    finally:
-        waiting.cancel()
+    with suppress(ls.ConvergenceError):  # the run itself will say so
+        ls.simulate(model, 1e-6, u=u, method=method)
 
 
 def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
@@ -137,7 +130,9 @@ def summarise(model: Model, trajectory: Any, duration: float, say: Say) -> None:
     say(f"{model.name}: {model.nv} degrees of freedom, {duration:g} s in {done.steps} steps")
     say(f"wall time {done.wall_time:.3g} s, {duration / done.wall_time:.3g} times real time")
     say_tips(model, trajectory.q[-1], say)
-    say(f"energy balance residual {ls.energy_balance(model, trajectory).residual:.2e} of the energy exchanged")
+    balance = ls.energy_balance(model, trajectory)
+    found = f"residual {balance.residual:.2e} of the energy exchanged"
+    say(f"energy balance {'without a residual: the robot is at rest' if balance.is_at_rest else found}")
 
 
 def results_in(out: Path) -> list[Path]:

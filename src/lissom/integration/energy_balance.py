@@ -17,6 +17,8 @@ from lissom.launch.over_models import stacked
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 
+_AT_REST = 1e-9  # of the energies held: less than that exchanged is what tolerances and rounding leave
+
 
 @final
 @dataclass(frozen=True)
@@ -26,7 +28,8 @@ class EnergyBalance:
     Fields, each (n,) [J] at the times of the trajectory:
         kinetic, gravitational, elastic: energies. work: of inputs, loads and motions; what an elastic
         tendon holds is work of its input, and comes back. dissipated: by damping.
-        error: what does not balance. residual: the largest |error| over the energy exchanged so far [-].
+        error: what does not balance. residual: the largest |error| over the energy exchanged, or over 1e-9 of the
+        energies held where less than that is exchanged [-]. is_at_rest: whether it is so.
     """
 
     kinetic: np.ndarray
@@ -36,6 +39,7 @@ class EnergyBalance:
     dissipated: np.ndarray
     error: np.ndarray
     residual: float
+    is_at_rest: bool = False
 
 
 def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyBalance:
@@ -65,8 +69,10 @@ def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyB
     dissipated = _integral(t, _damping_power(model, q, v))
     error = E.total - E.total[0] - work + dissipated
     exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
-    residual = float(np.abs(error).max() / exchanged) if exchanged > 0.0 else 0.0
-    return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual)
+    held = _AT_REST * sum(float(np.abs(part).max()) for part in (E.kinetic, E.gravitational, E.elastic))
+    at_rest = bool(exchanged <= held)
+    residual = float(np.abs(error).max() / max(exchanged, held)) if max(exchanged, held) > 0.0 else 0.0
+    return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual, at_rest)
 
 
 def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:

@@ -34,7 +34,9 @@ from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
 
+QUIET = "LISSOM_QUIET"  # environment variable that keeps scripts from saying that kernels are compiled
 _MANY = 8  # modules, more than an algorithm takes
+_said: list[str] = []  # whether a script was told, once in a process
 _reading: list[Future[None]] = []  # of Warp's headers, once in a process
 _loaded: set[tuple[str, Any]] = set()  # devices and modules
 if hasattr(os, "register_at_fork"):
@@ -110,6 +112,13 @@ def build(modules: Iterable[Any], target: str, out: Path) -> None:
             done()
 
 
+def _say_once(label: str) -> None:
+    """Say in scripts why they wait, unless QUIET is set or the logger has said so."""
+    if not (_said or os.environ.get(QUIET) or logging.getLogger("lissom").isEnabledFor(logging.INFO)):
+        _said.append(label)
+        print(f"lissom: {label}; {QUIET}=1 keeps this quiet", file=sys.stderr, flush=True)
+
+
 def _compilers(count: int) -> Executor:
     """Threads for so many modules: for many one more than cores, since Python writes one module at a time, and a core
     that waits for that has something to compile."""
@@ -145,13 +154,14 @@ def _load(module: Any, device: str, anew: bool) -> None:
 @contextmanager
 def _bar(names: list[str]) -> Iterator[Callable[[], None]]:
     """A function to call when one more is there. After PATIENCE a bar says what is waited for, on a terminal; elsewhere
-    the logger "lissom" does."""
+    the logger "lissom" does, and, once in a process, a line of standard error."""
     label, there = "compiling kernels, once on this machine", [False] * len(names)
     shown: list[Any] = []
 
     def say() -> None:
         logging.getLogger("lissom").info("%s: %s", label, ", ".join(names))
         if not sys.stderr.isatty():
+            _say_once(label)
             return
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

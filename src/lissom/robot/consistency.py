@@ -12,6 +12,8 @@ from lissom.robot.bodies import Body
 from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.robot import Link, Robot
 
+_WORLD = ("world", "World", "ground", "base", "fixed", "none", "None", "null", "")  # what users call no parent
+
 
 @np.errstate(all="ignore")  # what overflows is refused where it is used
 def check_parts(robot: Robot) -> None:
@@ -106,7 +108,13 @@ def _check_point(link: Link, s: Any, where: str) -> None:
 
 def _check_parent(robot: Robot, link: Link) -> None:
     if link.parent is not None:
-        parent = _check_link(robot, link.parent, f"link {link.name!r}: parent")
+        where = f"link {link.name!r}: parent"
+        if link.parent not in robot.links and checks.among(link.parent, _WORLD):
+            cure = "; leave the parent out, which is None in Python: the link then hangs on the world"
+            raise checks.fail(where, f"must be one of the links {sorted(robot.links)}", link.parent, cure)
+        others = {name: other for name, other in robot.links.items() if name != link.name}
+        checks.named(link.parent, robot.links if link.parent == link.name else others, where, "links")
+        parent = robot.links[link.parent]
         _check_point(parent, link.at, f"link {link.name!r}: at")
 
 

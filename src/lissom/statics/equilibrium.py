@@ -333,7 +333,7 @@ def _descended(
         seen.append(found.q)
         if not descent.leave():
             return None, "ended at an unstable equilibrium"
-    return None, "was ended there" if descent.work >= most else "ended where nothing falls any more"
+    return None, "was stopped, its work being spent" if descent.work >= most else "ended where nothing falls any more"
 
 
 def _load_steps(
