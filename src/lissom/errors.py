@@ -33,6 +33,15 @@ class ConvergenceError(RuntimeError):
         self.partial = partial
 
 
+def lost(value: Any) -> str:
+    """What of an array is lost where it becomes float64, as the rule that it breaks; empty where nothing is."""
+    if getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return "must be real (got complex numbers)"
+    if type(value).__name__ == "MaskedArray" and value.mask.any():
+        return f"must have no masked entries (got {value.mask.sum()})"
+    return ""
+
+
 @contextmanager
 def of_instance(k: int, count: int) -> Iterator[None]:
     """Let errors of one of `count` instances say which it is."""

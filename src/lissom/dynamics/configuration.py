@@ -103,6 +103,7 @@ def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
 
 
 @over_models("q", "dv", together=True)
+@np.errstate(all="ignore")  # what overflows is refused at the end
 def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
@@ -128,10 +129,18 @@ def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
         out[..., at : at + 4] = np.stack(_turned(x, d[:3]), axis=-1)
         if free:
             out[..., at + 4 : at + 7] = np.stack(_advanced(x, d[:3], d[3:]), axis=-1)
+    _require_finite("q and dv", out)
     return out
 
 
+def _require_finite(names: str, result: np.ndarray) -> None:
+    """Raise ShapeError where a result is not finite."""
+    if not np.isfinite(result).all():
+        raise ShapeError(f"{names}: the result is not finite; the arguments are too large")
+
+
 @over_models("q0", "q1", together=True)
+@np.errstate(all="ignore")
 def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
 
@@ -158,6 +167,7 @@ def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
             out[..., j : j + 6] = se3_log(g)
         else:
             out[..., j : j + 3] = so3_log(R)
+    _require_finite("q0 and q1", out)
     return out
 
 

@@ -41,6 +41,7 @@ from lissom.passes.linear_solve import ldl_solve
 from lissom.passes.moves import put_configuration_rate
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct
+from lissom.robot.checks import time
 from lissom.systems.bordered import LoopRowsStruct, own_rows
 from lissom.systems.constrained import hold_prescribed, solve_constrained
 from lissom.systems.loops import loop_rates
@@ -269,6 +270,7 @@ def forward_dynamics(model: Model | ModelBatch, q: Any, v: Any, u: Any = None, t
     Accuracy: as inverse_dynamics, times the condition number of M.
     Source: Mathew 2025 eq. (4).
     """
+    time(t)
     if isinstance(model, ModelBatch):
         return for_models(forward_dynamics, locals(), "q", "v", "u")
     u = np.zeros(model.nu) if u is None else u

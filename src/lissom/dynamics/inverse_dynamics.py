@@ -22,6 +22,7 @@ from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
+from lissom.robot.checks import time
 from lissom.systems.armature import add_armature_force
 from lissom.systems.newton_euler import recursive_newton_euler
 
@@ -108,6 +109,8 @@ def inverse_dynamics(
     Accuracy: exact for rigid joints; O(h⁴) in the length of a rod interval. Cost: O(nodes).
     Source: Mathew 2025 §4, eqs. (14)-(16); S in the child frame here.
     """
+    if type(t) is not float or t - t:  # as `time` looks; a call takes as long as a buffer
+        time(t)
     if type(model) is ModelBatch:
         return for_models(inverse_dynamics, locals(), "q", "v", "a")
     tau = call_of(model, "inverse_dynamics", "tau", (gravity, elastic, loads))(q, v, a)

@@ -28,6 +28,7 @@ from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
 from lissom.passes.scratch import ScratchStruct, acting_flags
+from lissom.robot.checks import time
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.newton_euler import recursive_newton_euler
 
@@ -114,6 +115,7 @@ def mass_inverse_dynamics(
     Accuracy: as inverse_dynamics and mass_matrix.
     Source: Pustina 2025, Algorithms 2 and 3.
     """
+    time(t)
     if isinstance(model, ModelBatch):
         return for_models(mass_inverse_dynamics, locals(), "q", "v")
     w, lead = filled(model, "mass_inverse_dynamics", _make, ("q", "v"), q, v)

@@ -104,6 +104,7 @@ def inverse_kinematics(
     """
     checks.require(checks.among(by, ("coordinates", "statics")), "by", "must be 'coordinates' or 'statics'", by)
     checks.number(tolerance, "tolerance", above=0.0)
+    checks.time(t)
     starts = checks.integer(starts, "starts", least=1)
     most = checks.integer(max_iterations, "max_iterations", least=1)
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)

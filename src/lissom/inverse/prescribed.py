@@ -147,6 +147,7 @@ def prescribed_equilibrium(
     rule = "must not hold contacts that stick, since where these hold on depends on the way"
     checks.require(not model.surroundings.sticks, "prescribed equilibrium", rule, "friction that sticks")
     checks.number(tolerance, "tolerance", above=0.0)
+    checks.time(t)
     values = [finite(value, f"y[{name!r}]") for name, value in y.items()]
     given = input_rows(model, u)
     found: list[_State] = []

@@ -15,7 +15,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, lost
 from lissom.launch.workspace import batch_of
 from lissom.lie.arrays import so3_log, so3_tangent_inverse
 from lissom.model.model import Model
@@ -160,6 +160,8 @@ def _target(model: Model, key: Any, value: Any, weight: Any) -> Target:
 
 def finite(value: Any, where: str, expected: str = "numbers") -> np.ndarray:
     """A float64 array of a value; ShapeError where it is none or not finite."""
+    if missing := lost(value):
+        raise ShapeError(f"{where}: {missing}")
     try:
         array = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

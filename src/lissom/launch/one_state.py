@@ -15,6 +15,7 @@ import numpy as np
 Call = Callable[..., np.ndarray | None]
 
 _ALL = slice(None)
+MASKED = np.ma.MaskedArray  # which buffers would take without its mask
 REFUSED = (TypeError, ValueError, BufferError)  # what a buffer raises where an array does not fit
 
 
@@ -25,7 +26,7 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
 
     def of_one(x: Any) -> np.ndarray | None:
         try:
-            first[_ALL] = x
+            first[_ALL] = x if x.__class__ is not MASKED else None
         except REFUSED:
             return None
         launch()
@@ -33,6 +34,8 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
 
     def of_two(x: Any, y: Any) -> np.ndarray | None:
         try:
+            if x.__class__ is MASKED or y.__class__ is MASKED:
+                return None
             first[_ALL], second[_ALL] = x, y
         except REFUSED:
             return None
@@ -41,6 +44,8 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
 
     def of_three(x: Any, y: Any, z: Any) -> np.ndarray | None:
         try:
+            if x.__class__ is MASKED or y.__class__ is MASKED or z.__class__ is MASKED:
+                return None
             first[_ALL], second[_ALL], third[_ALL] = x, y, z
         except REFUSED:
             return None

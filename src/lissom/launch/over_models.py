@@ -14,6 +14,7 @@ from lissom.errors import of_instance
 from lissom.launch.workspace import leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
+from lissom.robot import checks
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -35,9 +36,13 @@ def over_models(
 
     def decorate(function: Any) -> Any:
         known = signature(function)
+        place = list(known.parameters).index("t") - 1 if "t" in known.parameters else None  # behind the model
+        check = checks.times if place is not None and known.parameters["t"].annotation == "Any" else checks.time
 
         @wraps(function)
         def call(model: Any, *args: Any, **kwargs: Any) -> Any:
+            if place is not None:
+                check(kwargs["t"] if "t" in kwargs else args[place] if len(args) > place else 0.0)
             if type(model) is not ModelBatch:
                 return function(model, *args, **kwargs)
             given = known.bind(model, *args, **kwargs).arguments

@@ -18,13 +18,13 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, lost
 from lissom.forces.acting import tables_with_terms
 from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import cores, making, on_all
 from lissom.launch.model_launches import for_model, in_turn, shares
-from lissom.launch.one_state import REFUSED, Call, prepared, unprepared
+from lissom.launch.one_state import MASKED, REFUSED, Call, prepared, unprepared
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
 from lissom.launch.scratch_memory import scratch_memory
 from lissom.launch.warp_private import arrays_of, bytes_of, direct, holding, one_row_for_all
@@ -337,7 +337,7 @@ def filled(
     if w is not None:
         try:  # a buffer takes float64 of just its shape and nothing else, so that nothing is left to check
             for buffer, value in zip(w.into[names], values):
-                buffer[_ALL] = value
+                buffer[_ALL] = value if value.__class__ is not MASKED else None  # which the buffer refuses
             return w, ()
         except (KeyError, *REFUSED):
             pass
@@ -378,6 +378,8 @@ def flat(rows: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
 
 def stack(name: str, value: Any, size: int) -> np.ndarray:
     """`value` as float64 of shape (..., size)."""
+    if missing := lost(value):
+        raise ShapeError(f"{name}: {missing}")
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.errors import ShapeError
+from lissom.errors import ShapeError, lost
 from lissom.lie import se3, so3
 from lissom.lie.start import load_whole
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
@@ -184,6 +184,8 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
     """Run `kernel` on the broadcast rows of the named (array, core shape) arguments."""
     cores, leads = [], []
     for name, (value, core) in arguments.items():
+        if missing := lost(value):
+            raise ShapeError(f"{name}: {missing}")
         try:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -207,6 +209,9 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
         y = wp.array(out, dtype=wp.float64, device="cpu", copy=False)
         _load()
         wp.launch(kernel, dim=count, inputs=[x, y], device="cpu")
+    if not np.isfinite(out).all():
+        names = " and ".join(arguments)
+        raise ShapeError(f"{names}: the result is not finite; the arguments are too large, or singular")
     return out.reshape(lead + out_shape)
 
 

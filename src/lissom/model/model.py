@@ -23,6 +23,7 @@ from lissom.model.pulls import Pulls
 from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
+from lissom.robot.checks import require
 from lissom.robot.robot import Robot
 from lissom.robot.rows_of_time import still
 from lissom.robot.telling import html_inputs, html_table
@@ -224,6 +225,10 @@ class Model:
         from lissom.model.model_batch import ModelBatch
 
         pairs = [path, values, *more]
+        for name, given in zip(pairs[::2], pairs[1::2]):
+            zero = isinstance(given, str) or (isinstance(given, np.ndarray) and given.ndim == 0)
+            listed = isinstance(given, Iterable) and not zero
+            require(listed, f"batch: {name}", "must be a list of values, one for each model", given)
         columns = dict(zip(pairs[::2], map(list, pairs[1::2])))
         counts = {name: len(column) for name, column in columns.items()}
         if len(pairs) % 2 or len(set(counts.values())) != 1:

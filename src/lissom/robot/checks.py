@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, lost
 
 
 def fail(where: str, rule: str, value: Any, cure: str = "") -> ModelError:
@@ -100,8 +100,23 @@ def among(value: Any, kinds: tuple[str | None, ...]) -> bool:
     return (value is None or isinstance(value, str)) and value in kinds
 
 
+def time(t: Any) -> None:
+    """Raise ModelError unless `t` is one finite time."""
+    if type(t) is not float or t - t:
+        number(t, "t")
+
+
+def times(t: Any) -> None:
+    """Raise ModelError unless `t` is one finite time, or an array of them."""
+    if type(t) is not float or t - t:
+        rule = "must be finite times"
+        array(t, (-1,) * np.ndim(t), "t", rule)
+
+
 def array(value: Any, shape: tuple[int, ...], where: str, rule: str) -> np.ndarray:
     """`value` as a finite float64 array of exactly `shape`; a -1 in `shape` leaves that axis free."""
+    if missing := lost(value):
+        raise ModelError(f"{where}: {missing}")
     try:
         out = np.array(value, dtype=np.float64)  # a copy: what the user edits later is not ours
     except (TypeError, ValueError, OverflowError):
@@ -179,6 +194,8 @@ def pose(value: Any, where: str) -> np.ndarray:
 
 def symmetric(value: Any, n: int, where: str, *, rule: str = "must be symmetric positive semi-definite") -> np.ndarray:
     """`value` (scalar, n diagonal entries, or n x n) as a symmetric positive semi-definite n x n matrix."""
+    if missing := lost(value):
+        raise ModelError(f"{where}: {missing}")
     try:
         raw = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

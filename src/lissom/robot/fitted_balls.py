@@ -22,6 +22,7 @@ from lissom.robot import checks
 _SAMPLES = 2000  # points of the surface
 _CANDIDATES = 500  # balls to choose from
 _SHRINKS = 30
+_SMALLEST = 1e-9  # body [m]
 _NEAR = 1e-6  # of the radius, by which a ball may hold another point
 
 
@@ -59,6 +60,9 @@ def fit_balls(vertices: Any, triangles: Any, count: int = 24) -> FittedBalls:
     checks.require(inside, "fit_balls: triangles", f"must number vertices from 0 to {len(points) - 1}", rows[:1])
     checks.integer(count, "fit_balls: count", least=1, most=10_000)
     corners = points[rows.astype(np.int64)]
+    size = float(np.ptp(corners, axis=(0, 1)).max())
+    rule = f"must be apart, by {_SMALLEST:g} m to {1.0 / _SMALLEST:g} m"
+    checks.require(_SMALLEST <= size <= 1.0 / _SMALLEST, "fit_balls: vertices", rule, size)
     if not _is_closed(corners):
         corners = _hull(points)
     if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:

@@ -43,6 +43,7 @@ from lissom.statics.verdict import floats_at, warn_of_instability, what_hangs_lo
 
 _DESCENTS = 20  # work of descents, over that of the solve
 _LEAST_ITERATIONS = 15  # that a solve counts
+_LARGEST = 1e150  # input
 _SAME = 1e-6  # distance of equilibria that are one
 _AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
 
@@ -107,6 +108,8 @@ def solve_statics(
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
     if not np.isfinite(u).all():
         raise ShapeError("u: must be finite, got NaN or infinity")
+    if u.size and np.abs(u).max() > _LARGEST:
+        raise ShapeError(f"u: must be at most {_LARGEST:g}, since it is squared (got {np.abs(u).max():g})")
     warn_of_pushing(model, u)
     load_ahead(model)
     lead = leading(u=u, q0=start)
@@ -244,9 +247,8 @@ def _newton(
     for end, push, count, why, stable in newton(model, q, force, sought):
         remedy = _REMEDIES[why].format(limit=limit)
         if why == SINGULAR:
-            remedy += (
-                f"{floats_at(model, unit_quaternions(model, end), sought.u[len(found)], t, push, factor)}; hold it"
-            )
+            loose = floats_at(model, unit_quaternions(model, end), sought.u[len(found)], t, push, factor)
+            remedy += f"{loose}; hold it" if loose else ": hold what floats freely"
         found.append(Iterate(unit_quaternions(model, end), push, count, remedy, 0 if stable and not remedy else None))
     return found
 

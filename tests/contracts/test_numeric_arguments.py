@@ -1,0 +1,103 @@
+"""Numbers that public functions cannot use are refused at the door, on a fresh model and on a used one."""
+
+from inspect import isroutine, signature
+
+import numpy as np
+import pytest
+from dynamics.small_robots import mixed
+
+import lissom as ls
+
+LIE = {"so3_exp": 3, "so3_tangent": 3, "so3_tangent_inverse": 3, "se3_exp": 6, "se3_tangent": 6}
+
+
+def pendulum():
+    """A bar on a hinge with a motor."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("bar", ls.RigidBody(1.0, (0.1, 0.0, 0.0), (1e-4, 2e-3, 2e-3)), ls.JointRevolute((0, 1, 0)))
+    robot.add_joint_actuator("motor", "bar")
+    return robot.build()
+
+
+def of_time():
+    """Public functions of a model with one time as an argument, but for those of other libraries."""
+    for name in ls.__all__:
+        function = getattr(ls, name)
+        known = signature(function).parameters if isroutine(function) else {}
+        ours = "t" in known and next(iter(known)) == "model" and not function.__module__.startswith("lissom.bridges")
+        if ours and name not in ("fit", "static_reference"):
+            yield name
+
+
+@pytest.mark.parametrize("name", list(of_time()))
+def test_times_are_checked(name):
+    """Every function with t= refuses what is no finite time, by name and by place, and takes one."""
+    model, one = pendulum(), np.zeros(1)
+    given = {"targets": {"bar": [0.0, 0.0, 0.2]}, "y": {"motor": 0.1}, "link": "bar", "s": 0.0, "u": one}
+    known = signature(getattr(ls, name)).parameters
+    needed = {key: given.get(key, one) for key, p in list(known.items())[1:] if p.default is p.empty or key == "v"}
+    for bad in (np.nan, np.inf, "soon", None, 1j):
+        with pytest.raises(ls.ModelError, match=r"^t: must be "):
+            getattr(ls, name)(model, **needed, t=bad)
+
+
+def test_times_by_place_are_checked():
+    """The time of forward dynamics, which may stand behind the inputs."""
+    with pytest.raises(ls.ModelError, match=r"^t: must be a finite number"):
+        ls.forward_dynamics(pendulum(), [0.0], [0.0], [0.0], np.nan)
+
+
+def test_nothing_of_an_array_is_lost():
+    """Complex and masked arrays are refused, also by a model that has prepared its calls; masks without an entry and
+    complex numbers of none are what they are."""
+    model, one = pendulum(), np.zeros(1)
+    masked = np.ma.array(one, mask=True)
+    for _ in range(3):
+        ls.inverse_dynamics(model, one, one, one)
+        with pytest.raises(ls.ShapeError, match=r"q: must be real \(got complex numbers\)"):
+            ls.inverse_dynamics(model, one + 1j, one, one)
+        for place in range(3):
+            rows = [one, one, one]
+            rows[place] = masked
+            with pytest.raises(ls.ShapeError, match=rf"{'qva'[place]}: must have no masked entries \(got 1\)"):
+                ls.inverse_dynamics(model, *rows)
+    np.testing.assert_array_equal(
+        ls.inverse_dynamics(model, np.ma.array(one), one, one), ls.inverse_dynamics(model, one, one, one)
+    )
+    with pytest.raises(ls.ShapeError, match="w: must be real"):
+        ls.so3_exp(np.zeros(3) + 1j)
+    with pytest.raises(ls.ShapeError, match="target of 'bar': must be real"):
+        ls.inverse_kinematics(model, {"bar": np.zeros(3) + 1j})
+    robot = ls.Robot("x", gravity=np.zeros(3) + 1j)
+    robot.add_link("bar", ls.RigidBody(1.0, np.ma.array(np.zeros(3), mask=[0, 0, 1]), (1.0, 1.0, 1.0)))
+    with pytest.raises(ls.ModelError, match="gravity: must be real"):
+        robot.build()
+    robot.gravity = (0, 0, 0)
+    with pytest.raises(ls.ModelError, match=r"com: must have no masked entries \(got 1\)"):
+        robot.build()
+
+
+def test_results_that_overflow_are_errors():
+    """No NaN at the end: of moves on the manifold, of the Lie group's functions, and of statics."""
+    model = mixed()
+    for size in (1e200, 1e308):
+        with pytest.raises(ls.ShapeError, match="q and dv: the result is not finite"):
+            ls.integrate(model, model.neutral(), np.full(model.nv, size))
+        for name, n in LIE.items():
+            with pytest.raises(ls.ShapeError, match="the result is not finite; the arguments are too large"):
+                getattr(ls, name)(np.full(n, size))
+    with pytest.raises(ls.ShapeError, match="q0 and q1: the result is not finite"):
+        ls.difference(pendulum(), [1e308], [-1e308])
+    with pytest.raises(ls.ShapeError, match=r"u: must be at most 1e\+150, .*\(got 1e\+308\)"):
+        ls.solve_statics(pendulum(), u=[1e308])
+
+
+def test_a_batch_needs_a_list():
+    """One number for all models is named, as are balls of points that coincide."""
+    for value in (1e6, "12", np.array(2.0)):
+        with pytest.raises(ls.ModelError, match=r"batch: bar\.mass: must be a list of values, one for each model"):
+            pendulum().batch("bar.mass", value)
+    faces = [[0, 1, 2], [0, 2, 3], [0, 3, 1], [1, 3, 2]]
+    for size in (0.0, 1e-200, 1e200):
+        with pytest.raises(ls.ModelError, match="fit_balls: vertices: must be apart, by 1e-09 m to "):
+            ls.fit_balls(size * np.eye(4)[:, :3], faces)
