@@ -36,10 +36,11 @@ def no_graphics():
     return ""
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip tests that draw, by name and with the reason, where there is no OpenGL: no package of pip brings it."""
     if item.get_closest_marker("graphics") and no_graphics():
-        pytest.skip(no_graphics())
+        item.add_marker(pytest.mark.skip(reason=no_graphics()))
 
 
 @pytest.hookimpl(trylast=True)

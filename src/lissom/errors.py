@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, final
+from functools import wraps
+from typing import Any, TypeVar, final
+
+Public = TypeVar("Public", bound=Callable[..., Any])
 
 
 @final
@@ -100,3 +103,44 @@ class StabilityWarning(UserWarning):
 class StepWarning(UserWarning):
     """The steps of a simulation do not suit the motion: something was passed through, or another method is made for
     it."""
+
+
+def renamed(*, order: str = "", **names: str) -> Callable[[Public], Public]:
+    """Let a public function, or a class, refuse the names of its arguments in the version before, with the new ones.
+
+    An entry stands for one version after the change.
+
+    Args:
+        order: what to say to more arguments without a name than the function takes; "" where their order stayed.
+        names: the new name by the former one.
+    """
+
+    def said(title: str, former: str) -> str:
+        return f"{title}: {former!r} is called {names[former]!r} now"
+
+    def refusing(function: Any, title: str) -> Any:
+        code = function.__code__
+
+        @wraps(function)
+        def called(*args: Any, **given: Any) -> Any:
+            for former in names.keys() & given.keys():
+                raise TypeError(said(title, former))
+            if order and len(args) > code.co_argcount:
+                raise TypeError(f"{title}: {order}")
+            return function(*args, **given)
+
+        return called
+
+    def decorate(public: Any) -> Any:
+        if not isinstance(public, type):
+            return refusing(public, public.__name__)
+
+        def missing(self: Any, name: str) -> Any:
+            text = said(title, name) if name in names else f"{title!r} object has no attribute {name!r}"
+            raise AttributeError(text)
+
+        title, made = public.__name__, vars(public)["__init__"]
+        public.__init__, public.__getattr__ = refusing(made, title), missing  # type: ignore[attr-defined]
+        return public
+
+    return decorate

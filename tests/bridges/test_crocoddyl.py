@@ -52,7 +52,7 @@ def test_derivatives_are_crocoddyl_s_differences(robot, scheme):
     """Purpose: steps, costs and Gauss-Newton Hessians agree with Crocoddyl's NumDiff to 1e-6."""
     model = robot().build()
     x, u = np.concatenate(start(model, size=0.3)), np.random.default_rng(3).uniform(0.5, 2.0, model.nu)
-    action = ls.crocoddyl_action(model, tracking(model), dt=5e-3, t=0.3, scheme=scheme)
+    action = ls.crocoddyl_action(model, tracking(model), dt=5e-3, t=0.3, method=scheme)
     assert mismatch(action, x, u) < 1e-6
 
 
@@ -82,7 +82,7 @@ def test_a_step_is_that_of_the_library(moving):
     data = action.createData()
     action.calc(data, x, u)
     q, v = x[: model.nq], x[model.nq :]
-    end = ls.rollout(model, q, v, u[None], dt=5e-3, scheme="implicit_euler")
+    end = ls.rollout(model, q, v, u[None], dt=5e-3, method="implicit_euler")
     np.testing.assert_allclose(data.xnext, np.concatenate([end.q[1], end.v[1]]), atol=1e-12)
     q_r, v_r = cost.state_reference(0.3)
     away = np.concatenate([ls.difference(model, q_r, q), v - v_r])
@@ -109,7 +109,7 @@ def test_box_fddp_solves_it():
     plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=30)
     np.testing.assert_allclose(plan.u, u, atol=1e-5)
     assert plan.cost == pytest.approx(solver.cost, rel=1e-9)
-    motion = ls.rollout(model, u=u, dt=0.04, scheme="implicit_euler")
+    motion = ls.rollout(model, u=u, dt=0.04, method="implicit_euler")
     np.testing.assert_allclose(np.array(solver.xs)[:, : model.nq], motion.q, atol=1e-8)
     times, each = 0.04 * np.arange(9), np.array([0.04] * 8 + [cost.end])
     to = cost.references(times)

@@ -30,7 +30,7 @@ def arm():
 def slopes_of_cost(control, plan):
     """Derivatives of the cost of a plan by its inputs, by the backward pass of a rollout."""
     model, cost = control.model, control.cost
-    motion = ls.rollout(model, plan.q[0], plan.v[0], plan.u, dt=control.dt, scheme="implicit_euler")
+    motion = ls.rollout(model, plan.q[0], plan.v[0], plan.u, dt=control.dt, method="implicit_euler")
     to = cost.references(plan.t)
     each = np.append(np.full(control.steps, control.dt), cost.end)
     r, J = cost.residuals(to, motion.q, motion.v), cost.slopes(to, motion.q)

@@ -40,7 +40,7 @@ def test_steps_are_those_of_the_kernel(name, scheme: Scheme):
     """A step found either way is one, with stored poses, loops, prescribed motions, contact and water."""
     model = ROBOTS[name]().build()
     q, v = start(model)
-    motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, scheme=scheme)
+    motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, method=scheme)
     path = motion.path
     here = {key: x[0] for key, x in path.state(1).items()}
     found = damped_step(model, scheme, motion.dt, 1e-11, here, motion.u[1], motion.stepping.times(1, 1)[0])
@@ -60,7 +60,7 @@ def test_long_steps_into_an_obstacle(monkeypatch):
     u = np.random.default_rng(1).uniform(0.0, 40.0, (20, 1))  # as an optimiser may try them
 
     def moved(x):
-        return ls.rollout(model, u=u + x * np.sin(np.arange(20.0))[:, None], dt=DT, scheme="implicit_euler")
+        return ls.rollout(model, u=u + x * np.sin(np.arange(20.0))[:, None], dt=DT, method="implicit_euler")
 
     motion = moved(0.0)
     assert len(found) > 5 and sum(len(ls.contact_forces(model, q).contact) > 0 for q in motion.q) > 5
@@ -76,7 +76,7 @@ def test_long_steps_into_an_obstacle(monkeypatch):
     weights = np.random.default_rng(0).normal(size=(3, 21, model.nv))
     forwards = sum(np.sum(w * x) for w, x in zip(weights, exact))
     assert np.sum(motion.backward(*weights).u * du) == pytest.approx(forwards, rel=1e-11)
-    both = ls.rollout(model, u=np.stack([0.01 * u, u]), dt=DT, scheme="implicit_euler")  # one fails, one does not
+    both = ls.rollout(model, u=np.stack([0.01 * u, u]), dt=DT, method="implicit_euler")  # one fails, one does not
     np.testing.assert_allclose(both.q[1], motion.q, rtol=0, atol=1e-9)
 
 
@@ -87,5 +87,5 @@ def test_a_loop_at_rest_stays():
     model = robot.build()
     rest = ls.solve_statics(model, u=[1.0]).q
     for scheme in ("implicit_euler", "generalized_alpha", "bathe"):
-        motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=10, scheme=scheme)
+        motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=10, method=scheme)
         assert np.abs(ls.difference(model, rest, motion.q) / model.dofs.scale).max() < 1e-10

@@ -13,7 +13,7 @@ def moved(model, scheme, steps=20, dt=0.01):
     """A motion under inputs that vary."""
     q, v, _, u = state(model, 3, 0.3)
     u = u * np.linspace(0.5, 1.0, steps)[:, None]
-    return ls.rollout(model, q, 0.3 * v, u, scheme=scheme, dt=dt, tolerance=1e-12)
+    return ls.rollout(model, q, 0.3 * v, u, method=scheme, dt=dt, tolerance=1e-12)
 
 
 @pytest.mark.parametrize("scheme", ["generalized_alpha", "esdirk"])
@@ -99,7 +99,7 @@ def test_contacts_that_stick(scheme):
     rng, motions = np.random.default_rng(12), []
     u = np.array([0.3, -0.2]) + 0.2 * rng.normal(size=(2, 20, 2))
     for one in (native, custom):
-        motions.append(ls.rollout(one, u=u, dt=4e-3, scheme=scheme, tolerance=1e-12))
+        motions.append(ls.rollout(one, u=u, dt=4e-3, method=scheme, tolerance=1e-12))
     one, other = motions
     assert 0.5 < np.isfinite(one.anchors[..., 0]).mean() < 1.0  # it bounces
     np.testing.assert_allclose(other.q, one.q, rtol=0, atol=1e-9)
@@ -163,7 +163,7 @@ def test_forces_of_python(scheme):
     dv, du = 0.3 * rng.normal(size=model.nv), rng.normal(size=u.shape)
 
     def run(x):
-        return ls.rollout(model, None, v + x * dv, u + x * du, dt=5e-3, scheme=scheme, tolerance=1e-13)
+        return ls.rollout(model, None, v + x * dv, u + x * du, dt=5e-3, method=scheme, tolerance=1e-13)
 
     motion = run(0.0)
     change = motion.forward(dv0=dv, du=du)

@@ -46,12 +46,12 @@ def along(name, way, x, **options):
 def test_derivatives_by_start_and_inputs(name, scheme):
     """Forward ones are those of differences; backward ones have the same products with any weights."""
     model = built(name)[0]
-    motion = along(name, 2 * (np.zeros(model.nv),) + (0.0,), 0.0, scheme=scheme)
+    motion = along(name, 2 * (np.zeros(model.nv),) + (0.0,), 0.0, method=scheme)
     way = directions(model, motion)
     for k in range(3):
         own = tuple(x if k == j else 0.0 * x for j, x in enumerate(way))
         exact = motion.forward(*own)
-        found = differenced(lambda x, own=own: changes(model, motion, along(name, own, x, scheme=scheme)), MOVED[name])
+        found = differenced(lambda x, own=own: changes(model, motion, along(name, own, x, method=scheme)), MOVED[name])
         if np.abs(found).max() > 0.0:
             assert mismatch(model, (exact.q, exact.v, exact.a), found) < TOLERANCE[name], k
     weights = np.random.default_rng(7).normal(size=(3, STEPS + 1, model.nv)) / model.dofs.scale
@@ -100,11 +100,11 @@ def test_one_step(name, scheme):
         q, v = np.array([q0, q0]), np.array([v0, 0.9 * v0])
     else:
         q, v = np.array([q0, ls.integrate(model, q0, 0.01 * model.dofs.scale)]), np.array([v0, 0.9 * v0])
-    step = ls.step_derivatives(model, q, v, u[0], dt=1e-3, scheme=scheme)
+    step = ls.step_derivatives(model, q, v, u[0], dt=1e-3, method=scheme)
     n = model.nv
     assert step.A.shape == (2, 2 * n, 2 * n) and step.B.shape == (2, 2 * n, model.nu)
     for k in range(2):
-        one = ls.rollout(model, q[k], v[k], u[:1], dt=1e-3, scheme=scheme)
+        one = ls.rollout(model, q[k], v[k], u[:1], dt=1e-3, method=scheme)
         np.testing.assert_allclose(step.q[k], one.q[1], rtol=0, atol=1e-15)
         way, du = np.random.default_rng(k).normal(size=2 * n), np.ones((1, model.nu))
         change = one.forward(way[:n], way[n:], du)
@@ -120,11 +120,11 @@ def test_fast_vibrations_at_the_start():
     robot.add_link("arm", ls.Rod(0.4, ls.SectionCircle(0.01), basis, material))
     robot.add_tendon("pull", "arm", (0.005, 0.0))
     model = robot.build()
-    motion = ls.rollout(model, u=[20.0], dt=0.02, steps=50, scheme="implicit_euler")
+    motion = ls.rollout(model, u=[20.0], dt=0.02, steps=50, method="implicit_euler")
     np.testing.assert_allclose(motion.a[0], ls.forward_dynamics(model, motion.q[0], motion.v[0], [20.0]), rtol=1e-9)
     change = motion.forward(du=np.ones((50, 1)))
     numerical = differenced(lambda x: changes(model, motion, ls.rollout(
-        model, u=[20.0 + x], dt=0.02, steps=50, scheme="implicit_euler")), 1e-2)  # fmt: skip
+        model, u=[20.0 + x], dt=0.02, steps=50, method="implicit_euler")), 1e-2)  # fmt: skip
     assert mismatch(model, (change.q, change.v, change.a), numerical) < 1e-8
 
 
@@ -157,9 +157,9 @@ def test_designs_with_loops_by_several_stages(scheme):
     model, q0, v0, u = built("loop")
     designs = model.batch("gravity", [(0.0, 0.0, -9.81), (0.0, 0.0, -3.0)])
     weights = np.random.default_rng(6).normal(size=(2, STEPS + 1, model.nv))
-    both = ls.rollout(designs, q0, v0, u, dt=DT["loop"], scheme=scheme).backward(weights)
+    both = ls.rollout(designs, q0, v0, u, dt=DT["loop"], method=scheme).backward(weights)
     for k in range(2):
-        own = ls.rollout(designs[k], q0, v0, u, dt=DT["loop"], scheme=scheme).backward(weights[k])
+        own = ls.rollout(designs[k], q0, v0, u, dt=DT["loop"], method=scheme).backward(weights[k])
         np.testing.assert_allclose(both.v0[k], own.v0, rtol=1e-12, atol=1e-12 * np.abs(own.v0).max())
         np.testing.assert_allclose(both.u[k], own.u, rtol=1e-12, atol=1e-12 * np.abs(own.u).max())
 
@@ -168,8 +168,8 @@ def test_states_kept_now_and_then():
     """Where only some states are kept, the others are found again, and derivatives are the same."""
     for name, scheme in (("soft", "bathe"), ("loop", "generalized_alpha")):
         model, q0, v0, u = built(name)
-        whole = ls.rollout(model, q0, v0, u, dt=DT[name], scheme=scheme)
-        some = ls.rollout(model, q0, v0, u, dt=DT[name], scheme=scheme, every=6)
+        whole = ls.rollout(model, q0, v0, u, dt=DT[name], method=scheme)
+        some = ls.rollout(model, q0, v0, u, dt=DT[name], method=scheme, every=6)
         np.testing.assert_allclose(some.q, whole.q[::6], rtol=0, atol=1e-10)
         weights = np.zeros((STEPS + 1, model.nv))
         weights[::6] = np.random.default_rng(1).normal(size=weights[::6].shape)

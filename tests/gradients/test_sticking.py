@@ -36,7 +36,7 @@ def model(friction):
 def moved(own, u, start, way, x, scheme):
     q0, v0 = start
     dq0, dv0, du = way
-    return ls.rollout(own, ls.integrate(own, q0, x * dq0), v0 + x * dv0, u + x * du, dt=2e-3, scheme=scheme)
+    return ls.rollout(own, ls.integrate(own, q0, x * dq0), v0 + x * dv0, u + x * du, dt=2e-3, method=scheme)
 
 
 def shares(motion, friction):
@@ -54,7 +54,7 @@ def test_sticking_and_sliding(friction, slides, scheme):
     """By the start and inputs they are those of differences, and backwards those forwards, while a tip sticks, and
     while it takes its anchor along."""
     own, rng = model(friction), np.random.default_rng(3)
-    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     start = start.q[-1], start.v[-1]
     u = np.column_stack([4.0 + 3.0 * np.sin(0.1 * np.arange(STEPS)), np.full(STEPS, 2.0)])
     still = np.zeros(own.nv), np.zeros(own.nv), np.zeros(u.shape)
@@ -84,7 +84,7 @@ def test_design_values(friction, slides):
     """By constants of the contact, the place of the obstacle and the material they are those of differences, forwards
     and backwards, from a start that touches."""
     own, rng = model(friction), np.random.default_rng(4)
-    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     q0, v0, options = start.q[-1], start.v[-1], {"dt": 2e-3, "steps": STEPS, "tolerance": 1e-13}
     motion = ls.rollout(own, q0, v0, [5.0, 2.0], **options)
     weights = rng.normal(size=(3, STEPS + 1, own.nv))
@@ -129,7 +129,7 @@ def test_numbers_that_end_a_contact_leave_others_alone():
     """Where moving the dome by what it is differenced by ends the contact, derivatives by other numbers are those that
     are asked alone, and turning a ball about its centre does nothing."""
     own, rng = light(), np.random.default_rng(0)
-    rest = ls.rollout(own, u=[0.0, 0.0], dt=2e-3, steps=400, scheme="implicit_euler")
+    rest = ls.rollout(own, u=[0.0, 0.0], dt=2e-3, steps=400, method="implicit_euler")
     u = np.column_stack([np.full(40, 4e-4), np.linspace(0.0, 0.08, 40)])
     motion = ls.rollout(own, rest.q[-1], np.zeros(own.nv), u, dt=2e-3, tolerance=1e-13)
     assert 0.0 < max(ls.contact_forces(own, q).depth.max(initial=0.0) for q in motion.q[:20]) < 6e-6
@@ -164,7 +164,7 @@ def carried():
 def test_an_obstacle_that_moves():
     """Where a ball lies on a dome that turns with it they are those of differences, and backwards those forwards."""
     own, rng = carried(), np.random.default_rng(3)
-    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     start = start.q[-1], start.v[-1]
     u = np.column_stack([4.0 + 3.0 * np.sin(0.1 * np.arange(STEPS)), np.full(STEPS, 2.0)])
     motion = moved(own, u, start, (np.zeros(own.nv), np.zeros(own.nv), np.zeros(u.shape)), 0.0, "generalized_alpha")
@@ -197,7 +197,7 @@ def test_velocities_answer_to_coordinates():
 def test_motions_together(of_models):
     """Motions of a batch, or of a batch of models, and their derivatives are those of each alone."""
     own, rng = model(1.0), np.random.default_rng(5)
-    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    start = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     q0, v0 = start.q[-1], start.v[-1]
     batch = own.batch("dome.friction", [0.1, 1.0, 3.0]) if of_models else own
     u = rng.uniform(1.0, 5.0, (3, STEPS, 2))
@@ -222,9 +222,9 @@ def test_motions_together(of_models):
 def begun(friction, scheme="generalized_alpha", steps=STEPS, lead=(), **options):
     """The arm where it has come to lie on the dome, and a motion from there under inputs that change."""
     own, rng = model(friction), np.random.default_rng(6)
-    before = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, scheme="implicit_euler")
+    before = ls.rollout(own, u=[4.0, 2.0], dt=2e-3, steps=100, method="implicit_euler")
     u = np.array([4.0, 2.0]) + rng.uniform(-1.0, 2.0, (*lead, steps, 2))
-    return own, ls.rollout(own, before.q[-1], before.v[-1], u, dt=2e-3, scheme=scheme, tolerance=1e-13, **options)
+    return own, ls.rollout(own, before.q[-1], before.v[-1], u, dt=2e-3, method=scheme, tolerance=1e-13, **options)
 
 
 @pytest.mark.parametrize("lead", [(), (2,)], ids=["one", "many"])
@@ -286,7 +286,7 @@ def test_steps_by_themselves(friction, scheme):
         found, exact = differenced(stepped, 1e-3), A[k] @ way + B[k] @ by
         for rows in (*(slice(n * j, n * j + n) for j in range(4)), slice(4 * n, None)):
             assert np.abs(found - exact)[rows].max() < 1e-7 * np.abs(found[rows]).max(), (part, rows)
-    options = {"dt": 2e-3, "scheme": scheme, "tolerance": 1e-13}
+    options = {"dt": 2e-3, "method": scheme, "tolerance": 1e-13}
     many = ls.rollout(own, motion.q[0], motion.v[0], np.stack([0.9 * motion.u, motion.u]), **options).step_matrices()
     for one, other in zip(many, (A, B)):
         np.testing.assert_allclose(one[1], other, rtol=0, atol=1e-8 * np.abs(other).max())
@@ -324,7 +324,7 @@ def test_a_closed_chain(scheme):
     place[:3, 3] = middle + 0.11 * np.array([0.3, 0.9, -0.3]) / np.linalg.norm([0.3, 0.9, -0.3])
     law = {"damping": 0.5, "friction": 0.5, "stick_stiffness": 500.0, "stick_damping": 0.01}
     robot.add_contact("ball", "soft leg", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)
-    own, rng, options = robot.build(), np.random.default_rng(11), {"dt": 1e-3, "scheme": scheme, "tolerance": 1e-13}
+    own, rng, options = robot.build(), np.random.default_rng(11), {"dt": 1e-3, "method": scheme, "tolerance": 1e-13}
     still = np.zeros(own.nv)
     motion = ls.rollout(own, q, still, [1.5], steps=30, **options)
     assert np.isfinite(motion.anchors[1:]).any(axis=(1, 2)).all()

@@ -7,9 +7,11 @@ import inspect
 import re
 
 import pytest
+from house import stub
 from house.sources import package_files, text, tree
 
 import lissom as ls
+from lissom.robot.contacts import Contact
 from lissom.robot.families import members
 
 FUNCTIONS = [name for name in ls.__all__ if inspect.isfunction(getattr(ls, name))]
@@ -57,6 +59,34 @@ def test_names_can_be_imported_and_unknown_ones_cannot():
     assert dir(ls) == ls.__all__
     with pytest.raises(AttributeError, match="'lissom' has no attribute 'Roboter'"):
         _ = ls.Roboter
+
+
+def test_type_checkers_see_every_name():
+    """The package says that it is typed, and its stub names what the table names."""
+    assert stub.PATH.with_name("py.typed").is_file()
+    assert stub.PATH.read_text(encoding="utf-8") == stub.content(), "run: python tests/house/stub.py"
+
+
+def test_options_are_written_out():
+    """Tab completion and signatures show every option: `**` stands only for values by their paths."""
+    free = {"Model.with_", "Robot.with_"}
+    found = {f"{name}.{key}": getattr(getattr(ls, name), key) for name in CLASSES for key in vars(getattr(ls, name))}
+    methods = {
+        key: value
+        for key, value in found.items()
+        if "._" not in key and inspect.isfunction(getattr(value, "__func__", value))
+    }
+    public = {name: getattr(ls, name) for name in FUNCTIONS} | methods
+    kinds = {name: {p.kind for p in inspect.signature(f).parameters.values()} for name, f in public.items()}
+    assert {name for name, own in kinds.items() if inspect.Parameter.VAR_KEYWORD in own} == free
+
+
+def test_options_of_contacts_are_those_of_contact():
+    """`add_contact` has every field of Contact with its default."""
+    own = inspect.signature(ls.Robot.add_contact).parameters
+    fields = {item.name: item.default for item in dataclasses.fields(Contact)}
+    given = {name: p.default for name, p in own.items() if p.kind is inspect.Parameter.KEYWORD_ONLY}
+    assert given == {name: fields[name] for name in given} and len(given) == len(fields) - 3
 
 
 def test_subpackages_export_nothing():

@@ -10,6 +10,7 @@ from house.sources import ROOT, package_files, suite_files, text, tree
 LONGEST = 400
 # file: why it may be longer
 LONGER = {
+    "src/lissom/robot/robot.py": "every noun of a robot is one method of one class, with its options written out",
     "tests/reference/reference_model.py": "the independent slow model is read as one text, equation by equation",
     "tests/robot/test_bad_input.py": "one table of everything that can be wrong with a description, a row each",
     "tests/robots.py": "the random robots of all suites, one class from a seed to a tree",

@@ -43,7 +43,7 @@ def test_linear_robots_have_the_filter_of_the_textbook(cart):
     A, B, H = left @ (np.eye(2) + 0.5 * DT * A_c), left @ B_c * DT, np.array([[1.0, 0.0]])
     Q = np.diag([1e-8, 1e-5]) + push**2 * np.outer(B, B)
     sensor = ls.SensorPosition("cart", (noise, 1.0, 1.0))
-    kalman = ls.ExtendedKalmanFilter(cart, [sensor], DT, push, np.sqrt([1e-8, 1e-5]), scheme="newmark")
+    kalman = ls.ExtendedKalmanFilter(cart, [sensor], DT, push, np.sqrt([1e-8, 1e-5]), method="newmark")
     rng = np.random.default_rng(1)
     u, y = rng.normal(size=(300, 1)), np.zeros((300, 3))
     y[:, 0] = 0.1 * rng.normal(size=300)
@@ -99,7 +99,7 @@ def followed(arm, filter_of, seed, trials, steps, turn=0.05):
     for k in range(steps):
         u = np.full((trials, 1), 2.0 + np.sin(0.2 * k))
         noisy = u + kalman.inputs * rng.normal(size=u.shape)
-        step = ls.step_derivatives(arm, q, v, noisy, dt=kalman.dt, scheme=kalman.scheme)
+        step = ls.step_derivatives(arm, q, v, noisy, dt=kalman.dt, method=kalman.method)
         added = spread * rng.normal(size=(trials, 2 * nv))
         q, v = ls.integrate(arm, step.q, added[:, :nv]), step.v + added[:, nv:]
         seen = []
@@ -173,7 +173,7 @@ def test_loops_stay_closed():
     P0 = np.zeros((2 * model.nv, 2 * model.nv))
     P0[: model.nv, : model.nv] = P
     guess = ls.assemble(model, ls.integrate(model, rest, onto @ (0.1 * rng.normal(size=model.nv) * model.dofs.scale)))
-    motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=20, scheme="bathe", tolerance=1e-9)
+    motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=20, method="bathe", tolerance=1e-9)
     seen = ls.frame_pose(model, motion.q, "plate")[1:, :3, 3]
     found = kalman.run(kalman.start(guess, np.zeros(model.nv), P0), np.ones((20, 1)), [seen])
     gaps = [np.abs(ls.loop_residual(model, q)).max() for q in found.q[1:]]

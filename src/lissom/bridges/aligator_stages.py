@@ -17,7 +17,7 @@ import numpy as np
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
 from lissom.dynamics.configuration import groups
-from lissom.errors import ModelError
+from lissom.errors import ModelError, renamed
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks
@@ -66,13 +66,14 @@ def aligator_state(model: Model) -> Any:
     return product
 
 
+@renamed(scheme="method")
 def aligator_stage(
     model: Model,
     cost: Any,
     *,
     dt: float,
     t: float = 0.0,
-    scheme: str | Scheme = "implicit_euler",
+    method: str | Scheme = "implicit_euler",
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Any:
@@ -82,7 +83,7 @@ def aligator_stage(
         cost: a TrackingCost, whose l counts for dt; or an aligator.CostAbstract over `aligator_state(model)`, taken as
             it is.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        scheme, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
+        method, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
         limits: (low, high) of the inputs, numbers or shape (nu,), a box that the stage's first constraint is held to;
             None: no limits.
     Returns:
@@ -93,7 +94,7 @@ def aligator_stage(
         two steps of Newton's method in each call.
     """
     nu, al = model.nu, _aligator()
-    node = _node(al, model, cost, dt=dt, t=t, scheme=scheme, limits=limits, tolerance=tolerance)
+    node = _node(al, model, cost, dt=dt, t=t, method=method, limits=limits, tolerance=tolerance)
     stage = al.StageModel(_cost(al, node, end=False), _dynamics(al, node))
     if node.bounds is not None:
         inputs = al.ControlErrorResidual(2 * model.nv, np.zeros(nu))
@@ -101,15 +102,27 @@ def aligator_stage(
     return stage
 
 
+@renamed(scheme="method")
 def aligator_problem(
-    model: Model, cost: Any, q0: Any = None, v0: Any = None, *, dt: float, steps: int, t: float = 0.0, **options: Any
+    model: Model,
+    cost: Any,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    dt: float,
+    steps: int,
+    t: float = 0.0,
+    method: str | Scheme = "implicit_euler",
+    limits: Any = None,
+    tolerance: float = 1e-11,
 ) -> Any:
     """The best motion from a start as a problem of aligator, for its solvers.
 
     Args:
         cost: as of aligator_stage; at the end a TrackingCost counts for its `end`, one of aligator as everywhere, with
             inputs of zero. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: how many. t: time at the start [s]. options: further ones of aligator_stage.
+        dt: size of the steps [s]. steps: how many. t: time at the start [s].
+        method, limits, tolerance: as of aligator_stage.
     Returns:
         aligator.TrajOptProblem of so many stages. Further constraints can be added to it.
     Raises:
@@ -117,6 +130,7 @@ def aligator_problem(
     """
     x0, al = shooting_start(model, q0, v0), _aligator()
     checks.integer(steps, "steps", least=1)
+    options: dict[str, Any] = {"method": method, "limits": limits, "tolerance": tolerance}
     last = _node(al, model, cost, dt=dt, t=t + steps * dt, **options)
     if isinstance(cost, TrackingCost):
         stages = [aligator_stage(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps)]

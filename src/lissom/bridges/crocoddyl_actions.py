@@ -17,7 +17,7 @@ import numpy as np
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
 from lissom.dynamics.configuration import difference, groups, integrate
-from lissom.errors import ModelError
+from lissom.errors import ModelError, renamed
 from lissom.gradients.stage_states import over_groups, six
 from lissom.integration.schemes import Scheme
 from lissom.lie.arrays import se3_Ad, se3_exp
@@ -38,13 +38,14 @@ def crocoddyl_state(model: Model) -> Any:
     return _state(croc, model) if groups(model) else croc.StateVector(2 * model.nv)
 
 
+@renamed(scheme="method")
 def crocoddyl_action(
     model: Model,
     cost: Any,
     *,
     dt: float,
     t: float = 0.0,
-    scheme: str | Scheme = "implicit_euler",
+    method: str | Scheme = "implicit_euler",
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Any:
@@ -54,7 +55,7 @@ def crocoddyl_action(
         cost: a TrackingCost, whose l counts for dt, or at the end for its `end`; or a crocoddyl.CostModelSum, made with
             `crocoddyl_state(model)`, taken as it is at each node.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        scheme, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
+        method, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
     Returns:
         crocoddyl.ActionModelAbstract. As a terminal model it has the cost alone. A step that is not found is one to
@@ -66,18 +67,30 @@ def crocoddyl_action(
     """
     croc = _crocoddyl()
     other = croc.CostModelSum, "a crocoddyl.CostModelSum"
-    node = shooting_node(model, cost, other, dt=dt, t=t, scheme=scheme, limits=limits, tolerance=tolerance)
+    node = shooting_node(model, cost, other, dt=dt, t=t, method=method, limits=limits, tolerance=tolerance)
     return _action(croc, node) if isinstance(cost, TrackingCost) else _action_of_crocoddyl_s_costs(croc, node)
 
 
+@renamed(scheme="method")
 def crocoddyl_problem(
-    model: Model, cost: Any, q0: Any = None, v0: Any = None, *, dt: float, steps: int, t: float = 0.0, **options: Any
+    model: Model,
+    cost: Any,
+    q0: Any = None,
+    v0: Any = None,
+    *,
+    dt: float,
+    steps: int,
+    t: float = 0.0,
+    method: str | Scheme = "implicit_euler",
+    limits: Any = None,
+    tolerance: float = 1e-11,
 ) -> Any:
     """The best motion from a start as a problem of Crocoddyl, for its solvers.
 
     Args:
         cost: as of crocoddyl_action. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
-        dt: size of the steps [s]. steps: how many. t: time at the start [s]. options: further ones of crocoddyl_action.
+        dt: size of the steps [s]. steps: how many. t: time at the start [s].
+        method, limits, tolerance: as of crocoddyl_action.
     Returns:
         crocoddyl.ShootingProblem of so many actions and a terminal one.
     Raises:
@@ -85,6 +98,7 @@ def crocoddyl_problem(
     """
     x0 = shooting_start(model, q0, v0)
     checks.integer(steps, "steps", least=1)
+    options: dict[str, Any] = {"method": method, "limits": limits, "tolerance": tolerance}
     if isinstance(cost, TrackingCost):
         actions = [crocoddyl_action(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps + 1)]
     else:

@@ -57,13 +57,23 @@ def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float =
     return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
-def jax_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: Any) -> Any:
+def jax_solve_statics(
+    model: Model,
+    u: Any = None,
+    q0: Any = None,
+    *,
+    v: Any = None,
+    stable: bool = True,
+    t: float = 0.0,
+    tolerance: float = 1e-11,
+    max_iterations: int = 100,
+) -> Any:
     """Configuration that solve_statics finds as a function of JAX, with derivatives by u.
 
     Args:
         u: inputs, shape (..., nu); None is zero. q0: start, shape (..., nq); None is the neutral configuration. The
             equilibrium does not change with a small change of its start.
-        options: further arguments of solve_statics, values of Python.
+        v, stable, t, tolerance, max_iterations: as of solve_statics, values of Python.
     Returns:
         q, shape (..., nq) [rad, m, or strain units].
     Raises:
@@ -74,6 +84,13 @@ def jax_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: An
     import jax
     import jax.numpy as jnp
 
+    options: dict[str, Any] = {
+        "v": v,
+        "stable": stable,
+        "t": t,
+        "tolerance": tolerance,
+        "max_iterations": max_iterations,
+    }
     u = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
     q0 = jax.lax.stop_gradient(unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq)))
     lead, (u, q0) = together((u, 1), (q0, 1))

@@ -10,13 +10,14 @@ import numpy as np
 
 from lissom.bridges.jax_calls import asked, increment, numbers, require_jax, rows, together, unit
 from lissom.bridges.jax_linear import linear
-from lissom.errors import ModelError
+from lissom.errors import ModelError, renamed
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks
 
 
+@renamed(scheme="method")
 def jax_rollout(
     model: Model,
     q0: Any = None,
@@ -25,7 +26,7 @@ def jax_rollout(
     *,
     dt: float,
     steps: int | None = None,
-    scheme: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:
@@ -35,7 +36,7 @@ def jax_rollout(
         q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
             velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or (nu,) held all the time; None
             is zero.
-        dt: size of the steps [s]. steps, scheme, every, tolerance: as rollout. All of these are values of Python.
+        dt: size of the steps [s]. steps, method, every, tolerance: as rollout. All of these are values of Python.
     Returns:
         (q, v, a) at the times of the rollout, shapes (..., n, nq) and twice (..., n, nv).
     Raises:
@@ -52,7 +53,7 @@ def jax_rollout(
     lead, given = together((q0, 1), (v0, 1), (u, 2))
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
-    moved = _remembering(lambda *x: rollout(model, *x, dt=dt, scheme=scheme, every=every, tolerance=tolerance))
+    moved = _remembering(lambda *x: rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance))
 
     def found(*x: np.ndarray) -> tuple[np.ndarray, ...]:
         motion = moved(*x)

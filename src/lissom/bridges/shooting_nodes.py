@@ -113,7 +113,7 @@ def shooting_node(
     *,
     dt: float,
     t: float = 0.0,
-    scheme: str | Scheme = "implicit_euler",
+    method: str | Scheme = "implicit_euler",
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Node:
@@ -126,9 +126,9 @@ def shooting_node(
     if not isinstance(cost, TrackingCost | other[0]):
         raise ModelError(f"cost: must be an ls.TrackingCost or {other[1]} (got {cost!r})")
     bounds = None if limits is None else checks.limits(limits, nu)
-    options = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
+    options = {"dt": dt, "method": method, "tolerance": tolerance}
     forbid_anchors(model)
-    rollout(model, dt=dt, steps=1, scheme=scheme)  # says what is wrong with the robot and the scheme
+    rollout(model, dt=dt, steps=1, method=method)  # says what is wrong with the robot and the scheme
     to = cost.references(np.array([float(t)])) if isinstance(cost, TrackingCost) else None
     return Node(model, cost, to, options, bounds)
 

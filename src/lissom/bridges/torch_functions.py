@@ -15,7 +15,7 @@ import numpy as np
 
 from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import rollout
 from lissom.integration.schemes import Scheme
@@ -64,18 +64,35 @@ def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float
     return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
-def torch_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: Any) -> Any:
+def torch_solve_statics(
+    model: Model,
+    u: Any = None,
+    q0: Any = None,
+    *,
+    v: Any = None,
+    stable: bool = True,
+    t: float = 0.0,
+    tolerance: float = 1e-11,
+    max_iterations: int = 100,
+) -> Any:
     """Configuration that solve_statics finds as a function of PyTorch, with gradients by u.
 
     Args:
         u: inputs, shape (..., nu); None is zero. q0: start, numbers (..., nq); None is the neutral configuration.
-        options: further arguments of solve_statics.
+        v, stable, t, tolerance, max_iterations: as of solve_statics.
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
     Raises:
         ModelError, ShapeError: as torch_inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
+    options: dict[str, Any] = {
+        "v": v,
+        "stable": stable,
+        "t": t,
+        "tolerance": tolerance,
+        "max_iterations": max_iterations,
+    }
 
     def value(u: np.ndarray) -> tuple[Arrays, Any]:
         found = solve_statics(model, u, q0, **options)
@@ -89,9 +106,10 @@ def torch_solve_statics(model: Model, u: Any = None, q0: Any = None, **options: 
     return _called(model, value, back, (("u", given, (model.nu,)),))[0]
 
 
+@renamed(scheme="method")
 def torch_rollout(
     model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
-    scheme: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
+    method: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
     """rollout as a function of PyTorch, with gradients by q0, v0 and u.
 
@@ -99,7 +117,7 @@ def torch_rollout(
         q0: start, shape (..., nq), None is the neutral configuration; quaternions act by their direction. v0:
             velocity, shape (..., nv), None is rest. u: inputs, shape (..., steps, nu), or (nu,) held all the time; None
             is zero.
-        dt: size of the step [s]. steps, scheme, every, tolerance: as rollout.
+        dt: size of the step [s]. steps, method, every, tolerance: as rollout.
     Returns:
         (q, v, a) at the times of the rollout, tensors (..., n, nq) and twice (..., n, nv).
     Raises:
@@ -114,7 +132,7 @@ def torch_rollout(
         held = held.expand(steps, -1)
 
     def value(*x: np.ndarray) -> tuple[Arrays, Any]:
-        motion = rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, scheme=scheme, every=every,
+        motion = rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, method=method, every=every,
                          tolerance=tolerance)  # fmt: skip
         return (motion.q, motion.v, motion.a), motion
 

@@ -29,7 +29,7 @@ from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.controllers import Controller
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 _HALVINGS = 6  # of a step along which the cost does not fall
 _SHARE = 1e-4  # of the gain that the quadratic function promises
@@ -37,6 +37,7 @@ _TOLERANCE = 1e-7  # of Newton's method in the steps
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class MotionPlan:
     """The best motion found from a state on.
@@ -57,6 +58,7 @@ class MotionPlan:
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class ModelPredictiveControl:
     """Inputs that make the motion ahead cost least, within limits, planned again at each sample.
@@ -149,7 +151,7 @@ class ModelPredictiveControl:
         return (1.0 - part) * u[k] + part * u[np.minimum(k + 1, self.steps - 1)]
 
     def _motion(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> Rollout:
-        return rollout(self.model, q, v, u, dt=self.dt, scheme="implicit_euler", tolerance=_TOLERANCE)
+        return rollout(self.model, q, v, u, dt=self.dt, method="implicit_euler", tolerance=_TOLERANCE)
 
     def _worth(self) -> np.ndarray:
         """√h of each state, √T of the last one."""

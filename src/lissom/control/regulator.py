@@ -36,7 +36,7 @@ from lissom.errors import ModelError, ShapeError
 from lissom.gradients.stage_states import over_groups
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 _LEFT = 1e-6  # of the forces at rest, and of those that a move of natural size makes
 _DEPENDENT = 1e-9  # least singular value of rows that ask something of their own, of the largest
@@ -44,6 +44,7 @@ _REACHED = 1e-9  # share of an input in a motion, in units of the coordinates, b
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Regulator:
     """A linear quadratic regulator u = u_e − K x, x = (q ⊖ q_e, v), with ⊖ by `difference`.

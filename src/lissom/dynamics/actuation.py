@@ -144,7 +144,7 @@ def tightening_inputs(model: Model) -> np.ndarray:
     return (gain[tendon] > 0.0).any(axis=0) & (gain[tendon] >= 0.0).all(axis=0) & ~others
 
 
-def warn_of_pushing(model: Model, u: np.ndarray) -> None:
+def warn_of_pushing(model: Model, u: np.ndarray, depth: int = 3) -> None:
     """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked. An elastic tendon
     never pushes."""
     if "warned of pushing" in model.cache:
@@ -152,7 +152,7 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
     if isinstance(model.channels.gain, Differs):
         own = np.split(u, len(model.models)) if u.ndim > 1 else [u] * len(model.models)
         for one, rows in zip(model.models, own):
-            warn_of_pushing(one, rows)
+            warn_of_pushing(one, rows, depth + 1)
         return
     given = model.channels.is_tendon.copy()
     given[model.spools.channel] = False
@@ -164,7 +164,7 @@ def warn_of_pushing(model: Model, u: np.ndarray) -> None:
         names = [name for name, pulls in zip(model.channels.names, given) if pulls]
         worst = names[int(np.argmin(tension.reshape(-1, len(names)).min(axis=0)))]
         text = f"tendon {worst!r}: a tension should be >= 0 (got {tension.min():g}); it is computed as a push"
-        warnings.warn(text, AccuracyWarning, stacklevel=3)
+        warnings.warn(text, AccuracyWarning, stacklevel=depth)
 
 
 @contextmanager

@@ -42,6 +42,7 @@ from lissom.passes.base_frames import place_bases
 from lissom.passes.block_tables import block_columns
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import ScratchStruct
+from lissom.robot import telling
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 
@@ -164,6 +165,7 @@ def constraint_jacobian_derivative(model: Model, q: Any, v: Any) -> np.ndarray:
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class ConstraintDerivatives:
     """Derivatives of what loops ask, with respect to q in the tangent space of `integrate`, and v.

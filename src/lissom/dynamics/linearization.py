@@ -35,12 +35,14 @@ from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
+from lissom.robot import telling
 from lissom.systems.allowed_motions import allowed_motions
 
 _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
@@ -55,6 +57,7 @@ class Linearization:
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.

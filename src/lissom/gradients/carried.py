@@ -18,6 +18,7 @@ from lissom.gradients.recursion import Held, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
+from lissom.robot import telling
 
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
@@ -26,6 +27,7 @@ _MOST_BYTES = 2**24  # of what is kept of the steps of one stretch beside their 
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Gradient:
     """Derivatives of a function of a motion (functions and a batch add leading axes).
@@ -42,6 +44,7 @@ class Gradient:
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Sensitivity:
     """How a motion changes along a direction (directions and a batch add leading axes).
@@ -227,7 +230,7 @@ def _scaled(slopes: np.ndarray, systems: StageSystems) -> np.ndarray:
 def _longest_stretch(rollout: Rollout, directions: int, designs: int) -> int:
     """Steps whose states are in memory at once, beside those that were kept."""
     model = rollout.common
-    rows = batch_of(rollout.lead) * len(rollout.scheme.stages)
+    rows = batch_of(rollout.lead) * len(rollout.method.stages)
     whole = model.nv + model.n_rows
     one = 8 * (model.nv * model.nu + whole * (8 + 2 * directions + designs) + 108 * len(groups(model)))
     touching = np.isfinite(rollout.path.anchors[..., 0]).sum(axis=-1).max(initial=0)

@@ -15,13 +15,14 @@ from lissom.gradients.carried import Gradient
 from lissom.gradients.designs import moved_model
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 _LEAST = 1e-3  # of the largest derivative, below which others are as good as zero
 _STEPS = 10.0 ** -np.arange(2.0, 5.5, 0.5)  # of a direction of natural size
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class GradientCheck:
     """Derivatives along one direction in each of what a gradient is by: "q0", "v0", "u" and paths of design values.
@@ -70,7 +71,7 @@ def check_gradient(
 
     def again(own: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> float:
         q = assemble(own, q) if own.n_rows else q
-        options: dict[str, Any] = {"dt": motion.dt, "scheme": motion.scheme, "every": motion.every}
+        options: dict[str, Any] = {"dt": motion.dt, "method": motion.method, "every": motion.every}
         return float(loss(rollout(own, q, v, u, tolerance=motion.stepping.tolerance, **options)))
 
     ways: dict[str, tuple[float, float, Callable[[float], float]]] = {}

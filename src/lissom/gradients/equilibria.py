@@ -22,10 +22,12 @@ from lissom.gradients.stage_states import StageStates
 from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
+from lissom.robot import telling
 from lissom.statics.ends import Equilibrium
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class EquilibriumDerivatives:
     """Derivatives of the configuration of an equilibrium, or of a function of it (a batch adds leading axes).

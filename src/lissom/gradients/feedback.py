@@ -20,17 +20,18 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.inputs import called, checked_row
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 Law = Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class FeedbackGradient:
     """Derivatives of a function of a motion under feedback.
@@ -44,6 +45,7 @@ class FeedbackGradient:
     v0: np.ndarray
 
 
+@renamed(scheme="method")
 def feedback_rollout(
     model: Model,
     law: Law,
@@ -53,14 +55,14 @@ def feedback_rollout(
     *,
     dt: float,
     steps: int,
-    scheme: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "generalized_alpha",
     tolerance: float = 1e-11,
 ) -> Rollout:
     """Motion of a robot under feedback that acts once a step, u = law(t, q, v, gains), held during it.
 
     Args:
         law: function of (t, q, v, gains) that returns u, shape (nu,). gains: numbers of it, an array of any shape.
-        q0, v0, dt [s], scheme, tolerance: as of `rollout`. steps: how many.
+        q0, v0, dt [s], method, tolerance: as of `rollout`. steps: how many.
     Returns:
         Rollout, whose `u` is what the law gave.
     Raises:
@@ -68,7 +70,7 @@ def feedback_rollout(
     """
     nu, numbers = model.nu, np.asarray(gains, dtype=np.float64)
     u = np.zeros((checks.integer(steps, "steps", least=1), nu))
-    options: dict[str, Any] = {"dt": dt, "scheme": scheme, "tolerance": tolerance}
+    options: dict[str, Any] = {"dt": dt, "method": method, "tolerance": tolerance}
     whole = rollout(model, q0, v0, u[:1], **options)
     if whole.lead:
         raise ShapeError(f"q0, v0: expected a single motion, got a batch of shape {whole.lead}")

@@ -8,15 +8,18 @@ from typing import Any, final
 import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
+from lissom.errors import renamed
 from lissom.gradients.carried import matrices_of_path
 from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
+from lissom.robot import telling
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Step:
     """The end of a step, and how it answers (a batch adds leading axes).
@@ -32,6 +35,7 @@ class Step:
     B: np.ndarray
 
 
+@renamed(scheme="method")
 def step_derivatives(
     model: Model,
     q: Any,
@@ -39,7 +43,7 @@ def step_derivatives(
     u: Any = None,
     *,
     dt: float,
-    scheme: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "generalized_alpha",
     tolerance: float = 1e-11,
 ) -> Step:
     """One step from a state, which begins with the acceleration there, and its exact derivatives.
@@ -47,7 +51,7 @@ def step_derivatives(
     Args:
         q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs held during the step, shape
             (..., nu); None is zero.
-        dt: size of the step [s]. scheme, tolerance: as of `rollout`.
+        dt: size of the step [s]. method, tolerance: as of `rollout`.
     Returns:
         Step. States of a batch are stepped together.
     Raises:
@@ -60,7 +64,7 @@ def step_derivatives(
     inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
     lead = leading(q=q, v=v, u=inputs)
     n, nv, nu = batch_of(lead), model.nv, model.nu
-    options: dict[str, Any] = {"dt": dt, "steps": 1, "scheme": scheme, "tolerance": tolerance}
+    options: dict[str, Any] = {"dt": dt, "steps": 1, "method": method, "tolerance": tolerance}
     motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
     matrix = matrices_of_path(motion, motion.path, _begun(motion), accelerations=False)[:, 0]
     matrix = matrix.reshape(*lead, 2 * nv, 2 * nv + nu)
@@ -71,7 +75,7 @@ def step_derivatives(
 def _begun(motion: Rollout) -> np.ndarray:
     """(δq, δv, δa, δâ) that steps begin with by (δq0, δv0, δu), shape (n, 4 nv, 2 nv + nu), or one for all."""
     nv, nu, model = motion.common.nv, motion.common.nu, motion.common
-    if not (motion.scheme.follows_accelerations or model.n_rows or len(model.prescribed.dof)):
+    if not (motion.method.follows_accelerations or model.n_rows or len(model.prescribed.dof)):
         return np.eye(4 * nv, 2 * nv + nu)
     s, n = motion.starts, len(motion.path.q)
     begun = np.zeros((n, 4, nv, 2 * nv + nu))

@@ -12,7 +12,7 @@ import numpy as np
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
-from lissom.errors import ModelError, ShapeError, keeping, of_instance
+from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
 from lissom.gradients.holding import held_starts
 from lissom.gradients.starts import Starts, starts
@@ -24,17 +24,19 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 
+@renamed(scheme="method")
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Rollout:
     """A motion by steps of one size, and its derivatives.
 
     Fields (a batch adds leading axes):
         t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
-        u: inputs of each step (steps, nu). scheme, dt: how the steps were taken, dt [s].
+        u: inputs of each step (steps, nu). method, dt: how the steps were taken, dt [s].
         model: what moves. every: steps from one of the times to the next.
     """
 
@@ -43,7 +45,7 @@ class Rollout:
     v: np.ndarray
     a: np.ndarray
     u: np.ndarray
-    scheme: Scheme
+    method: Scheme
     dt: float
     every: int
     model: Model | ModelBatch = field(repr=False)
@@ -147,6 +149,7 @@ class Rollout:
         return self.stepping.run(self.common, self.path.state(k), self.path.u[:, first : first + self.every], first)
 
 
+@renamed(scheme="method")
 def rollout(
     model: Model | ModelBatch,
     q0: Any = None,
@@ -155,7 +158,7 @@ def rollout(
     *,
     dt: float,
     steps: int | None = None,
-    scheme: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "generalized_alpha",
     every: int = 1,
     tolerance: float = 1e-11,
     progress: bool = False,
@@ -170,7 +173,7 @@ def rollout(
             Prescribed coordinates start on their motion; loops are closed and v0 is moved onto what they allow.
         u: inputs held during each step, shape (..., steps, nu), or (nu,) held all the time; None is zero.
         dt: size of the steps [s]. steps: how many; None: as many as u has rows.
-        scheme: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk", or what the functions of
+        method: "generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk", or what the functions of
             these names return.
         every: keep the state at every so many steps alone. Derivatives then find the others again, which takes one
             more motion and memory for so many steps.
@@ -186,10 +189,10 @@ def rollout(
     """
     common = model.common if isinstance(model, ModelBatch) else model
     _check(common, dt, every, tolerance)
-    run, name, _ = chosen_method(scheme, dt=dt)
-    own: Any = scheme if isinstance(scheme, Scheme) else getattr(run, "keywords", {}).get("scheme")
+    run, name, _ = chosen_method(method, dt=dt)
+    own: Any = method if isinstance(method, Scheme) else getattr(run, "keywords", {}).get("scheme")
     if not isinstance(own, Scheme):
-        raise ModelError(f"scheme: must be implicit, with steps of one size (got {name!r})")
+        raise ModelError(f"method: must be implicit, with steps of one size (got {name!r})")
     start = common.neutral() if q0 is None else checked_configuration(common, "q0", q0)
     speed = np.zeros(common.nv) if v0 is None else stack("v0", v0, common.nv)
     inputs = _inputs(common, u, steps)
@@ -199,7 +202,7 @@ def rollout(
         raise ModelError(f"every: must divide the number of steps, {many} (got {every})")
     given = np.broadcast_to(inputs, (*lead, many, common.nu)).reshape(n, many, common.nu)
     q, v = _begun(common, flat(start, lead), flat(speed, lead))
-    warn_of_pushing(common, given)
+    warn_of_pushing(common, given, depth=4)
     anchors, a, force = held_starts(common, q, v, given[:, 0])
     stepping = Stepping(own, float(dt), float(tolerance))
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started

@@ -13,6 +13,7 @@ import numpy as np
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
 from lissom.portable import write_whole
+from lissom.robot import telling
 from lissom.robot.telling import html_arrays
 
 if TYPE_CHECKING:
@@ -22,6 +23,7 @@ STREAMED = "run.json"  # what the folder of a motion that streams there says of 
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Statistics:
     """What a simulation cost.

@@ -20,7 +20,7 @@ from scipy.optimize import least_squares
 from scipy.stats import t as student
 
 from lissom.dynamics.configuration import checked_configuration
-from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping
+from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping, renamed
 from lissom.gradients.rollout import Rollout
 from lissom.integration.schemes import Scheme
 from lissom.inverse.fit_tasks import Trials
@@ -30,13 +30,14 @@ from lissom.inverse.measured_shapes import ShapesAtRest
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 from lissom.statics.ends import Equilibrium
 
 _SEEN = 1e-9  # least singular value of J, of the largest, in units of the values
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Fit:
     """Design values that measurements tell.
@@ -65,6 +66,7 @@ class Fit:
     iterations: int
 
 
+@renamed(scheme="method")
 def fit(
     model: Model,
     parameters: Sequence[str],
@@ -78,7 +80,7 @@ def fit(
     v0: Any = None,
     dt: float | None = None,
     t: Any = None,
-    scheme: str | Scheme = "generalized_alpha",
+    method: str | Scheme = "generalized_alpha",
     progress: bool = False,
 ) -> Fit:
     """Design values, such as moduli, damping, offsets or lengths, from measured positions, with intervals.
@@ -100,7 +102,7 @@ def fit(
         q0: start of the equilibria, shape (nq,) or (n, nq); or start of the motions, (nq,) or (motions, nq), None is
             the neutral configuration. v0: velocity there, (nv,) or (motions, nv); None is rest.
         dt: size of the steps of a motion [s]. t: when its n measurements were made, from 0 to the end of the steps
-            [s]; None: at the start and after each step. scheme: of the steps, as of `rollout`.
+            [s]; None: at the start and after each step. method: of the steps, as of `rollout`.
         progress: show how far it is, where it takes longer than a second.
     Returns:
         Fit.
@@ -120,7 +122,7 @@ def fit(
     if dt is None:
         task = _at_rest(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t})
     else:
-        task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, dt, scheme)
+        task = _moving(model, paths, u, measured, bounds or {}, {"q0": q0, "v0": v0, "t": t}, dt, method)
     trials = Trials(task)
     with keeping(lambda: _best_fit(trials, outlier, confidence)):
         trials.at(task.start)  # an error here is the caller's
@@ -176,7 +178,7 @@ def _at_rest(
 
 def _moving(
     model: Model, paths: tuple[str, ...], u: Any, measured: Any, bounds: Mapping[str, Any], begin: dict[str, Any],
-    dt: float, scheme: str | Scheme,
+    dt: float, method: str | Scheme,
 ) -> Motions:  # fmt: skip
     """The task of measured motions."""
     checks.number(dt, "dt", above=0.0)
@@ -204,7 +206,7 @@ def _moving(
     measured = type(points)(points.points, points.positions.reshape(len(flat), *points.positions.shape[-3:]))
     numbers = numbers_of(model, tuple(path for path in paths if path not in STARTS), bounds)
     q0, v0 = checked_configuration(model, "q0", states[0]), states[1]
-    options = {"dt": dt, "scheme": scheme}
+    options = {"dt": dt, "method": method}
     return Motions(model, numbers, flat, lead, measured, times_among_steps(times, dt, steps), q0, v0, unknown, options)
 
 

@@ -26,19 +26,20 @@ import numpy as np
 
 from lissom.dynamics.assembly import assemble, consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.stage_states import over_groups
 from lissom.integration.schemes import Scheme
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 _TOLERANCE = 1e-9  # of steps; at rest those of loops round to more than that of rollouts
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Estimate:
     """What is known of a state (a batch adds leading axes; `run` one of times).
@@ -55,6 +56,7 @@ class Estimate:
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Innovation:
     """What measurements are beyond those expected (a batch adds leading axes).
@@ -69,7 +71,9 @@ class Innovation:
     slopes: np.ndarray
 
 
+@renamed(scheme="method")
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class ExtendedKalmanFilter:
     """Estimates of the states of a robot from what some sensors measure of it.
@@ -80,7 +84,7 @@ class ExtendedKalmanFilter:
         input_noise: standard deviation of the inputs during a step about those known, a number or (nu,) [N, Pa, N·m].
         process_noise: what else a step adds to the errors (δq, δv): standard deviations, shape (2 nv,), or their
             covariance, (2 nv, 2 nv); None: nothing.
-        scheme: of the steps, as of `rollout`; each step begins anew with the acceleration of its state.
+        method: of the steps, as of `rollout`; each step begins anew with the acceleration of its state.
     Raises:
         ModelError: sensors that the model does not have, or loads and motions that follow time.
         ShapeError: process_noise.
@@ -91,7 +95,7 @@ class ExtendedKalmanFilter:
     dt: float
     input_noise: Any = 0.0
     process_noise: Any = None
-    scheme: str | Scheme = "bathe"
+    method: str | Scheme = "bathe"
     added: np.ndarray = field(init=False, repr=False)
     inputs: np.ndarray = field(init=False, repr=False)
 
@@ -136,7 +140,7 @@ class ExtendedKalmanFilter:
         Raises:
             ConvergenceError, ShapeError: as step_derivatives.
         """
-        options: dict[str, Any] = {"dt": self.dt, "scheme": self.scheme, "tolerance": _TOLERANCE}
+        options: dict[str, Any] = {"dt": self.dt, "method": self.method, "tolerance": _TOLERANCE}
         step = step_derivatives(self.model, estimate.q, estimate.v, u, **options)
         B = step.B * self.inputs
         P = step.A @ estimate.covariance @ _t(step.A) + B @ _t(B) + self.added  # (1)

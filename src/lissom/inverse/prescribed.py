@@ -36,7 +36,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, require_finite_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import inside_out
-from lissom.robot import checks
+from lissom.robot import checks, telling
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.verdict import Reduced, floating, growing_on
@@ -50,6 +50,7 @@ _LONGER = 1e-9  # than prescribed, over the larger of 1 m and that [m]
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class PrescribedEquilibrium:
     """An equilibrium with coordinates of inputs prescribed.

@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot import checks
+from lissom.robot import checks, telling
 
 _SAMPLES = 2000  # points of the surface
 _CANDIDATES = 500  # balls to choose from
@@ -27,6 +27,7 @@ _NEAR = 1e-6  # of the radius, by which a ball may hold another point
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True, eq=False)
 class FittedBalls:
     """Balls that fill a mesh.

@@ -29,14 +29,25 @@ class Material:
     damping_time: float = 0.0
 
     @classmethod
-    def named(cls, name: str, **others: float) -> Material:
-        """A material of the catalogue, such as "Ecoflex 00-30"; `others` are properties that it does not say, such as
-        viscosity, or that are to be others. See `catalogue`.
+    def named(
+        cls,
+        name: str,
+        *,
+        young: float | None = None,
+        density: float | None = None,
+        poisson: float | None = None,
+        viscosity: float | None = None,
+        damping_time: float | None = None,
+    ) -> Material:
+        """A material of the catalogue, such as "Ecoflex 00-30". Properties that it does not say, such as viscosity, or
+        that are to be others, are given beside its name. See `catalogue`.
 
         Raises:
             ModelError: there is none of this name; the nearest ones.
         """
-        return cls(**(named_values(cls.__name__, name) | others))
+        given = {"young": young, "density": density, "poisson": poisson, "viscosity": viscosity,
+                 "damping_time": damping_time}  # fmt: skip
+        return cls(**(named_values(cls.__name__, name) | {key: x for key, x in given.items() if x is not None}))
 
     @property
     def shear(self) -> float:

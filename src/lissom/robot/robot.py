@@ -25,7 +25,7 @@ from lissom.robot.actuators import (
 from lissom.robot.bodies import Body
 from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.contacts import Contact
-from lissom.robot.fields import Place, Placement
+from lissom.robot.fields import FunctionOfS, Place, Placement
 from lissom.robot.fluid import Fluid, Hydrodynamics
 from lissom.robot.forces import Force
 from lissom.robot.joints import Joint, JointFixed
@@ -297,11 +297,51 @@ class Robot:
         shape: Shape | None = None,
         *,
         others: str | Sequence[str] | None = None,
-        **options: Any,
+        on: str | None = None,
+        s: Place = 1.0,
+        placement: Placement = None,
+        stiffness: float = 1e5,
+        exponent: float = 1.5,
+        damping: float = 0.0,
+        friction: float = 0.0,
+        slip_speed: float = 1e-3,
+        stick_stiffness: float | None = None,
+        stick_damping: float = 1e-3,
+        radius: FunctionOfS = None,
+        per_interval: int = 1,
     ) -> Contact:
-        """Let links touch a shape, or the balls of other links; see Contact for the options."""
+        """Let links touch a shape, or the balls of other links.
+
+        Args:
+            name: unique among contacts. links: names of the links that carry balls, or one name.
+            shape: what they touch; None where they touch the balls of `others`, names of links too.
+            on, s, placement: the link that the shape is fixed to, None for the world; where on it; the shape's 4x4
+                frame there.
+            stiffness, exponent, damping: k [N/m^p], p and c [s/m] of the normal force k δ^p (1 + c δ̇).
+            friction, slip_speed: μ, and the speed at which friction has 0.7 of its full size [m/s].
+            stick_stiffness, stick_damping: k_t [N/m] and τ [s] of friction that holds; None is smooth friction.
+            radius, per_interval: of the balls on rods [m], None is half the section's smallest width; and how many for
+                each integration interval.
+        """
         self._new_name(name, "contact", self.contacts)
-        self.contacts[name] = Contact(name, links, shape, others=others, **options)
+        self.contacts[name] = Contact(
+            name,
+            links,
+            shape,
+            others=others,
+            on=on,
+            s=s,
+            placement=placement,
+            stiffness=stiffness,
+            exponent=exponent,
+            damping=damping,
+            friction=friction,
+            slip_speed=slip_speed,
+            stick_stiffness=stick_stiffness,
+            stick_damping=stick_damping,
+            radius=radius,
+            per_interval=per_interval,
+        )
         return self.contacts[name]
 
     def add_force(self, name: str, link: str, function: Any, *, s: Any = None) -> Force:

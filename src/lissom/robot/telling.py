@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields
 from html import escape
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 _SHOWN = 4  # names in one line
+_LONGEST = 160  # characters of a result in one line
+
+Class = TypeVar("Class", bound=type)
 
 
 def counted(kind: str, names: Iterable[str]) -> str:
@@ -38,6 +42,64 @@ def equilibrium_words(found: Any) -> str:
     parts = [ranged("q", found.q), *([ranged("u", found.u)] if found.u.shape[-1] else [])]
     left = float(np.max(found.residual, initial=0.0))
     return f"Equilibrium({name!r}: {state}; {', '.join(parts)}; residual {left:.2g})"
+
+
+def in_one_line(public: Class) -> Class:
+    """Let a class of results show itself in one line: numbers as they are, of arrays their shapes and ranges."""
+    setattr(public, "__repr__", result_words)  # noqa: B010
+    return public
+
+
+def result_words(found: Any) -> str:
+    """A result in one line: its fields in their order, as many as there is room for."""
+    shown = [(item.name, getattr(found, item.name)) for item in fields(found) if item.repr and item.name[0] != "_"]
+    shown = [(name, value) for name, value in shown if value is not None]
+    for with_ranges in (True, False):
+        parts = [_value_words(name, value, with_ranges) for name, value in shown]
+        if len(", ".join(parts)) <= _LONGEST:
+            break
+    while len(parts) > 1 and len(", ".join(parts)) > _LONGEST:
+        parts = [*(parts[:-2] if parts[-1] == "..." else parts[:-1]), "..."]
+    return f"{type(found).__name__}({', '.join(parts)[:_LONGEST]})"
+
+
+def _value_words(name: str, value: Any, with_range: bool) -> str:
+    """A field in a few words."""
+    if isinstance(value, bool | int | float | str | np.generic):
+        return f"{name}={_short(value)}"
+    if isinstance(value, np.ndarray):
+        return f"{name}={_array_words(value, with_range)}"
+    if isinstance(value, Mapping):
+        known = [f"{_short(key)}: {_inner(one)}" for key, one in list(value.items())[:_SHOWN]]
+        return f"{name}={{{', '.join([*known, *(['...'] if len(value) > _SHOWN else [])])}}}"
+    if isinstance(value, list | tuple):
+        first = [_short(one) for one in value[:2] if isinstance(one, str | None)]
+        return f"{name}: {len(value)}" + (f" ({', '.join(first)}{', ...' if len(value) > 2 else ''})" if first else "")
+    title = getattr(getattr(value, "common", value), "name", None)
+    return f"{name}={title!r}" if isinstance(title, str) else f"{name}: {type(value).__name__}"
+
+
+def _inner(value: Any) -> str:
+    """A value of a table in a few words."""
+    array = np.asarray(value)
+    return _array_words(array, False) if array.dtype.kind in "biuf" else _short(str(value))
+
+
+def _array_words(array: np.ndarray, with_range: bool) -> str:
+    """An array of one number as this number, others by shape, and by range where they hold numbers."""
+    if array.size == 1 and array.dtype.kind in "biuf":
+        return _short(array.reshape(-1)[0])
+    if with_range and array.size and array.dtype.kind in "iuf":
+        return f"{array.shape} {np.min(array):.3g} to {np.max(array):.3g}"
+    return str(array.shape)
+
+
+def _short(value: Any) -> str:
+    """A number with few digits; words within a line, cut."""
+    if isinstance(value, str):
+        line = " ".join(value.split())
+        return repr(line if len(line) <= 40 else f"{line[:37]}...")
+    return f"{value:.4g}" if isinstance(value, float | np.floating) else str(value)
 
 
 def html_table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -27,6 +27,7 @@ from typing import final
 
 import numpy as np
 
+from lissom.robot import telling
 from lissom.statics.nearly_singular import null_vectors, nullity
 from lissom.statics.stability import is_flutter
 from lissom.statics.static_path import PathPoint, StaticPath
@@ -43,6 +44,7 @@ _LARGEST = 0.99  # entries that count as the largest, of which the first is take
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class BranchEvent:
     """Where the load turns back, another branch crosses, or the equilibrium begins or ends to flutter.

@@ -9,6 +9,7 @@ from typing import Any, TypeVar, final
 import numpy as np
 
 from lissom.errors import ConvergenceError
+from lissom.robot import telling
 from lissom.statics.branch_events import BranchEvent
 from lissom.statics.static_path import Ahead, PathPoint, StaticPath, ahead_on_each
 
@@ -19,6 +20,7 @@ Following = Generator[tuple[StaticPath, PathPoint, float], Ahead, Found]  # asks
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Branch:
     """Equilibria in order along a branch, and what happens between them.

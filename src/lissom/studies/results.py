@@ -11,10 +11,12 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError
+from lissom.robot import telling
 from lissom.studies.store import OWN, chunk_files, read_chunk, read_header, shape_of, unit_of
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True, eq=False)
 class SweepResults:
     """The results of a sweep, as far as it has come; what is not asked for stays on the disk.

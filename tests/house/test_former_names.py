@@ -1,0 +1,40 @@
+"""Former names of arguments, of one version ago: each raises an error that names the new one."""
+
+import inspect
+
+import pytest
+
+import lissom as ls
+
+FORMER = [
+    ("rollout", "scheme", "method"),
+    ("step_derivatives", "scheme", "method"),
+    ("feedback_rollout", "scheme", "method"),
+    ("fit", "scheme", "method"),
+    ("ExtendedKalmanFilter", "scheme", "method"),
+    ("crocoddyl_action", "scheme", "method"),
+    ("crocoddyl_problem", "scheme", "method"),
+    ("aligator_stage", "scheme", "method"),
+    ("aligator_problem", "scheme", "method"),
+    ("jax_rollout", "scheme", "method"),
+    ("torch_rollout", "scheme", "method"),
+]
+
+
+@pytest.mark.parametrize(("name", "former", "new"), FORMER)
+def test_former_names_are_refused_with_the_new_one(name, former, new):
+    """The error says both names; the signature has the new one alone, for tab completion too."""
+    public = getattr(ls, name)
+    own = inspect.signature(public).parameters
+    assert new in own and former not in own
+    with pytest.raises(TypeError, match=f"{name}: '{former}' is called '{new}' now"):
+        public(**{former: None})
+
+
+def test_former_fields_are_refused_with_the_new_one():
+    """So do fields of results, while an unknown one is an ordinary AttributeError."""
+    motion = object.__new__(ls.Rollout)
+    with pytest.raises(AttributeError, match="Rollout: 'scheme' is called 'method' now"):
+        _ = motion.scheme
+    with pytest.raises(AttributeError, match="'Rollout' object has no attribute 'skeme'"):
+        _ = motion.skeme
