@@ -51,7 +51,7 @@ def main(out: str | Path | None = None) -> dict[str, float]:
         folder.mkdir(parents=True, exist_ok=True)
         shown = [int(np.argmin(np.abs(trajectory.t - t))) for t in np.linspace(0.0, DURATION, 16)]
         ls.plot_trajectory(model, trajectory, path=folder / "trajectory.png")
-        ls.plot_shapes(model, trajectory.q[shown], trace=tip, values=trajectory.t[shown], value_label="time [s]",
+        ls.plot_shapes(model, trajectory.q[shown], trail=tip, values=trajectory.t[shown], value_label="time [s]",
                        path=folder / "shapes.png")  # fmt: skip
     return {
         "least y": tip[:, 1].min(),

@@ -162,7 +162,7 @@ def _draw_motion(model: ls.Model, times: np.ndarray, q: np.ndarray, tip: np.ndar
     ring = RADIUS * np.array([np.cos(turn), np.sin(turn)])
     figure = plt.figure(figsize=(11, 7.0))
     space: Any = figure.add_axes((-0.07, -0.13, 0.69, 1.18), projection="3d")
-    ls.plot_shapes(model, q[shown], trace=tip, values=times[shown], value_label="time [s]", axes=space, title="",
+    ls.plot_shapes(model, q[shown], trail=tip, values=times[shown], value_label="time [s]", axes=space, title="",
                    view=(18.0, -55.0))  # fmt: skip
     top = figure.add_axes((0.715, 0.27, 0.275, 0.5))
     top.fill(*ring, facecolor="#eef2f5", edgecolor="#5a6b7a", linewidth=1.5)

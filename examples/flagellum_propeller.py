@@ -130,7 +130,7 @@ def _plot(model: ls.Model, motions: dict[str, ls.Trajectory], tip: np.ndarray, f
     motion = motions["swimming"]
     stop = int(np.searchsorted(motion.t, 3.5))
     shown = np.linspace(0, stop, 5).astype(int)
-    ls.plot_shapes(model, motion.q[shown], trace=tip[: stop + 1], values=motion.t[shown], value_label="time [s]",
+    ls.plot_shapes(model, motion.q[shown], trail=tip[: stop + 1], values=motion.t[shown], value_label="time [s]",
                    title="the propeller, and the path of its tip", view=(22, -62),
                    path=folder / "shapes.png")  # fmt: skip
     figure = Figure(figsize=(8, 4.5), layout="constrained")

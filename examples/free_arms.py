@@ -189,7 +189,7 @@ def _plot(name: str, model: ls.Model, motion: ls.Trajectory, rest: np.ndarray, p
     shown = [int(np.argmax(motion.t >= t)) for t in np.geomspace(0.1, motion.t[-1] + 0.1, 7) - 0.1]
     begun = motion.t <= min(1.5, motion.t[-1])
     left.suptitle(f"{name}, from pale to solid, and the path of the tip in {motion.t[begun][-1]:.2g} s", fontsize=11)
-    ls.plot_shapes(model, motion.q[[*shown[:-1], -1]], trace=tips(model, motion)[begun], axes=space, view=(15, -50),
+    ls.plot_shapes(model, motion.q[[*shown[:-1], -1]], trail=tips(model, motion)[begun], axes=space, view=(15, -50),
                    title="")  # fmt: skip
     bending, stretch = right.subplots(2, 1, sharex=True)
     arm = ARMS[name]

@@ -171,7 +171,7 @@ def _plot(model: ls.Model, motions: list[ls.Trajectory], folder: Path) -> None:
     q, u = (np.concatenate([getattr(motion, name) for motion in motions]) for name in ("q", "u"))
     shown = np.searchsorted(t, (0.0, 1.5, 3.0, 3.4, 5.0))
     curves = [ls.frame_pose(model, q, name)[:, :3, 3] for name in ("wrist_3", "arm")]
-    ls.plot_shapes(model, q[shown], trace=curves, values=t[shown], value_label="time [s]", view=(18, -50),
+    ls.plot_shapes(model, q[shown], trail=curves, values=t[shown], value_label="time [s]", view=(18, -50),
                    title="hybrid arm", path=folder / "shapes.png")  # fmt: skip
     figure = Figure(figsize=(9, 9), layout="constrained")
     rows = figure.subplots(3, 2, sharex=True)

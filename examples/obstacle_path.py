@@ -238,7 +238,7 @@ def _plot_space(axes: Any, model: ls.Model, motions: dict[str, Motion]) -> None:
     shown = [int(np.argmin(np.abs(t - x))) for x in np.linspace(*MOVING, 9)]
     corners = np.array([WALL.low, WALL.high, GOAL.low, GOAL.high])
     ls.plot_shapes(model, around.trajectory.q[shown], values=t[shown], value_label="time [s]", view=(22.0, -62.0),
-                   trace=[around.line[:, -1], corners], title="around the wall to the goal", axes=axes)  # fmt: skip
+                   trail=[around.line[:, -1], corners], title="around the wall to the goal", axes=axes)  # fmt: skip
     axes.lines[-1].remove()  # the corners only widened the picture
     axes.lines[-1].set_linestyle("--")
     for box, color in ((WALL, "C3"), (GOAL, "C2")):

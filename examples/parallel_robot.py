@@ -223,13 +223,13 @@ def _plate_faces(tops: np.ndarray, g: np.ndarray) -> list[np.ndarray]:
 
 
 def _draw(
-    axes: Any, model: ls.Model, q: np.ndarray, trace: Any = None, view: tuple[float, float] = (25.0, -65.0)
+    axes: Any, model: ls.Model, q: np.ndarray, trail: Any = None, view: tuple[float, float] = (25.0, -65.0)
 ) -> None:
     """Pillars as the library draws them, and the plate, which it would draw as a box, as a triangle."""
     from matplotlib import colormaps
     from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    ls.plot_shapes(model, q, links=PILLARS, trace=trace, title="", view=view, axes=axes)
+    ls.plot_shapes(model, q, links=PILLARS, trail=trail, title="", view=view, axes=axes)
     colors = colormaps["viridis"](np.linspace(0.97, 0.12, len(q)))  # of the pillars
     for k, (tops, g) in enumerate(zip(corners(model, q), ls.frame_pose(model, q, "plate"))):
         faces = Poly3DCollection(_plate_faces(tops, g), facecolor=colors[k], edgecolor="#3b3f47", linewidth=0.8)

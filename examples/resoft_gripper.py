@@ -196,7 +196,7 @@ def _draw_shapes(model: ls.Model, firm: Grasp, loose: Grasp, path: Path) -> None
         axes: Any = figure.add_axes((0.25 * k - 0.025, -0.15, 0.3, 1.2), projection="3d")
         q = found.motion.q[np.argmin(np.abs(found.motion.t - t))]
         links = ["palm", *FINGERS, "ball"] + (["table"] if t < LOWER else [])
-        ls.plot_shapes(model, q, links=links, trace=lowest, axes=axes, title="", view=(8.0, -75.0), obstacles=False)
+        ls.plot_shapes(model, q, links=links, trail=lowest, axes=axes, title="", view=(8.0, -75.0), obstacles=False)
         axes.set_axis_off()
         figure.text(0.25 * k + 0.125, 0.9, f"{title}, t = {t:g} s", ha="center", fontsize=12)
     figure.savefig(path, dpi=130)

@@ -118,7 +118,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, ends: list[int], folder: Path)
     for k, (axes, end) in enumerate(zip(top.subplots(1, 3, subplot_kw={"projection": "3d"}), ends)):
         first = ends[k - 1] + 1 if k else 0
         shown = [first, *(first + int(x / 15.0 * ROWS) for x in (0.1, 0.25)), end]
-        ls.plot_shapes(model, motion.q[shown], trace=tip[first : end + 1], axes=axes, view=(12, -60),
+        ls.plot_shapes(model, motion.q[shown], trail=tip[first : end + 1], axes=axes, view=(12, -60),
                        title=f"to reference {k + 1}")  # fmt: skip
     angle, moment = bottom.subplots(1, 2)
     for body, color in enumerate(("C0", "C1", "C2")):

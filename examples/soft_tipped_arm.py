@@ -106,7 +106,7 @@ def _plot(model: ls.Model, motions: dict[str, ls.Trajectory], folder: Path) -> N
     best = motions[LAWS[0]]
     tip = ls.frame_pose(model, best.q, "cylinder")[:, :3, 3]
     shown = np.searchsorted(best.t, np.linspace(0.0, min(3.1, best.t[-1]), 5))
-    ls.plot_shapes(model, best.q[shown], trace=tip, values=best.t[shown], value_label="time [s]", view=(18, -65),
+    ls.plot_shapes(model, best.q[shown], trail=tip, values=best.t[shown], value_label="time [s]", view=(18, -65),
                    title="UR10 with a soft tip, and the tip's path", path=folder / "shapes.png")  # fmt: skip
     figure = Figure(figsize=(7.5, 8), layout="constrained")
     worst, bending, torque = figure.subplots(3, 1, sharex=True)

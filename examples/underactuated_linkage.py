@@ -170,7 +170,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, path: Path) -> None:
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1))
     axes = parts[0].add_subplot(projection="3d")
     shown = np.linspace(0, SAMPLES - 1, 11).astype(int)
-    ls.plot_shapes(model, motion.q[shown], trace=tip(model, motion), values=motion.t[shown], value_label="time [s]",
+    ls.plot_shapes(model, motion.q[shown], trail=tip(model, motion), values=motion.t[shown], value_label="time [s]",
                    title="every 0.15 s, and the path of the tip", axes=axes)  # fmt: skip
     axes.lines[-1].set_linestyle("--")
     balance = ls.energy_balance(model, motion)

@@ -158,7 +158,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, apart: dict[str, np.ndarray], 
 
     shown = np.linspace(0, len(motion.t) - 1, 3).astype(int)
     ends = dict(zip(FLAGELLA, tips(model, motion)))
-    ls.plot_shapes(model, motion.q[shown], trace=[ends["front 0"], ends["rear 0"]], values=motion.t[shown],
+    ls.plot_shapes(model, motion.q[shown], trail=[ends["front 0"], ends["rear 0"]], values=motion.t[shown],
                    value_label="time [s]", title="the vehicle, and the paths of a tip in front and of one behind",
                    view=(22, -62), path=folder / "shapes.png")  # fmt: skip
     figure = Figure(figsize=(7, 7.5), layout="constrained")

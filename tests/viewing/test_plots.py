@@ -163,7 +163,7 @@ def test_values_trace_links_and_title(hybrid):
     model = hybrid[1]
     q = states(model)
     path = ls.frame_pose(model, q, "fingertip")[:, :3, 3]
-    figure = ls.plot_shapes(model, q, links=["arm", "finger"], trace=path, values=[0.0, 1.0, 2.0],
+    figure = ls.plot_shapes(model, q, links=["arm", "finger"], trail=path, values=[0.0, 1.0, 2.0],
                             value_label="time [s]", title="bent")  # fmt: skip
     line = figure.axes[0].lines[-1]
     np.testing.assert_array_equal(np.array(line.get_data_3d()).T, path)
@@ -316,8 +316,8 @@ def test_wrong_arguments_are_named(arm, motion):
         ls.plot_shapes(model, model.neutral(), links=["leg"])
     with pytest.raises(ls.ShapeError, match="values: expected finite numbers of shape"):
         ls.plot_shapes(model, states(model), values=[1.0])
-    with pytest.raises(ls.ShapeError, match="trace: expected shape"):
-        ls.plot_shapes(model, states(model), trace=np.zeros((4, 2)))
+    with pytest.raises(ls.ShapeError, match="trail: expected shape"):
+        ls.plot_shapes(model, states(model), trail=np.zeros((4, 2)))
     batch = ls.simulate(model, 0.01, q0=states(model), t_eval=[0.0, 0.01])
     with pytest.raises(ls.ShapeError, match="a plot shows one motion"):
         ls.plot_trajectory(model, batch)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, renamed
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot.robot import Robot
@@ -31,6 +31,7 @@ _ALONG = 0.97  # an axis whose direction has so much of the eye's is not seen
 _FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
 
 
+@renamed(trace="trail")
 def plot_shapes(
     model: Model,
     q: Any,
@@ -38,7 +39,7 @@ def plot_shapes(
     path: str | Path | None = None,
     robot: Robot | None = None,
     links: Sequence[str] | None = None,
-    trace: Any = None,
+    trail: Any = None,
     values: Any = None,
     value_label: str = "",
     title: str | None = None,
@@ -57,7 +58,7 @@ def plot_shapes(
         path: file to write; its ending chooses the format (.png, .pdf, .svg).
         robot: the description the model was built from; with it the tendons of a single shape are drawn, too.
         links: names of the links to draw; None is all of them.
-        trace: a curve to draw, such as the path of a tip, shape (m, 3) [m], or a list of curves.
+        trail: a curve to draw, such as the path of a tip, shape (m, 3) [m], or a list of curves.
         values: one number for each configuration, shape (n,), which its colour tells, such as the time.
         value_label: of the scale of these colours, with its unit.
         title: None is the name of the robot.
@@ -72,7 +73,7 @@ def plot_shapes(
     rows = np.atleast_2d(stack("q", q, model.nq))
     if rows.ndim != 2 or len(rows) == 0:
         raise ShapeError(f"q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
-    levels, names, curves = _levels(values, len(rows)), _drawn_links(model, links), _curves(trace)
+    levels, names, curves = _levels(values, len(rows)), _drawn_links(model, links), _curves(trail)
     bodies = {name: scene.body_facets(model, rows, name) for name in names}
     tendons = {} if robot is None or links is not None or len(rows) > 1 else scene.tendon_lines(model, rows)
     ties = scene.connectors(model, rows, names)
@@ -142,13 +143,13 @@ def _drawn_links(model: Model, links: Sequence[str] | None) -> list[str]:
     return list(model.links.names if links is None else links)
 
 
-def _curves(trace: Any) -> list[np.ndarray]:
-    if trace is None:
+def _curves(trail: Any) -> list[np.ndarray]:
+    if trail is None:
         return []
-    curves = [np.asarray(curve, dtype=np.float64) for curve in ([trace] if np.ndim(trace[0]) == 1 else trace)]
+    curves = [np.asarray(curve, dtype=np.float64) for curve in ([trail] if np.ndim(trail[0]) == 1 else trail)]
     for curve in curves:
         if curve.ndim != 2 or curve.shape[1] != 3:
-            raise ShapeError(f"trace: expected shape (m, 3) or a list of such, got {curve.shape}")
+            raise ShapeError(f"trail: expected shape (m, 3) or a list of such, got {curve.shape}")
     return curves
 
 
