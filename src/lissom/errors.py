@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import wraps
+from inspect import unwrap
 from typing import Any, TypeVar, final
 
 Public = TypeVar("Public", bound=Callable[..., Any])
@@ -119,13 +120,13 @@ def renamed(*, order: str = "", **names: str) -> Callable[[Public], Public]:
         return f"{title}: {former!r} is called {names[former]!r} now"
 
     def refusing(function: Any, title: str) -> Any:
-        code = function.__code__
+        taken = unwrap(function).__code__.co_argcount
 
         @wraps(function)
         def called(*args: Any, **given: Any) -> Any:
             for former in names.keys() & given.keys():
                 raise TypeError(said(title, former))
-            if order and len(args) > code.co_argcount:
+            if order and len(args) > taken:
                 raise TypeError(f"{title}: {order}")
             return function(*args, **given)
 

@@ -328,7 +328,7 @@ def truss_at(h):
 
 def test_truss_snaps_through_both_limit_points():
     """The load of the truss with a springy foot follows its closed form, turns back at ±1 and is unstable between."""
-    branch = ls.continuation(truss(), truss_at(TRUSS.height), factor=0.0, factor_range=(-1.5, 1.5), step=0.1)
+    branch = ls.continuation(truss(), q0=truss_at(TRUSS.height), factor=0.0, factor_range=(-1.5, 1.5), step=0.1)
     height, load = TRUSS.limit()
     h = TRUSS.bar * np.sin(branch.q[:, 0])
     assert branch.factor[0] == 0.0 and branch.factor[-1] == 1.5 and h[0] > height and h[-1] < -TRUSS.height

@@ -35,7 +35,7 @@ def test_a_sprung_pendulum_snaps_as_its_motor_turns():
     rod = ls.JointRevolute((0, 1, 0), stiffness=stiffness)
     robot.add_link("rod", ls.RigidBody(1.0, (0, 0, 0.2)), rod, parent="motor")
     robot.add_joint_motion("turn", "motor", position=lambda t: t)
-    branch = ls.continuation(robot.build(), [0.0, 0.0], parameter="time", factor=-3.0, factor_range=(-3.0, 3.0))
+    branch = ls.continuation(robot.build(), q0=[0.0, 0.0], parameter="time", factor=-3.0, factor_range=(-3.0, 3.0))
     theta = branch.q.sum(axis=1)
     np.testing.assert_allclose(branch.q[:, 0], branch.factor, rtol=0, atol=1e-14)
     np.testing.assert_allclose(theta - ratio * np.sin(theta), branch.factor, rtol=0, atol=1e-11)
@@ -63,7 +63,7 @@ def test_clamped_rod_under_twist():
     assert event.factor == pytest.approx(exact, rel=1e-5)
     np.testing.assert_allclose(straight.q[:, 1], straight.factor, rtol=1e-12)
     bent = ls.continuation(
-        model, event.q, parameter="time", factor=event.factor, along=event.direction, factor_range=(0.0, 14.0),
+        model, q0=event.q, parameter="time", factor=event.factor, along=event.direction, factor_range=(0.0, 14.0),
         step=0.3, max_points=12,
     )  # fmt: skip
     np.testing.assert_allclose(bent.q[:, 0], -bent.factor, rtol=0, atol=1e-12)
@@ -82,7 +82,7 @@ def test_ring_under_twist():
     begin = 0.97 * exact
     q0 = np.concatenate([[-begin], twisted_ring(begin)])
     branch = ls.continuation(
-        model, q0, parameter="time", factor=begin, factor_range=(0.9 * exact, 1.1 * exact), step=0.5, max_points=25
+        model, q0=q0, parameter="time", factor=begin, factor_range=(0.9 * exact, 1.1 * exact), step=0.5, max_points=25
     )
     event = branch.events[0]
     assert event.factor == pytest.approx(exact, rel=1e-4)

@@ -18,6 +18,7 @@ FORMER = [
     ("aligator_problem", "scheme", "method"),
     ("jax_rollout", "scheme", "method"),
     ("torch_rollout", "scheme", "method"),
+    ("plot_shapes", "trace", "trail"),
 ]
 
 
@@ -38,3 +39,10 @@ def test_former_fields_are_refused_with_the_new_one():
         _ = motion.scheme
     with pytest.raises(AttributeError, match="'Rollout' object has no attribute 'skeme'"):
         _ = motion.skeme
+
+
+@pytest.mark.parametrize("name", ["continuation", "branches"])
+def test_a_former_order_is_refused(name):
+    """Where u and q0 have changed places they are given by name: taken for each other they may have the same size."""
+    with pytest.raises(TypeError, match=f"{name}: u and q0 are given by name, u= and q0="):
+        getattr(ls, name)(None, [0.0])

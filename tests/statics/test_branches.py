@@ -102,10 +102,10 @@ def test_starts_and_directions_of_their_own():
     column = loaded(ls.BasisLegendre(bending_y=6), force=(-(np.pi**2) / 4, 0, 0))
     (event,) = ls.continuation(column, factor_range=(0.0, 2.0)).events
     options = {"factor": event.factor, "factor_range": (0.0, 2.0)}
-    one, other = ls.branches(column, event.q, along=[event.direction, -event.direction], **options)
+    one, other = ls.branches(column, q0=event.q, along=[event.direction, -event.direction], **options)
     assert one.stable.all() and other.stable.all()
     np.testing.assert_allclose(one.q[-1], -other.q[-1], rtol=0, atol=1e-9)
-    assert_same_branch(other, ls.continuation(column, event.q, along=event.direction, direction=-1, **options))
+    assert_same_branch(other, ls.continuation(column, q0=event.q, along=event.direction, direction=-1, **options))
 
 
 def test_one_that_ends():

@@ -63,7 +63,7 @@ def test_bent_column_is_the_elastica(direction):
     """To 139° at the tip: P/P_E = (2K/π)², x/L = 2E/K − 1, |z|/L = 2k/K with k = sin(α/2); stable; both ways."""
     (event,) = straight().events
     bent = ls.continuation(
-        column(), event.q, factor=event.factor, along=event.direction, direction=direction, factor_range=(0.0, 2.5)
+        column(), q0=event.q, factor=event.factor, along=event.direction, direction=direction, factor_range=(0.0, 2.5)
     )
     poses = [ls.frame_pose(column(), q, "beam") for q in bent.q[1:]]
     alpha = np.array([abs(np.arctan2(g[0, 2], g[0, 0])) for g in poses])
@@ -88,7 +88,7 @@ def test_round_column_buckles_in_every_plane_at_once():
     assert first.factor == pytest.approx(np.pi**2 / 4, rel=1e-5)  # shortening and shear: P/EA
     assert second.factor == pytest.approx(9 * np.pi**2 / 4, rel=1e-4)
     bent = ls.continuation(
-        model, first.q, factor=first.factor, along=first.direction, factor_range=(0.0, 5.0), step=0.2
+        model, q0=first.q, factor=first.factor, along=first.direction, factor_range=(0.0, 5.0), step=0.2
     )
     assert bent.stable.all() and not bent.events and bent.factor[-1] == 5.0
 
@@ -152,7 +152,7 @@ def test_transverse_follower_force():
     for periods, angle in ((2, np.pi), (4, 0.0)):
         exact = (periods * ellipk(0.5)) ** 2
         near = branch.q[np.argmin(np.abs(branch.factor - exact))]
-        there = ls.continuation(model, near, factor=exact, factor_range=(0.0, 60.0), max_points=1)
+        there = ls.continuation(model, q0=near, factor=exact, factor_range=(0.0, 60.0), max_points=1)
         assert branch_tips(model, there)[0, 0] == pytest.approx(angle, abs=1e-6)
 
 
@@ -232,7 +232,7 @@ def test_inverted_pendulum_snaps():
     robot = ls.Robot("pendulum")
     robot.add_link("rod", ls.RigidBody(1.0, (0, 0, 0.2)), ls.JointRevolute((0, 1, 0), stiffness=weight, rest=rest))
     model = robot.build()
-    branch = ls.continuation(model, [-2.5], factor=5.0, factor_range=(0.0, 5.0), direction=-1)
+    branch = ls.continuation(model, q0=[-2.5], factor=5.0, factor_range=(0.0, 5.0), direction=-1)
     (event,) = branch.events
     theta = np.float64(brentq(lambda x: np.tan(x) - (x - rest), -1.3, -0.5, xtol=1e-14))  # pyright: ignore[reportArgumentType]
     assert event.kind == "limit" and event.q[0] == pytest.approx(theta, abs=1e-9)
@@ -250,7 +250,13 @@ def test_switching_where_branches_cross(direction):
     assert event.kind == "bifurcation" and event.factor == pytest.approx(1.0, rel=1e-10)
     assert event.direction[0] / event.direction[1] == pytest.approx(-2.0, rel=1e-9)
     other = ls.continuation(
-        model, event.q, [1.0], factor=event.factor, along=event.direction, direction=direction, factor_range=(0.5, 2.0)
+        model,
+        u=[1.0],
+        q0=event.q,
+        factor=event.factor,
+        along=event.direction,
+        direction=direction,
+        factor_range=(0.5, 2.0),
     )
     np.testing.assert_allclose(other.q[:, 0], 2 * (1 - other.factor) / other.factor, rtol=0, atol=1e-9)
     assert other.factor[-1] in (0.5, 2.0)
@@ -272,7 +278,13 @@ def test_bifurcation_from_a_curved_branch():
     np.testing.assert_allclose(crossing.q, [x, 0.0], rtol=0, atol=1e-8)
     assert crossing.factor == pytest.approx(x / (1 + x**2), rel=1e-9)
     other = ls.continuation(
-        model, crossing.q, [1.0], factor=crossing.factor, along=crossing.direction, factor_range=(0, 2), max_points=10
+        model,
+        u=[1.0],
+        q0=crossing.q,
+        factor=crossing.factor,
+        along=crossing.direction,
+        factor_range=(0, 2),
+        max_points=10,
     )
     x, y = other.q.T
     np.testing.assert_allclose(x, other.factor * (1 + x**2), rtol=0, atol=1e-10)
@@ -296,7 +308,7 @@ def test_column_on_a_joint_that_is_held():
     assert -1e-10 < event.factor - 1 < MAGNUS
     np.testing.assert_array_equal(branch.q[:, 0], -0.5 * np.pi)
     q0, along = event.q + 0.3 * np.eye(12)[0], event.direction + 0.1 * np.eye(13)[0]
-    bent = ls.continuation(model, q0, factor=event.factor, along=along, factor_range=(0.0, 2.5), t=1.0)
+    bent = ls.continuation(model, q0=q0, factor=event.factor, along=along, factor_range=(0.0, 2.5), t=1.0)
     robot.loads.clear()
     robot.add_point_load("tip", "beam", force=(0, 0, -2.5 * EULER))
     found = ls.solve_statics(robot.build(), q0=bent.q[-1], t=1.0, v=np.zeros(model.nv)).q
@@ -328,7 +340,7 @@ def test_no_equilibrium_to_start_from():
         ls.continuation(model, u=[1.0], factor_range=(0.6, 1.0))
     assert isinstance(caught.value.partial, ls.Branch)
     with pytest.raises(ls.ConvergenceError, match=r"q0 is no equilibrium at the factor 0\.3"):
-        ls.continuation(model, [2.0], [1.0], factor=0.3, along=[1.0, 0.0])
+        ls.continuation(model, u=[1.0], q0=[2.0], factor=0.3, along=[1.0, 0.0])
 
 
 def test_a_floating_robot():

@@ -59,7 +59,7 @@ def test_ring_under_torque(step):
     """The ring loses its plane at the torque √3 EI/R (Michell 1889), and its branch goes on from there."""
     torque = 0.97 * SQRT_3
     branch = ls.continuation(
-        ring(), twisted_ring(2 * np.pi * torque), factor=torque, factor_range=(0.0, 2.0), step=step, max_points=40
+        ring(), q0=twisted_ring(2 * np.pi * torque), factor=torque, factor_range=(0.0, 2.0), step=step, max_points=40
     )
     event = branch.events[0]
     assert event.kind in ("limit", "bifurcation") and event.factor == pytest.approx(SQRT_3, rel=3e-4)
@@ -74,7 +74,7 @@ def test_what_costs_nothing_is_no_event():
     (event,) = ls.continuation(model, factor_range=(0.0, 60.0), step=0.2).events
     assert (event.kind, event.count) == ("bifurcation", 2)
     bent = ls.continuation(
-        model, event.q, factor=event.factor, along=event.direction, factor_range=(0.0, 80.0), step=0.2, max_points=16
+        model, q0=event.q, factor=event.factor, along=event.direction, factor_range=(0.0, 80.0), step=0.2, max_points=16
     )
     assert bent.stable.all() and not bent.events and bent.ended == "max_points"
 
@@ -104,7 +104,7 @@ def test_thin_columns(EA):
             assert (event.kind, event.count) == ("bifurcation", count)
             assert event.factor == pytest.approx(load, rel=1e-6)
             bent = ls.continuation(
-                model, event.q, factor=event.factor, along=event.direction, factor_range=(0, 2 * load), max_points=6
+                model, q0=event.q, factor=event.factor, along=event.direction, factor_range=(0, 2 * load), max_points=6
             )
             assert bent.stable.all() and not bent.events and bent.factor[-1] > load
 
@@ -186,7 +186,7 @@ def test_a_branch_says_why_it_ended():
         ls.continuation(wound, step=2.0)
     assert "turns by 2π" in caught.value.partial.ended
     with pytest.raises(ls.ConvergenceError, match="forces are left") as caught:
-        ls.continuation(column, 0.1 * np.ones(5), factor=0.5, along=np.ones(6))
+        ls.continuation(column, q0=0.1 * np.ones(5), factor=0.5, along=np.ones(6))
     assert caught.value.partial.ended == "forces are left"
 
 

@@ -105,7 +105,7 @@ def test_python_and_kernel_and_continuation_agree(pulled):
     same = ls.solve_statics(finger(lambda t, g, eta: np.zeros(6)), [6.0])
     np.testing.assert_allclose(same.q, found.q, atol=1e-8)
     held = model.anchored(found.anchors)
-    branch = ls.continuation(held, found.q, [6.0], factor=1.0, factor_range=(0.98, 1.0), direction=-1)
+    branch = ls.continuation(held, u=[6.0], q0=found.q, factor=1.0, factor_range=(0.98, 1.0), direction=-1)
     np.testing.assert_allclose(branch.q[0], found.q, atol=1e-9)
 
 
@@ -128,7 +128,7 @@ def test_friction_that_statics_leaves_out_is_told():
         found = ls.solve_statics(model, [6.0])
     assert friction_and_push(model, found.anchors, found.q)[0] == 0.0
     with pytest.warns(ls.AccuracyWarning, match=text):
-        ls.continuation(model, found.q, [6.0], factor=1.0, factor_range=(0.98, 1.0), direction=-1)
+        ls.continuation(model, u=[6.0], q0=found.q, factor=1.0, factor_range=(0.98, 1.0), direction=-1)
     ls.solve_statics(finger(stick_stiffness=None, friction=0.0), [6.0])
 
 

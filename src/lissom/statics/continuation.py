@@ -20,7 +20,7 @@ from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.errors import ConvergenceError, ShapeError
+from lissom.errors import ConvergenceError, ShapeError, renamed
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, stack
@@ -40,16 +40,18 @@ _START_STEPS = 50
 _AT_REST = 1e-6
 _AT_A_CROSSING = 1e-8  # singular values that vanish at a bifurcation, located to 1e-10
 _REACHED = 1e-13
+_ORDER = "u and q0 are given by name, u= and q0=, since their order has become that of solve_statics"
 _ALONG = "must be {} finite numbers"
 _TOO_SHARP = "it turns by more than 25° within the shortest step"
 
 
+@renamed(order=_ORDER)
 @over_models("q0", "u", "along", apart=True)
 def continuation(
     model: Model,
-    q0: Any = None,
-    u: Any = None,
     *,
+    u: Any = None,
+    q0: Any = None,
     parameter: str = "factor",
     factor: float | None = None,
     factor_range: tuple[float, float] = (0.0, 1.0),
@@ -70,8 +72,8 @@ def continuation(
     Contacts that stick keep the anchors of the model all along it.
 
     Args:
-        q0: start, shape (nq,), corrected at its factor; None is the neutral configuration.
         u: inputs at factor 1, shape (nu,); None is zero.
+        q0: start, shape (nq,), corrected at its factor; None is the neutral configuration.
         parameter: "factor" of gravity, loads and inputs, or "time": loads and prescribed motions go, without inertia,
             through what they are at each time, gravity and u stay, and every factor here is the time [s].
         factor: load factor at the start; None is 0, or the end of the range next to 0.
@@ -105,12 +107,13 @@ def continuation(
     )[0]
 
 
+@renamed(order=_ORDER)
 @over_models("q0", "u", "along", apart=True)
 def branches(
     model: Model,
-    q0: Any = None,
-    u: Any = None,
     *,
+    u: Any = None,
+    q0: Any = None,
     parameter: str = "factor",
     factor: float | None = None,
     factor_range: tuple[float, float] = (0.0, 1.0),
@@ -128,7 +131,7 @@ def branches(
     and so are all points where Python functions act or, with a factor, where tendons are elastic.
 
     Args:
-        q0: starts, shape (n, nq), or one for all. u: inputs at factor 1, shape (n, nu), or the same for all.
+        u: inputs at factor 1, shape (n, nu), or the same for all. q0: starts, shape (n, nq), or one for all.
         along: direction of the first step of each, shape (n, nv + 1), or one for all.
         parameter, factor, factor_range, direction, step, max_points, t [s], events, progress: as continuation, for all
             of them.
