@@ -45,7 +45,7 @@ def swing(model: ls.Model, duration: float = 4.0) -> ls.Trajectory:
         model, inputs=0.5, state=speeds, points={"arm": 10.0}, point_reference=[[-LENGTH, 0.0, 0.0]], end=0.5
     )
     control = ls.ModelPredictiveControl(model, cost, dt=0.02, steps=AHEAD, limits=(-limit, limit), iterations=5)
-    law = control.controller(PERIOD, u=[0.5 * limit])
+    law = control.controller(PERIOD, u0=[0.5 * limit])
     return ls.simulate(model, duration, controller=law, period=PERIOD, t_eval=np.arange(0.0, duration + 0.01, 0.02))
 
 

@@ -119,7 +119,7 @@ def start(model: ls.Model) -> tuple[np.ndarray, np.ndarray]:
 def reference(model: ls.Model, q: np.ndarray, u: np.ndarray, duration: float = DURATION) -> ls.StaticReference:
     """Lengths of tendons by statics at samples of the circles, a little beyond the end of the motion."""
     count = max(4, int(np.ceil(duration / PERIOD * SAMPLES)) + 2)
-    return ls.static_reference(model, PERIOD / SAMPLES * np.arange(count), circles, BODIES, q=q, u=u)
+    return ls.static_reference(model, PERIOD / SAMPLES * np.arange(count), circles, BODIES, q0=q, u0=u)
 
 
 def follow(model: ls.Model, path: ls.Tabulated, q: np.ndarray, duration: float = DURATION) -> ls.Trajectory:

@@ -106,5 +106,5 @@ def test_what_is_wrong_is_told():
     for moved in (blown, other.build()):
         with pytest.raises(ls.ModelError, match="robot 'other': must have no loads, currents"):
             ls.ModelPredictiveControl(moved, ls.TrackingCost(moved, inputs=1.0), dt=0.02, steps=8)
-    with pytest.raises(ls.ShapeError, match=r"u: expected shape \(8, 3\), got \(2, 3\)"):
+    with pytest.raises(ls.ShapeError, match=r"u0: expected shape \(8, 3\), got \(2, 3\)"):
         control.plan(0.0, model.neutral(), np.zeros(model.nv), np.zeros((2, 3)))

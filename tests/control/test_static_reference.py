@@ -67,7 +67,7 @@ def test_passive_coordinates_that_fall(upright):
     model, arguments = robot.build(), (TIMES, lambda t: [[0.1 * t, 0, 0]], ["cart"])
     if upright:
         with pytest.warns(ls.StabilityWarning, match="fall away with y held"):
-            found = ls.static_reference(model, *arguments, q=[0.0, np.pi])
+            found = ls.static_reference(model, *arguments, q0=[0.0, np.pi])
     else:
         found = ls.static_reference(model, *arguments)
     np.testing.assert_allclose(found.q, [[0.1 * t, np.pi * upright] for t in TIMES], atol=1e-9)

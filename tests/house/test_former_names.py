@@ -1,6 +1,7 @@
 """Former names of arguments, of one version ago: each raises an error that names the new one."""
 
 import inspect
+from operator import attrgetter
 
 import pytest
 
@@ -19,16 +20,20 @@ FORMER = [
     ("jax_rollout", "scheme", "method"),
     ("torch_rollout", "scheme", "method"),
     ("plot_shapes", "trace", "trail"),
+    ("static_reference", "q", "q0"),
+    ("static_reference", "u", "u0"),
+    ("ModelPredictiveControl.plan", "u", "u0"),
+    ("ModelPredictiveControl.controller", "u", "u0"),
 ]
 
 
 @pytest.mark.parametrize(("name", "former", "new"), FORMER)
 def test_former_names_are_refused_with_the_new_one(name, former, new):
     """The error says both names; the signature has the new one alone, for tab completion too."""
-    public = getattr(ls, name)
+    public = attrgetter(name)(ls)
     own = inspect.signature(public).parameters
     assert new in own and former not in own
-    with pytest.raises(TypeError, match=f"{name}: '{former}' is called '{new}' now"):
+    with pytest.raises(TypeError, match=f"{public.__name__}: '{former}' is called '{new}' now"):
         public(**{former: None})
 
 

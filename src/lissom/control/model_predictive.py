@@ -22,7 +22,7 @@ import numpy as np
 from lissom.control.box_least import box_least
 from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
 from lissom.gradients.carried import matrices_of_path
 from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
@@ -98,12 +98,13 @@ class ModelPredictiveControl:
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
-    def plan(self, t: float, q: Any, v: Any, u: Any = None, *, iterations: int | None = None) -> MotionPlan:
+    @renamed(u="u0")
+    def plan(self, t: float, q: Any, v: Any, u0: Any = None, *, iterations: int | None = None) -> MotionPlan:
         """The best motion from a state on, as far as so many iterations find it.
 
         Args:
             t: time, for references [s]. q: configuration, shape (nq,). v: velocity, shape (nv,).
-            u: inputs to start from, shape (steps, nu) or (nu,); None are the reference's, within the limits.
+            u0: inputs to start from, shape (steps, nu) or (nu,); None are the reference's, within the limits.
             iterations: at most so many; fewer where the cost no longer falls. None: those of the controller.
         Returns:
             MotionPlan.
@@ -115,9 +116,9 @@ class ModelPredictiveControl:
             raise ShapeError(
                 f"q, v: expected shapes ({self.model.nq},) and ({self.model.nv},), got {q.shape}, {v.shape}"
             )
-        u = self.cost.held if u is None else stack("u", u, self.model.nu)
+        u = self.cost.held if u0 is None else stack("u0", u0, self.model.nu)
         if u.shape not in ((self.model.nu,), (self.steps, self.model.nu)):
-            raise ShapeError(f"u: expected shape ({self.steps}, {self.model.nu}), got {u.shape}")
+            raise ShapeError(f"u0: expected shape ({self.steps}, {self.model.nu}), got {u.shape}")
         u = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
         times = t + self.dt * np.arange(self.steps + 1)
         to, motion = self.cost.references(times), self._motion(q, v, u)
@@ -132,14 +133,15 @@ class ModelPredictiveControl:
             motion, r, cost = found
         return MotionPlan(times, motion.q, motion.v, motion.u, cost, made, left)
 
-    def controller(self, period: float | None = None, u: Any = None) -> Controller:
+    @renamed(u="u0")
+    def controller(self, period: float | None = None, u0: Any = None) -> Controller:
         """The law for `simulate(controller=, period=)`, whose state is the plan: pass the same `period` there.
 
         Args:
-            period: between samples [s]; None: dt. u: inputs that the first plan starts from, as of `plan`.
+            period: between samples [s]; None: dt. u0: inputs that the first plan starts from, as of `plan`.
         """
         apart = checks.number(self.dt if period is None else period, "period", above=0.0)
-        u = self.cost.held if u is None else stack("u", u, self.model.nu)
+        u = self.cost.held if u0 is None else stack("u0", u0, self.model.nu)
         start = np.clip(np.broadcast_to(u, (self.steps, self.model.nu)), self.low, self.high)
         law = _Law(self, apart)
         return Controller(law.output, law.rate, start.ravel())

@@ -23,7 +23,7 @@ from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
-from lissom.errors import ConvergenceError, ModelError, StabilityWarning
+from lissom.errors import ConvergenceError, ModelError, StabilityWarning, renamed
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
@@ -52,14 +52,15 @@ class StaticReference:
     u: np.ndarray
 
 
+@renamed(u="u0", q="q0")
 def static_reference(
     model: Model,
     t: Any,
     points: Any,
     frames: Sequence[str],
     *,
-    u: Any = None,
-    q: Any = None,
+    u0: Any = None,
+    q0: Any = None,
     tolerance: float = 1e-9,
     coordinates: Any = None,
 ) -> StaticReference:
@@ -76,8 +77,8 @@ def static_reference(
         t: rising times of at least four samples [s], shape (n,).
         points: x_d at these times, shape (n, k, 3), or a function of t that returns (k, 3) [m].
         frames: k names of links or frames, whose origins (tips, for rods) go there.
-        u, q: inputs (nu,) and a configuration near their equilibrium (nq,), from where the first sample is looked for;
-            None are zero and the neutral configuration.
+        u0, q0: inputs (nu,) and a configuration near their equilibrium (nq,), from where the search for the first
+            sample starts; None are zero and the neutral configuration.
         tolerance: largest distance from a point [m].
         coordinates: y as a function of q whose gradient is B(q)ᵀ, where `actuation_coordinates` has none.
     Returns:
@@ -96,8 +97,8 @@ def static_reference(
     names = (frames,) if isinstance(frames, str) else tuple(frames)
     times, targets = _samples(t, points, len(names))
     y = coordinate_function(model, coordinates)
-    start = checked_configuration(model, "q", model.neutral() if q is None else q)
-    state = start, stack("u", np.zeros(model.nu) if u is None else u, model.nu)
+    start = checked_configuration(model, "q0", model.neutral() if q0 is None else q0)
+    state = start, stack("u0", np.zeros(model.nu) if u0 is None else u0, model.nu)
     here = _positions(model, start, names)
     found = []
     for time, target in zip(times, targets):
@@ -119,7 +120,7 @@ def _warn_of_falling(model: Model, times: np.ndarray, q: np.ndarray, u: np.ndarr
         least = float(np.linalg.eigvalsh(N.T @ (0.5 * (K + K.T)) @ N).min(initial=np.inf))
         if least < -1e-9 * np.abs(K).max():
             text = f"points at t={time:g} s: passive coordinates fall away with y held (least stiffness {least:.3g} J)"
-            warnings.warn(text, StabilityWarning, stacklevel=3)
+            warnings.warn(text, StabilityWarning, stacklevel=4)
             return
 
 
