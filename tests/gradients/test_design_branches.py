@@ -30,7 +30,7 @@ def fingers(friction):
     names, shape = ["finger 0", "finger 1"], ls.ShapeSphere(radius)
     robot.add_contact("hold", names, shape, on="ball", stiffness=2e4, per_interval=2, **law)
     model = robot.build()
-    begun = ls.rollout(model, u=[6.0, 5.0], dt=DT, steps=60, scheme="implicit_euler")
+    begun = ls.rollout(model, u=[6.0, 5.0], dt=DT, steps=60, method="implicit_euler")
     return model, begun.q[-1]
 
 
