@@ -209,7 +209,7 @@ _PUBLIC = {
     "viewing.render": ("render",),
     "viewing.plots": ("plot_shapes",),
     "viewing.trajectories": ("plot_trajectory",),
-    "viewing.viewer": ("view",),
+    "viewing.viewer": ("Viewer", "view"),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]

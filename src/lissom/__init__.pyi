@@ -253,6 +253,7 @@ from lissom.studies.trials import Trial as Trial
 from lissom.viewing.plots import plot_shapes as plot_shapes
 from lissom.viewing.render import render as render
 from lissom.viewing.trajectories import plot_trajectory as plot_trajectory
+from lissom.viewing.viewer import Viewer as Viewer
 from lissom.viewing.viewer import view as view
 
 __version__: str

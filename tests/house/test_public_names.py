@@ -27,6 +27,9 @@ NO_UNIT = {
     "se3_tangent", "se3_tangent_dot", "se3_tangent_ddot", "se3_tangent_inverse", "so3_tangent_inverse",
     "se3_tangent_transpose_derivative",
 }  # fmt: skip
+# arguments that are no arrays, or not only: costs of other libraries, laws, tables by name, folders, drawings
+NO_ARRAYS = {"acceleration", "axes", "cluster", "controller", "coordinates", "correction", "cost", "out", "robot"}
+NO_ARRAYS |= {"targets", "task", "velocity", "y"}
 UNIT = re.compile(r"\[(rad|m|s|N|Pa|J|kg|W|-|1/m|per )[^\]]*\]")
 # classes that cannot be or need not be final: their bases give them their form
 FOREIGN_BASES = {"NamedTuple", "Enum", "BaseModel", "Schema", "yaml.SafeLoader", "yaml.SafeDumper"}
@@ -89,6 +92,25 @@ def test_options_of_contacts_are_those_of_contact():
     assert given == {name: fields[name] for name in given} and len(given) == len(fields) - 3
 
 
+def test_arrays_are_typed_as_arrays():
+    """An argument of a public function is of a type that says what it is; arrays of JAX and PyTorch are their own."""
+    bare = set()
+    for name in FUNCTIONS:
+        if not name.startswith(("jax_", "torch_")):
+            own = inspect.signature(getattr(ls, name)).parameters.values()
+            bare |= {(name, p.name) for p in own if p.annotation == "Any" and p.name not in NO_ARRAYS}
+    assert not bare
+    q = inspect.signature(ls.solve_statics).parameters["q0"]
+    assert q.annotation == "ArrayLike | None"
+
+
+def test_types_of_arrays_cost_no_import():
+    """The types of arguments are imported for type checkers alone."""
+    for file, path in package_files().items():
+        paid = [node for node in tree(path).body if isinstance(node, ast.ImportFrom) and node.module == "numpy.typing"]
+        assert not paid, f"{file} imports numpy.typing when it runs"
+
+
 def test_subpackages_export_nothing():
     """No second import path: the __init__ of a subpackage defines and imports no name."""
     for file, path in package_files().items():
@@ -133,8 +155,8 @@ def test_classes_are_abstract_or_final():
 
 
 def test_results_are_frozen():
-    """Public results and descriptions, other than Robot, are frozen dataclasses."""
-    for name in set(CLASSES) - {"Robot"}:
+    """Public results and descriptions, other than Robot and a running Viewer, are frozen dataclasses."""
+    for name in set(CLASSES) - {"Robot", "Viewer"}:
         c = getattr(ls, name)
         if not issubclass(c, Exception):
             assert dataclasses.is_dataclass(c) and c.__dataclass_params__.frozen, name

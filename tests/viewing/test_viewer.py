@@ -154,6 +154,46 @@ def test_the_manipulator_is_live():
         viewer.stop()
 
 
+def test_python_sets_shapes_inputs_and_modes_of_a_running_viewer(model):
+    """What is set shows, and sliders follow; inputs lead to their equilibrium; what is wrong is said to the caller."""
+    q = 0.1 * np.arange(model.nq)
+    with ls.view(model, q, u=[0.4], port=0, browser=False, block=False) as viewer:
+        assert isinstance(viewer, ls.Viewer) and viewer.mode == "equilibrium" and viewer.u.tolist() == [0.4]
+        wanted = ls.solve_statics(model, [0.6], stable=False).q
+        viewer.set_inputs([0.6])
+        until(lambda: np.abs(viewer.q - wanted).max() < 1e-7)
+        assert viewer.panel.input_sliders[0][1].value == pytest.approx(0.6) and not viewer.v.any()
+        viewer.set_mode("pose")
+        viewer.set_shape(q)
+        assert np.array_equal(viewer.q, q) and viewer.panel.sliders[0][1].value == pytest.approx(q[0])
+        with pytest.raises(ls.ShapeError, match=r"u: expected"):
+            viewer.set_inputs([[0.1], [0.2]])
+        with pytest.raises(ls.ShapeError, match=r"q: expected"):
+            viewer.set_shape(np.zeros((2, model.nq)))
+        with pytest.raises(ls.ModelError, match="mode: must be one of"):
+            viewer.set_mode("replay")
+        viewer.set_mode("simulate")
+        until(lambda: viewer.t > 0.02)
+        viewer.pause()
+        before = viewer.t
+        viewer.play()
+        until(lambda: viewer.t > before)
+        viewer.reset()
+        viewer.pause()
+        assert viewer.u.tolist() == [0.4]
+    with pytest.raises(ls.ModelError, match="viewer: has been stopped"):
+        viewer.set_inputs([0.0])
+
+
+def test_a_replayed_motion_keeps_its_own_shapes(model):
+    """Shapes and inputs are refused while a motion is replayed, with the way out."""
+    motion = ls.simulate(model, 0.01, u=[0.2], t_eval=[0.0, 0.01])
+    with ls.view(model, trajectory=motion, port=0, browser=False, block=False) as viewer:
+        for change in (lambda: viewer.set_shape(model.neutral()), lambda: viewer.set_inputs([0.1])):
+            with pytest.raises(ls.ModelError, match="cannot be set while a motion is replayed; take another mode"):
+                change()
+
+
 def test_an_error_in_the_thread_is_shown_and_it_goes_on(viewer, caplog):
     """What fails between two pictures is said, and the next one comes."""
 

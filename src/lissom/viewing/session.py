@@ -19,7 +19,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.errors import ConvergenceError, ModelError
+from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.stepper import Stepper
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
@@ -41,17 +41,19 @@ class Session:
     """One robot that is looked at.
 
     Args:
-        q: where it begins, shape (nq,); None is the neutral configuration.
+        q: where it begins, shape (nq,); None is the neutral configuration. u: inputs that it begins with, shape (nu,);
+        None is zero.
         motion: a simulated motion to look at, of a single robot.
     Raises:
         ModelError: the motion is not one of this robot.
     """
 
-    def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None) -> None:
+    def __init__(self, model: Model, q: Any = None, motion: Trajectory | None = None, u: Any = None) -> None:
         self.model = model
-        self.start = model.neutral() if q is None else checked_configuration(model, "q", q)
+        self.start = model.neutral() if q is None else _shape_of(model, q)
+        self.start_inputs = _inputs_of(model, u)
         self.coordinates, self.inputs = coordinate_sliders(model), input_sliders(model)
-        self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), np.zeros(model.nu)
+        self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
         self.mode, self.note, self.is_good = "pose", "", True
         self.pace = 1.0  # seconds of motion in one of the clock, as far as the machine keeps up
@@ -96,7 +98,12 @@ class Session:
 
     def set_values(self, values: np.ndarray) -> None:
         """Coordinates (nv,) of the sliders, as `placed` reads them; in a simulation the robot is put there at rest."""
-        self.q, self.v = placed(self.model, np.asarray(values, dtype=np.float64)), np.zeros(self.model.nv)
+        self.set_shape(placed(self.model, np.asarray(values, dtype=np.float64)))
+
+    def set_shape(self, q: Any) -> None:
+        """A configuration, shape (nq,); in a simulation the robot is put there at rest."""
+        self._refuse_replay("q")
+        self.q, self.v = _shape_of(self.model, q).copy(), np.zeros(self.model.nv)
         self._stepper, self._is_due = None, True
 
     @property
@@ -105,8 +112,14 @@ class Session:
         return values_of(self.model, self.q)
 
     def set_inputs(self, u: Any) -> None:
-        """Inputs, shape (nu,)."""
-        self.u, self._is_due = input_rows(self.model, u).copy(), True
+        """Inputs, shape (nu,); None is zero."""
+        self._refuse_replay("u")
+        self.u, self._is_due = _inputs_of(self.model, u).copy(), True
+
+    def _refuse_replay(self, name: str) -> None:
+        """Say that a motion which is known has its own shapes and inputs."""
+        if self.mode == "replay":
+            raise ModelError(f"{name}: cannot be set while a motion is replayed; take another mode first")
 
     def play(self) -> None:
         """Let time run: a simulation goes on from the state that is shown, and what came after it is forgotten."""
@@ -129,9 +142,9 @@ class Session:
             self._is_due = True
 
     def reset(self) -> None:
-        """Back to the start, at rest, without inputs, and nothing recorded."""
+        """Back to the start, at rest, under the inputs of the start, and nothing recorded."""
         self.let_go()
-        self.q, self.v, self.u = self.start.copy(), np.zeros(self.model.nv), np.zeros(self.model.nu)
+        self.q, self.v, self.u = self.start.copy(), np.zeros(self.model.nv), self.start_inputs.copy()
         self._stepper, self.equilibrium, self.note, self.is_good = None, None, "", True
         self._restart()
         if self.mode == "replay":
@@ -273,6 +286,22 @@ class Session:
         self.scrub(t)
         self._is_due = False
         return True
+
+
+def _shape_of(model: Model, q: Any) -> np.ndarray:
+    """One configuration, checked."""
+    shape = checked_configuration(model, "q", q)
+    if shape.ndim != 1:
+        raise ShapeError(f"q: expected shape ({model.nq},), got {shape.shape}")
+    return shape
+
+
+def _inputs_of(model: Model, u: Any) -> np.ndarray:
+    """Inputs for one robot, checked."""
+    inputs = input_rows(model, u)
+    if inputs.ndim != 1 or not np.isfinite(inputs).all():
+        raise ShapeError(f"u: expected finite ({model.nu},), got {np.asarray(u).tolist()}")
+    return inputs
 
 
 def _history(model: Model, motion: Trajectory) -> History:

@@ -14,7 +14,7 @@ import webbrowser
 from collections import deque
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from lissom.viewing.panel import Panel
 from lissom.viewing.session import Session
 from lissom.viewing.stage import Stage
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 LOOPBACK, PORT = "127.0.0.1", 8080
 _TICK = 1.0 / 60.0  # between two pictures [s]
 _READ = 0.15  # between two looks at what is read beside the scene [s]
@@ -37,8 +40,9 @@ _COUNTED = 120  # updates whose median is shown
 
 def view(
     model: Model,
-    q: Any = None,
+    q: ArrayLike | None = None,
     *,
+    u: ArrayLike | None = None,
     trajectory: Trajectory | None = None,
     mode: str | None = None,
     host: str = LOOPBACK,
@@ -51,8 +55,10 @@ def view(
 
     Args:
         q: where it begins, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
+        u: inputs that it begins with, shape (nu,) [N, N·m, Pa]; None is zero.
         trajectory: a motion of this robot to look at.
-        mode: "pose", "equilibrium", "simulate" or "replay"; None is "replay" with a trajectory, else "pose".
+        mode: "pose", "equilibrium", "simulate" or "replay"; None is "replay" with a trajectory, "equilibrium" with
+            inputs, else "pose".
         host: address at which the viewer listens. Only this machine reaches the default; "0.0.0.0" lets all of its
             network in, without a password.
         port: at that address; 0 takes a free one.
@@ -61,11 +67,14 @@ def view(
         browser: whether a browser is opened.
         block: whether to stay until Ctrl-C; False returns at once.
     Returns:
-        Viewer: its `url`, and `stop()`.
+        Viewer: what a running viewer is set and asked by, its `url`, and `stop()`.
     Raises:
-        ModelError: viser is missing, or the trajectory is not one of this robot. OSError: the port is in use.
+        ModelError: viser is missing, or the trajectory is not one of this robot. ShapeError: q or u is not one
+        configuration or the inputs of one robot. OSError: the port is in use.
     """
-    viewer = Viewer(model, q, trajectory, mode, host, port, hosts)
+    if mode is None and u is not None and trajectory is None:
+        mode = "equilibrium"
+    viewer = Viewer(model, q, trajectory, mode, host, port, hosts, u)
     print(f"{model.name}: {viewer.url}")
     if browser:
         _open(viewer.url)
@@ -94,17 +103,22 @@ def _open(url: str) -> None:
 
 @final
 class Viewer:
-    """A robot that is being looked at; made by `view`.
+    """A robot that is being looked at, made by `view`: a running viewer takes shapes, inputs and modes from Python.
+
+    What is set shows in the browser at once, and sliders follow. Methods may be called from any thread. As a context
+    (`with ls.view(model, block=False) as viewer:`) it stops at the end.
 
     Args:
-        model, q, trajectory, mode, host, port, hosts: as of `view`.
+        model, q, trajectory, mode, host, port, hosts, u: as of `view`.
+    Attributes:
+        url: address of the page.
     """
 
     def __init__(
         self, model: Model, q: Any, trajectory: Trajectory | None, mode: str | None, host: str, port: int,
-        hosts: Sequence[str] = (),
+        hosts: Sequence[str] = (), u: Any = None,
     ) -> None:  # fmt: skip
-        self.session = Session(model, q, trajectory)
+        self.session = Session(model, q, trajectory, u)
         if mode is not None:
             self.session.set_mode(mode)
         self.server = _server(host, port, hosts)
@@ -121,6 +135,74 @@ class Viewer:
         self._thread = threading.Thread(target=self._run, name="lissom viewer", daemon=True)
         self._thread.start()
 
+    # -- what Python sets and asks ------------------------------------------------------------------------------------
+
+    @property
+    def q(self) -> np.ndarray:
+        """Configuration that is shown, shape (nq,) [rad, m, or strain units]."""
+        return self.do(lambda: self.session.q.copy())
+
+    @property
+    def v(self) -> np.ndarray:
+        """Its velocity, shape (nv,)."""
+        return self.do(lambda: self.session.v.copy())
+
+    @property
+    def u(self) -> np.ndarray:
+        """Inputs, shape (nu,) [N, N·m, Pa]."""
+        return self.do(lambda: self.session.u.copy())
+
+    @property
+    def t(self) -> float:
+        """Time that is shown [s]."""
+        return self.session.t
+
+    @property
+    def mode(self) -> str:
+        """ "pose", "equilibrium", "simulate" or "replay"."""
+        return self.session.mode
+
+    def set_shape(self, q: ArrayLike) -> None:
+        """Show a configuration, shape (nq,): as it is in "pose", as the start of the search in "equilibrium", at rest
+        in "simulate". A motion that is replayed has its own: a ModelError says so."""
+        self._set(lambda: self.session.set_shape(q))
+
+    def set_inputs(self, u: ArrayLike | None) -> None:
+        """Set the inputs, shape (nu,); None is zero. "equilibrium" and "simulate" follow them, "replay" refuses
+        them."""
+        self._set(lambda: self.session.set_inputs(u))
+
+    def set_mode(self, mode: str) -> None:
+        """Go on in another mode, from what is shown: "pose", "equilibrium", "simulate" or "replay"."""
+        self.do(lambda: self.panel.set_mode(mode))
+
+    def play(self) -> None:
+        """Let the time of "simulate" or "replay" run."""
+        self._set(self.session.play)
+
+    def pause(self) -> None:
+        """Let it stand."""
+        self._set(self.session.pause)
+
+    def reset(self) -> None:
+        """Go back to what `view` began with."""
+        self._set(self.session.reset)
+
+    def _set(self, change: Callable[[], Any]) -> None:
+        """Make a change between two pictures, and let the sliders show it."""
+
+        def made() -> None:
+            change()
+            self.panel.show_values()
+
+        self.do(made)
+
+    def __enter__(self) -> Viewer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
     @property
     def median_update(self) -> float:
         """Median of what the last updates took, from what was set to what is sent [s]; zero before the first."""
@@ -132,7 +214,9 @@ class Viewer:
         self._jobs.put(job)
 
     def do(self, job: Callable[[], Any]) -> Any:
-        """The same, and what it returned."""
+        """The same, and what it returned; a ModelError once the viewer has been stopped."""
+        if threading.current_thread() is self._thread:
+            return job()
         done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
 
         def run() -> None:
@@ -142,6 +226,10 @@ class Viewer:
                 done.put((None, error))
 
         self.post(run)
+        while done.empty():
+            self._ends.wait(0.001)
+            if not self._thread.is_alive() and done.empty():
+                raise ModelError("viewer: has been stopped")
         value, error = done.get()
         if error is not None:
             raise error
