@@ -10,7 +10,7 @@ is as in `integrate`, so that states and derivatives are the library's in anothe
 from __future__ import annotations
 
 from importlib import import_module
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from lissom.errors import ModelError, renamed
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def aligator_order(model: Model) -> tuple[np.ndarray, np.ndarray]:
@@ -74,7 +77,7 @@ def aligator_stage(
     dt: float,
     t: float = 0.0,
     method: str | Scheme = "implicit_euler",
-    limits: Any = None,
+    limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
     """A step of a robot as a stage of aligator, with exact derivatives, states on the manifold and limits.
@@ -106,14 +109,14 @@ def aligator_stage(
 def aligator_problem(
     model: Model,
     cost: Any,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
     dt: float,
     steps: int,
     t: float = 0.0,
     method: str | Scheme = "implicit_euler",
-    limits: Any = None,
+    limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
     """The best motion from a start as a problem of aligator, for its solvers.

@@ -10,7 +10,7 @@ in the coordinates of stored poses, and ones in all others.
 
 from __future__ import annotations
 
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from lissom.integration.schemes import Scheme
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
 from lissom.robot import checks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def crocoddyl_state(model: Model) -> Any:
@@ -46,7 +49,7 @@ def crocoddyl_action(
     dt: float,
     t: float = 0.0,
     method: str | Scheme = "implicit_euler",
-    limits: Any = None,
+    limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
     """A step of a robot as an action model of Crocoddyl, with exact derivatives, states on the manifold and limits.
@@ -75,14 +78,14 @@ def crocoddyl_action(
 def crocoddyl_problem(
     model: Model,
     cost: Any,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
     dt: float,
     steps: int,
     t: float = 0.0,
     method: str | Scheme = "implicit_euler",
-    limits: Any = None,
+    limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
     """The best motion from a start as a problem of Crocoddyl, for its solvers.

@@ -9,7 +9,7 @@ Source: Pustina 2025 §7.1 (the tendons' elongation inside the robot) and the pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,11 +20,14 @@ from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _UNKNOWN = "works on no coordinate known here: give `coordinates`, y(q) with the gradient B(q)ᵀ"
 _STEP = 1e-5  # of the difference along v, in units of the coordinates' natural sizes
 
 
-def actuation_coordinates(model: Model, q: Any) -> np.ndarray:
+def actuation_coordinates(model: Model, q: ArrayLike) -> np.ndarray:
     """Coordinates y that the inputs work on: ∂y/∂q = B(q)ᵀ, and y = 0 in the neutral configuration.
 
         y = Σ gain · (L(neutral) − L(q), V(q) − V(neutral), q of a motor)

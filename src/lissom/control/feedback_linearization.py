@@ -24,7 +24,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -40,6 +40,9 @@ from lissom.robot import checks
 from lissom.robot.motions import JointMotion
 from lissom.robot.rows_of_time import RowsOfTime
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _LEAST = 1e-10  # eigenvalue of the decoupling matrix, scaled to ones on its diagonal
 
 
@@ -47,8 +50,8 @@ def partial_feedback_linearization(
     model: Model,
     y: Any,
     *,
-    proportional: Any,
-    derivative: Any,
+    proportional: ArrayLike,
+    derivative: ArrayLike,
     velocity: Any = None,
     acceleration: Any = None,
     complete: bool = True,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -27,11 +27,20 @@ from lissom.errors import ModelError, ShapeError
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _LEFT = 1e-6  # of the potential force that inputs may fail to hold at the reference
 
 
 def pd_compensation(
-    model: Model, q: Any, *, proportional: Any, derivative: Any, cancel: bool = False, coordinates: Any = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    proportional: ArrayLike,
+    derivative: ArrayLike,
+    cancel: bool = False,
+    coordinates: Any = None,
 ) -> Controller:
     """Inputs of a PD law that hold a robot at a reference q_d against gravity, elasticity and loads.
 

@@ -20,7 +20,7 @@ Source: B. D. O. Anderson and J. B. Moore, Optimal Control, 1990, chapters 2 and
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_continuous_are, solve_discrete_are
@@ -37,6 +37,9 @@ from lissom.gradients.stage_states import over_groups
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _LEFT = 1e-6  # of the forces at rest, and of those that a move of natural size makes
 _DEPENDENT = 1e-9  # least singular value of rows that ask something of their own, of the largest
@@ -66,7 +69,7 @@ class Regulator:
     riccati: np.ndarray
     period: float | None
 
-    def controller(self, limits: Any = None) -> Controller:
+    def controller(self, limits: tuple[ArrayLike, ArrayLike] | None = None) -> Controller:
         """The law as `simulate` takes it, with `period` beside it where there is one.
 
         Args:
@@ -80,7 +83,15 @@ class Regulator:
         return Controller(law, derivatives=law.derivatives)
 
 
-def lqr(model: Model, q: Any, u: Any = None, *, state: Any, inputs: Any, period: float | None = None) -> Regulator:
+def lqr(
+    model: Model,
+    q: ArrayLike,
+    u: ArrayLike | None = None,
+    *,
+    state: ArrayLike,
+    inputs: ArrayLike,
+    period: float | None = None,
+) -> Regulator:
     """Gains that hold a robot at an equilibrium at least quadratic cost, stable or not, on its linearisation there.
 
         u = u_e − K x,   x = (q ⊖ q_e, v),     K for the least  ∫ xᵀQ x + (u − u_e)ᵀR (u − u_e) dt

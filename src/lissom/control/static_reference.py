@@ -12,9 +12,9 @@ Source: Pustina 2025 §7.1, eq. (49), where a Cartesian regulator finds u.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.robot.functions import Tabulated
 from lissom.statics.tangent_stiffness import tangent_stiffness
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
 _ITERATIONS = 30
@@ -55,12 +58,12 @@ class StaticReference:
 @renamed(u="u0", q="q0")
 def static_reference(
     model: Model,
-    t: Any,
-    points: Any,
+    t: ArrayLike,
+    points: ArrayLike | Callable[[float], ArrayLike],
     frames: Sequence[str],
     *,
-    u0: Any = None,
-    q0: Any = None,
+    u0: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     tolerance: float = 1e-9,
     coordinates: Any = None,
 ) -> StaticReference:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, final
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from lissom.gradients.stage_states import over_groups
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class References(NamedTuple):
@@ -58,12 +61,12 @@ class TrackingCost:
     """
 
     model: Model = field(repr=False)
-    inputs: Any
-    state: Any = 0.0
+    inputs: ArrayLike
+    state: ArrayLike = 0.0
     points: Mapping[str, float] | None = None
     state_reference: Any = None
     point_reference: Any = None
-    input_reference: Any = None
+    input_reference: ArrayLike | None = None
     end: float = 0.0
 
     def __post_init__(self) -> None:

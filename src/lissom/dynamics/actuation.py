@@ -16,7 +16,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -38,6 +38,9 @@ from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.scratch import ScratchStruct
 from lissom.passes.traversal import project
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -180,7 +183,7 @@ def pushing_without_warning(model: Model) -> Iterator[None]:
 
 
 @over_models("q")
-def actuation_matrix(model: Model, q: Any) -> np.ndarray:
+def actuation_matrix(model: Model, q: ArrayLike) -> np.ndarray:
     """Actuation matrix B(q) of M a + c + g + K q + D v = B u + F.
 
     Args:
@@ -210,7 +213,7 @@ def weighted_actuation(model: Model, q: Any, size: np.ndarray) -> np.ndarray:
 
 
 @over_models("q", together=True)
-def path_lengths(model: Model, q: Any) -> np.ndarray:
+def path_lengths(model: Model, q: ArrayLike) -> np.ndarray:
     """Lengths of the tendons [m], in the order added, shape (..., n_tendons).
 
     Args:

@@ -10,7 +10,7 @@ Source: Boyer 2023 §X.C (the mounting phase); D. W. Marquardt, 1963.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.systems.allowed_motions import solve_with_mass
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _CLOSED = 1e-13  # [rad, m], where rounding allows
 _CLOSED_ENOUGH = 1e-10
 _MOST_STEPS = 200
@@ -45,7 +48,9 @@ Least = Callable[[int, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
 
 
 @over_models("q0")
-def assemble(model: Model, q0: Any = None, *, fixed: Iterable[str | int] = (), t: float = 0.0) -> np.ndarray:
+def assemble(
+    model: Model, q0: ArrayLike | None = None, *, fixed: Iterable[str | int] = (), t: float = 0.0
+) -> np.ndarray:
     """A configuration near q0 in which every loop is closed.
 
     Args:

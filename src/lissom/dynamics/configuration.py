@@ -5,7 +5,7 @@ q ⊕ δ: coordinates add; a quaternion turns by exp(δ) on its right; a free jo
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from lissom.launch.workspace import leading, stack, stretched
 from lissom.lie.arrays import se3_log, so3_log
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def quaternion_to_matrix(x: np.ndarray) -> np.ndarray:
@@ -104,7 +107,7 @@ def checked_configuration(model: Model, name: str, q: Any) -> np.ndarray:
 
 @over_models("q", "dv", together=True)
 @np.errstate(all="ignore")  # what overflows is refused at the end
-def integrate(model: Model, q: Any, dv: Any) -> np.ndarray:
+def integrate(model: Model, q: ArrayLike, dv: ArrayLike) -> np.ndarray:
     """q ⊕ dv: the configuration reached from q by the tangent increment dv.
 
     Args:
@@ -141,7 +144,7 @@ def _require_finite(names: str, result: np.ndarray) -> None:
 
 @over_models("q0", "q1", together=True)
 @np.errstate(all="ignore")
-def difference(model: Model, q0: Any, q1: Any) -> np.ndarray:
+def difference(model: Model, q0: ArrayLike, q1: ArrayLike) -> np.ndarray:
     """The tangent increment from q0 to q1: integrate(model, q0, difference(model, q0, q1)) is q1.
 
     Args:

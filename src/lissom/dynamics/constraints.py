@@ -15,7 +15,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
@@ -45,6 +45,9 @@ from lissom.passes.scratch import ScratchStruct
 from lissom.robot import telling
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _NOTHING = 1e-12  # of the largest eigenvalue of A Aᵀ
 
@@ -115,7 +118,7 @@ def run_residuals(model: Model, q: Any, v: Any = None) -> tuple[Workspace, tuple
 
 
 @over_models("q", together=True)
-def loop_residual(model: Model, q: Any) -> np.ndarray:
+def loop_residual(model: Model, q: ArrayLike) -> np.ndarray:
     """By how much each loop is open.
 
     Args:
@@ -132,7 +135,7 @@ def loop_residual(model: Model, q: Any) -> np.ndarray:
 
 
 @over_models("q", together=True)
-def constraint_jacobian(model: Model, q: Any) -> np.ndarray:
+def constraint_jacobian(model: Model, q: ArrayLike) -> np.ndarray:
     """A(q) of (1): unit rows of prescribed coordinates, then the rows of the loops.
 
     Args:
@@ -149,7 +152,7 @@ def constraint_jacobian(model: Model, q: Any) -> np.ndarray:
 
 
 @over_models("q", "v", together=True)
-def constraint_jacobian_derivative(model: Model, q: Any, v: Any) -> np.ndarray:
+def constraint_jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Ȧ along v: A a + Ȧ v is the rate of A v.
 
     Args:
@@ -181,7 +184,7 @@ class ConstraintDerivatives:
 
 
 @over_models("q", "v", "a", together=True)
-def constraint_derivatives(model: Model, q: Any, v: Any, a: Any) -> ConstraintDerivatives:
+def constraint_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> ConstraintDerivatives:
     """Exact derivatives of loop residuals, of A v and of A a + Ȧ v, with v and a held fixed.
 
     Args:
@@ -198,7 +201,7 @@ def constraint_derivatives(model: Model, q: Any, v: Any, a: Any) -> ConstraintDe
 
 
 @over_models("q", "multipliers", together=True)
-def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.ndarray:
+def constraint_force_derivative(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """∂(Aᵀ λ)/∂q at fixed λ.
 
     Args:
@@ -221,7 +224,7 @@ def constraint_force_derivative(model: Model, q: Any, multipliers: Any) -> np.nd
 
 
 @over_models("q", "multipliers")
-def loop_wrenches(model: Model, q: Any, multipliers: Any) -> np.ndarray:
+def loop_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike) -> np.ndarray:
     """The wrench that each loop exerts on its link a, at frame B and in its axes; on link b acts the opposite.
 
     Args:

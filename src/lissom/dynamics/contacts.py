@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
@@ -25,6 +25,9 @@ from lissom.passes import traversal
 from lissom.passes.base_frames import origin_between, place_bases
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot import telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 wp.set_module_options(kernel_options())
 
@@ -143,7 +146,7 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
 
 
 @over_models("q", "v", apart=True)
-def contact_forces(model: Model, q: Any, v: Any = None) -> Any:
+def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> Any:
     """The pairs that touch, with their forces, of one state or of many.
 
     Args:
@@ -230,7 +233,7 @@ def _ended(rows: np.ndarray) -> np.ndarray:
 
 
 @over_models("q", "v")
-def contact_anchors(model: Model, q: Any, v: Any = None) -> np.ndarray:
+def contact_anchors(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> np.ndarray:
     """Where the pairs that touch hold on, for `Model.anchored`: those of contacts with a `stick_stiffness`.
 
     A pair that the model has anchored keeps what it has slipped since, less what friction cannot hold; one that has

@@ -13,7 +13,7 @@ entry of a pair (α, β) needs only its own columns:
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -33,6 +33,9 @@ from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, co
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import ScratchStruct
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, sum_over_subtrees
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @free_of_forces
@@ -112,7 +115,7 @@ def _make(model: Model, batch: int) -> Workspace:
 
 
 @over_models("q", "v", together=True)
-def coriolis_matrix(model: Model, q: Any, v: Any) -> np.ndarray:
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Coriolis matrix C(q, v): C v is the force of velocities, and Ṁ − 2C is skew along `integrate`.
 
     Args:

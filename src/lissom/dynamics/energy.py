@@ -13,7 +13,7 @@ The sums run over all nodes; the base frame is that of base_frames.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
@@ -31,6 +31,9 @@ from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot import telling
 from lissom.systems.armature import armature_energy
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Rows = wp.array2d(dtype=wp.float64)
 
@@ -130,7 +133,7 @@ def mass_sums(model: Model, batch: int) -> Workspace:
 
 
 @over_models("q", "v", together=True)
-def energy(model: Model, q: Any, v: Any) -> Energy:
+def energy(model: Model, q: ArrayLike, v: ArrayLike) -> Energy:
     """Kinetic, gravitational and elastic energy.
 
     Args:

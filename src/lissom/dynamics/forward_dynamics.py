@@ -16,7 +16,7 @@ with p = 0 but where an integrator asks to be pulled back onto the loops. Source
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -47,6 +47,9 @@ from lissom.systems.constrained import hold_prescribed, solve_constrained
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.residual import residual_of
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Rows = wp.array2d(dtype=wp.float64)
 _OF_LOOPS = ("force", "gap", "rate", "acceleration", "slot", "kept")  # results by instance
@@ -253,7 +256,9 @@ def input_rows(model: Model, u: Any) -> np.ndarray:
     return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
-def forward_dynamics(model: Model | ModelBatch, q: Any, v: Any, u: Any = None, t: float = 0.0) -> np.ndarray:
+def forward_dynamics(
+    model: Model | ModelBatch, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None, t: float = 0.0
+) -> np.ndarray:
     """Acceleration that the inputs, loads, gravity and elasticity produce.
 
         M(q) a = B(q) u + F_ext − c(q, v) − g(q) − K q − D v

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import repeat
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from lissom.launch.workspace import batch_of, flat, leading, parts, stack
 from lissom.model.model import Model
 from lissom.systems.allowed_motions import solve_with_mass
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _ROWS = ("A", "A_q", "rate_q", "turn_q", "turn_v")
 
 
@@ -36,7 +39,7 @@ def _parts(model: Model, n: int) -> Iterator[slice]:
 
 @over_models("q", "v", "u")
 def forward_dynamics_derivatives(
-    model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0
+    model: Model, q: ArrayLike, v: ArrayLike, u: ArrayLike | None = None, t: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exact derivatives of forward_dynamics.
 

@@ -20,7 +20,7 @@ with t as in dynamics.actuation; the rod's material carries the rest.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -38,6 +38,9 @@ from lissom.model.model import Model
 from lissom.model.points import Places, places_of
 from lissom.robot import telling
 from lissom.robot.actuators import Chamber, PathRod, Tendon
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _SAME = 1e-12  # abscissae that differ by less are one
 
@@ -82,7 +85,16 @@ class _States:
 
 @over_models("q", "v", "a", "u")
 def internal_wrench(
-    model: Model, q: Any, v: Any, a: Any, u: Any, link: str, s: Any, *, t: Any = 0.0, multipliers: Any = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    u: ArrayLike | None,
+    link: str,
+    s: ArrayLike,
+    *,
+    t: ArrayLike = 0.0,
+    multipliers: ArrayLike | None = None,
 ) -> InternalWrench:
     """What a rod carries at s: the wrench that the part beyond exerts on the part before.
 
@@ -119,7 +131,15 @@ def internal_wrench(
 
 @over_models("q", "v", "a", "u")
 def joint_wrench(
-    model: Model, q: Any, v: Any, a: Any, u: Any, link: str, *, t: Any = 0.0, multipliers: Any = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike | None,
+    a: ArrayLike | None,
+    u: ArrayLike | None,
+    link: str,
+    *,
+    t: ArrayLike = 0.0,
+    multipliers: ArrayLike | None = None,
 ) -> np.ndarray:
     """Reaction in the joint of a link: the wrench that the link, with all it carries, exerts on its parent.
 

@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -25,6 +25,9 @@ from lissom.passes.traversal import project
 from lissom.robot.checks import time
 from lissom.systems.armature import add_armature_force
 from lissom.systems.newton_euler import recursive_newton_euler
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def inverse_dynamics_kernel(act: Acting) -> Any:
@@ -83,9 +86,9 @@ def run_inverse_dynamics(
 
 def inverse_dynamics(
     model: Model | ModelBatch,
-    q: Any,
-    v: Any,
-    a: Any,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
     *,
     gravity: bool = True,
     elastic: bool = True,
@@ -125,7 +128,7 @@ def inverse_dynamics(
 
 @over_models("q", "v", together=True)
 def external_force(
-    model: Model, q: Any, v: Any = None, *, gravity: bool = True, loads: bool = True, t: float = 0.0
+    model: Model, q: ArrayLike, v: ArrayLike | None = None, *, gravity: bool = True, loads: bool = True, t: float = 0.0
 ) -> np.ndarray:
     """Generalised external force F: gravity and point loads.
 

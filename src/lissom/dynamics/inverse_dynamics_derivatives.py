@@ -26,7 +26,7 @@ Source: Mathew 2025 §4, eqs. (21)-(33), merged and moved to the base frame.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -58,6 +58,9 @@ from lissom.systems.derivative_sweeps import (
 from lissom.systems.loop_derivatives import LoopDerivativesStruct, add_loop_derivatives
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
 from lissom.systems.newton_euler import recursive_newton_euler
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def residual_derivatives_kernel(act: Acting) -> Any:
@@ -212,9 +215,9 @@ def square_results(model: Model, w: Workspace, lead: tuple[int, ...]) -> tuple[n
 @over_models("q", "v", "a", together=True)
 def inverse_dynamics_derivatives(
     model: Model,
-    q: Any,
-    v: Any,
-    a: Any,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
     *,
     gravity: bool = True,
     elastic: bool = True,

@@ -29,7 +29,7 @@ Source: Boyer 2023 §VII.B, moved to the base frame and to Magnus intervals.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -50,6 +50,9 @@ from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
 from lissom.systems.armature import add_armature_force
 from lissom.systems.newton_euler import recursive_newton_euler
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @wp.func
@@ -168,12 +171,12 @@ def _make(model: Model, batch: int) -> Workspace:
 @over_models("q", "v", "a", "dq", "dv", "da", together=True)
 def inverse_dynamics_tangent(
     model: Model,
-    q: Any,
-    v: Any,
-    a: Any,
-    dq: Any = None,
-    dv: Any = None,
-    da: Any = None,
+    q: ArrayLike,
+    v: ArrayLike,
+    a: ArrayLike,
+    dq: ArrayLike | None = None,
+    dv: ArrayLike | None = None,
+    da: ArrayLike | None = None,
     *,
     gravity: bool = True,
     elastic: bool = True,

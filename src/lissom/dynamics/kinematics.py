@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -31,6 +31,9 @@ from lissom.passes import columns, kinds, traversal
 from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_width
 from lissom.passes.scratch import STATUS_OVERFLOW, Scratch, ScratchStruct
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _STATE = ("q", "v", "a")
 
@@ -203,7 +206,7 @@ def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
 
 
 @over_models("q", together=True)
-def forward_kinematics(model: Model, q: Any) -> np.ndarray:
+def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 
     Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` say where each one is.
@@ -226,7 +229,7 @@ def forward_kinematics(model: Model, q: Any) -> np.ndarray:
 
 
 @over_models("q")
-def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+def frame_pose(model: Model, q: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0) -> np.ndarray:
     """Pose of a link, of a rod at s, or of a named frame, in the world.
 
     Args:
@@ -242,7 +245,7 @@ def frame_pose(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.nda
 
 
 @over_models("q", "v")
-def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+def frame_twist(model: Model, q: ArrayLike, v: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0) -> np.ndarray:
     """Body twist η_B = (ω; v) of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s, m/s].
 
     Args:
@@ -257,7 +260,9 @@ def frame_twist(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) 
 
 
 @over_models("q", "v", "a")
-def frame_acceleration(model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+def frame_acceleration(
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0
+) -> np.ndarray:
     """Rate of the body twist, η̇_B, of a link, rod point or frame, shape (..., 6) or (..., n, 6) [rad/s², m/s²].
 
     Args:
@@ -360,7 +365,7 @@ def _run_jacobians(model: Model, q: Any, v: Any, places: Places) -> tuple[Worksp
 
 
 @over_models("q")
-def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+def frame_jacobian(model: Model, q: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0) -> np.ndarray:
     """Body Jacobian of a link, rod point or frame: η_B = J_B v.
 
     Args:
@@ -376,7 +381,9 @@ def frame_jacobian(model: Model, q: Any, link_or_frame: str, s: Any = 1.0) -> np
 
 
 @over_models("q", "v")
-def frame_jacobian_derivative(model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0) -> np.ndarray:
+def frame_jacobian_derivative(
+    model: Model, q: ArrayLike, v: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0
+) -> np.ndarray:
     """Rate of the body Jacobian along v: η̇_B = J_B a + J̇_B v.
 
     Args:

@@ -15,7 +15,7 @@ The derivative of a pose is the body Jacobian: g⁻¹ δg = (J_B δq)^. Source: 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -36,6 +36,9 @@ from lissom.passes.base_frames import place_bases
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import STATUS_OVERFLOW, ScratchStruct
 from lissom.systems.derivative_sweeps import DerivativeBuffers, DerivativeBuffersStruct, derivative_buffers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @wp.func
@@ -138,7 +141,7 @@ def _run(model: Model, q: Any, v: Any, a: Any, name: str, s: Any, results: tuple
 
 @over_models("q", "v")
 def frame_twist_derivatives(
-    model: Model, q: Any, v: Any, link_or_frame: str, s: Any = 1.0
+    model: Model, q: ArrayLike, v: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Exact derivatives of frame_twist.
 
@@ -158,7 +161,7 @@ def frame_twist_derivatives(
 
 @over_models("q", "v", "a")
 def frame_acceleration_derivatives(
-    model: Model, q: Any, v: Any, a: Any, link_or_frame: str, s: Any = 1.0
+    model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link_or_frame: str, s: ArrayLike = 1.0
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Exact derivatives of frame_acceleration.
 

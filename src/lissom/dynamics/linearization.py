@@ -15,7 +15,7 @@ Source: L. Meirovitch, J. Appl. Mech. 42, 1975 (the symmetric eigenproblem of gy
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
@@ -37,6 +37,9 @@ from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
 from lissom.robot import telling
 from lissom.systems.allowed_motions import allowed_motions
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
@@ -85,7 +88,9 @@ class Modes:
 
 
 @over_models("q", "u", "v")
-def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> Linearization:
+def linearize(
+    model: Model, q: ArrayLike, u: ArrayLike | None = None, *, v: ArrayLike | None = None, t: float = 0.0
+) -> Linearization:
     """State matrices of small motions about a state of rest or of motion.
 
         δq̇ = δv − ad_v δq,   δv̇ = ∂a/∂q δq + ∂a/∂v δv + ∂a/∂u δu,   a by forward_dynamics
@@ -112,7 +117,15 @@ def linearize(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 
 
 
 @over_models("q", "u", "v")
-def modes(model: Model, q: Any, u: Any = None, *, v: Any = None, damped: bool = False, t: float = 0.0) -> Modes:
+def modes(
+    model: Model,
+    q: ArrayLike,
+    u: ArrayLike | None = None,
+    *,
+    v: ArrayLike | None = None,
+    damped: bool = False,
+    t: float = 0.0,
+) -> Modes:
     """Natural frequencies, exponents and shapes about an equilibrium, at rest or in steady motion.
 
     About a robot that turns steadily gyroscopic and centrifugal terms are in, and shapes are complex: a motion

@@ -12,7 +12,7 @@ Source: Pustina 2025, Algorithms 2 and 3 (MIID, MID), by composite inertias.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
@@ -32,6 +32,9 @@ from lissom.robot import telling
 from lissom.robot.checks import time
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.newton_euler import recursive_newton_euler
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @final
@@ -95,8 +98,8 @@ def _make(model: Model, batch: int) -> Workspace:
 
 def mass_inverse_dynamics(
     model: Model | ModelBatch,
-    q: Any,
-    v: Any,
+    q: ArrayLike,
+    v: ArrayLike,
     *,
     gravity: bool = True,
     elastic: bool = True,

@@ -14,7 +14,7 @@ Source: Mathew 2025 (D58)-(D59), in the base frame.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -35,6 +35,9 @@ from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct
 from lissom.systems.armature import add_armature_rows
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, square_mass_matrix
 from lissom.systems.rigid_mass import RigidBuffersStruct, is_rigid, rigid_buffers, rigid_mass
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @free_of_forces
@@ -91,7 +94,7 @@ def _make(model: Model, batch: int) -> Workspace:
     return w
 
 
-def mass_matrix(model: Model | ModelBatch, q: Any) -> np.ndarray:
+def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     """Generalised mass matrix M(q) by composite inertias.
 
     Args:

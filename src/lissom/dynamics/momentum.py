@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,9 +12,12 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled
 from lissom.model.model import Model
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 @over_models("q", "v", together=True)
-def momentum(model: Model, q: Any, v: Any) -> np.ndarray:
+def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     """Angular momentum about the world's origin and linear momentum of the whole robot, in the world's axes.
 
         (L; p) = Σ Ad_g⁻ᵀ M η,   d(L; p)/dt = Σ (x × F + C; F) over all that acts from outside
@@ -35,7 +38,7 @@ def momentum(model: Model, q: Any, v: Any) -> np.ndarray:
 
 
 @over_models("q", together=True)
-def center_of_mass(model: Model, q: Any) -> np.ndarray:
+def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
     """Centre of mass of the whole robot in the world.
 
     Args:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from lissom.dynamics.kinematics import forward_kinematics
 from lissom.launch.over_models import over_models
 from lissom.model.model import Model
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 @over_models("q")
-def spring_lengths(model: Model, q: Any) -> np.ndarray:
+def spring_lengths(model: Model, q: ArrayLike) -> np.ndarray:
     """Lengths of the springs between points [m], in the order added, shape (..., n_springs).
 
     Args:

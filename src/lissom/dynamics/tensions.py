@@ -6,7 +6,7 @@ B T,   ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from lissom.forces.elastic_tendons import BEGINS_TO_PULL
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import leading, require_finite_rows, stack
 from lissom.model.model import Model
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def channel_sizes(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
@@ -38,7 +41,7 @@ def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
 
 
 @over_models("q", "u")
-def tendon_tensions(model: Model, q: Any, u: Any = None) -> np.ndarray:
+def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
     """Tensions of the tendons under given inputs [N], in the order added.
 
     Args:

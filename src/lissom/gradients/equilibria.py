@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import telling
 from lissom.statics.ends import Equilibrium
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @final
@@ -43,7 +46,7 @@ class EquilibriumDerivatives:
 
 
 def equilibrium_derivatives(
-    equilibrium: Equilibrium, dL_dq: Any = None, *, parameters: Sequence[str] = ()
+    equilibrium: Equilibrium, dL_dq: ArrayLike | None = None, *, parameters: Sequence[str] = ()
 ) -> EquilibriumDerivatives:
     """Exact derivatives of an equilibrium.
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from lissom.integration.inputs import called, checked_row
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 Law = Callable[[float, np.ndarray, np.ndarray, np.ndarray], Any]
 
@@ -49,9 +52,9 @@ class FeedbackGradient:
 def feedback_rollout(
     model: Model,
     law: Law,
-    gains: Any,
-    q0: Any = None,
-    v0: Any = None,
+    gains: ArrayLike,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     *,
     dt: float,
     steps: int,
@@ -85,7 +88,12 @@ def feedback_rollout(
 
 
 def feedback_gradient(
-    motion: Rollout, gains: Any, derivatives: Law, dL_dq: Any = None, dL_dv: Any = None, dL_du: Any = None
+    motion: Rollout,
+    gains: ArrayLike,
+    derivatives: Law,
+    dL_dq: ArrayLike | None = None,
+    dL_dv: ArrayLike | None = None,
+    dL_du: ArrayLike | None = None,
 ) -> FeedbackGradient:
     """Derivatives of a function L of a motion under feedback by the gains and by the start, the loop closed.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @final
@@ -38,9 +41,9 @@ class Step:
 @renamed(scheme="method")
 def step_derivatives(
     model: Model,
-    q: Any,
-    v: Any,
-    u: Any = None,
+    q: ArrayLike,
+    v: ArrayLike,
+    u: ArrayLike | None = None,
     *,
     dt: float,
     method: str | Scheme = "generalized_alpha",

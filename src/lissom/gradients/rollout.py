@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -25,6 +25,9 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 @renamed(scheme="method")
@@ -74,7 +77,12 @@ class Rollout:
         return rows.reshape(*self.lead, *rows.shape[1:]) if rows.shape[2] else None
 
     def backward(
-        self, dL_dq: Any = None, dL_dv: Any = None, dL_da: Any = None, *, parameters: Sequence[str] = ()
+        self,
+        dL_dq: ArrayLike | None = None,
+        dL_dv: ArrayLike | None = None,
+        dL_da: ArrayLike | None = None,
+        *,
+        parameters: Sequence[str] = (),
     ) -> Gradient:
         """Derivatives of a function L of the motion, by one pass from its end to its start.
 
@@ -93,7 +101,12 @@ class Rollout:
         return carried_back(self, given, parameters)
 
     def forward(
-        self, dq0: Any = None, dv0: Any = None, du: Any = None, *, parameters: Mapping[str, Any] | None = None
+        self,
+        dq0: ArrayLike | None = None,
+        dv0: ArrayLike | None = None,
+        du: ArrayLike | None = None,
+        *,
+        parameters: Mapping[str, Any] | None = None,
     ) -> Sensitivity:
         """How the motion changes along directions, by one pass from its start to its end.
 
@@ -152,9 +165,9 @@ class Rollout:
 @renamed(scheme="method")
 def rollout(
     model: Model | ModelBatch,
-    q0: Any = None,
-    v0: Any = None,
-    u: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    u: ArrayLike | None = None,
     *,
     dt: float,
     steps: int | None = None,

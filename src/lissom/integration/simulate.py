@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -51,6 +51,11 @@ from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import warn_of_shapes
 from lissom.robot.expression_programs import Steps
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from lissom.integration.inputs import Samples
+
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
     "radau": partial(integrate_scipy, method="radau"),
@@ -65,15 +70,15 @@ METHODS |= {
 def simulate(
     model: Model | ModelBatch,
     duration: float,
-    q0: Any = None,
-    v0: Any = None,
-    u: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    u: ArrayLike | Samples | Callable[[float], ArrayLike] | None = None,
     *,
     method: str | Scheme = "auto",
     dt: float | None = None,
     rtol: float = 1e-6,
     atol: float | tuple[float, float] = 1e-8,
-    t_eval: Any = None,
+    t_eval: ArrayLike | None = None,
     controller: Any = None,
     period: float | None = None,
     project_velocity: bool = True,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -32,6 +32,9 @@ from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.statics.ends import Equilibrium
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _SEEN = 1e-9  # least singular value of J, of the largest, in units of the values
 
@@ -70,16 +73,16 @@ class Fit:
 def fit(
     model: Model,
     parameters: Sequence[str],
-    u: Any,
+    u: ArrayLike | None,
     measured: Mapping[Any, Any],
     *,
     bounds: Mapping[str, Any] | None = None,
     outlier: float | None = None,
     confidence: float = 0.95,
-    q0: Any = None,
-    v0: Any = None,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
     dt: float | None = None,
-    t: Any = None,
+    t: ArrayLike | None = None,
     method: str | Scheme = "generalized_alpha",
     progress: bool = False,
 ) -> Fit:

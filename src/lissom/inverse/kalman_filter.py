@@ -20,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -34,6 +34,9 @@ from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _TOLERANCE = 1e-9  # of steps; at rest those of loops round to more than that of rollouts
 
@@ -93,8 +96,8 @@ class ExtendedKalmanFilter:
     model: Model
     sensors: Sequence[Sensor]
     dt: float
-    input_noise: Any = 0.0
-    process_noise: Any = None
+    input_noise: ArrayLike = 0.0
+    process_noise: ArrayLike | None = None
     method: str | Scheme = "bathe"
     added: np.ndarray = field(init=False, repr=False)
     inputs: np.ndarray = field(init=False, repr=False)
@@ -116,7 +119,7 @@ class ExtendedKalmanFilter:
         rule = f"must be a number or of shape ({model.nu},)"
         object.__setattr__(self, "inputs", checks.each(self.input_noise, model.nu, "input_noise", rule))
 
-    def start(self, q0: Any, v0: Any, covariance: Any, t: float = 0.0) -> Estimate:
+    def start(self, q0: ArrayLike, v0: ArrayLike, covariance: ArrayLike, t: float = 0.0) -> Estimate:
         """An estimate to begin with.
 
         Args:
@@ -132,7 +135,7 @@ class ExtendedKalmanFilter:
         q, v = np.broadcast_to(q, (*lead, q.shape[-1])), np.broadcast_to(v, (*lead, v.shape[-1]))
         return Estimate(np.asarray(float(t)), q, v, np.broadcast_to(P, (*lead, size, size)))
 
-    def predict(self, estimate: Estimate, u: Any = None) -> Estimate:
+    def predict(self, estimate: Estimate, u: ArrayLike | None = None) -> Estimate:
         """The estimate a step later, by (1).
 
         Args:
@@ -189,7 +192,7 @@ class ExtendedKalmanFilter:
         q, v = self._closed(integrate(model, estimate.q, change[..., :nv]), estimate.v + change[..., nv:])
         return Estimate(estimate.t, q, v, 0.5 * (P + _t(P)))
 
-    def run(self, estimate: Estimate, u: Any, measured: Sequence[Any]) -> Estimate:
+    def run(self, estimate: Estimate, u: ArrayLike, measured: Sequence[Any]) -> Estimate:
         """Estimates after each of some steps, measured at its end, the one to begin with first.
 
         Args:
@@ -218,7 +221,7 @@ class ExtendedKalmanFilter:
                 for name, axes in (("q", 1), ("v", 1), ("covariance", 2))}  # fmt: skip
         return Estimate(np.array([x.t for x in found]), **rows)
 
-    def squared_distance(self, estimate: Estimate, q: Any, v: Any) -> np.ndarray:
+    def squared_distance(self, estimate: Estimate, q: ArrayLike, v: ArrayLike) -> np.ndarray:
         """How far a state is from an estimate, (δq, δv)ᵀ P⁻¹ (δq, δv), as a ratio: of true states it is distributed as
         chi-square of as many degrees as P has directions, 2 nv without loops, if the filter is consistent.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.statics.equilibrium import solve_statics
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _WIDE = 2.0  # of other starts, in units of the coordinates' natural sizes
 _POOL = 4  # equilibria made for each other start, of which the nearest are taken
@@ -57,10 +60,10 @@ def inverse_kinematics(
     targets: Any,
     *,
     by: str = "coordinates",
-    weights: Any = None,
-    limits: Any = None,
-    q0: Any = None,
-    u0: Any = None,
+    weights: ArrayLike | None = None,
+    limits: tuple[ArrayLike, ArrayLike] | None = None,
+    q0: ArrayLike | None = None,
+    u0: ArrayLike | None = None,
     starts: int = 1,
     tolerance: float = 1e-9,
     max_iterations: int = 100,

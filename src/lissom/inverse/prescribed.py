@@ -17,7 +17,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.linalg import null_space
@@ -40,6 +40,9 @@ from lissom.robot import checks, telling
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.verdict import Reduced, floating, growing_on
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
 _ITERATIONS = 30
@@ -106,10 +109,10 @@ def prescribed_inputs(model: Model, y: Any) -> np.ndarray:
 
 def prescribed_equilibrium(
     model: Model,
-    y: Any,
+    y: Mapping[str, ArrayLike],
     *,
-    u: Any = None,
-    q0: Any = None,
+    u: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     slack: bool = False,
     t: float = 0.0,
     tolerance: float = 1e-11,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -33,9 +33,20 @@ from lissom.robot import checks
 from lissom.robot.motions import JointMotion
 from lissom.robot.rows_of_time import RowsOfTime
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from lissom.integration.inputs import Samples
+
 
 def prescribed_actuation(
-    model: Model, y: Any, *, u: Any = None, correction: Any = None, rate: float = 50.0, slack: bool = False
+    model: Model,
+    y: Any,
+    *,
+    u: ArrayLike | Samples | Callable[[float], ArrayLike] | None = None,
+    correction: Any = None,
+    rate: float = 50.0,
+    slack: bool = False,
 ) -> Controller:
     """Inputs that keep lengths of tendons, angles of motors or volumes of chambers on given functions of time.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from lissom.lie.arrays import se3_exp, se3_log
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.bases import STRAINS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 class Sensor(ABC):
@@ -169,7 +172,7 @@ class SensorStrain(Sensor):
 
     link: str
     s: float
-    noise: Any
+    noise: ArrayLike
     components: tuple[str, ...] = ("bending_y", "bending_z")
 
     def shape(self, model: Model) -> tuple[int, ...]:
@@ -210,7 +213,7 @@ class SensorLength(Sensor):
     """
 
     tendon: str
-    noise: Any
+    noise: ArrayLike
 
     def shape(self, model: Model) -> tuple[int, ...]:
         """(1,)."""

@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from functools import lru_cache, partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import warp as wp
@@ -16,6 +16,9 @@ from lissom.errors import ShapeError, lost
 from lissom.lie import se3, so3
 from lissom.lie.start import load_whole
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 wp.set_module_options(kernel_options())
 
@@ -222,7 +225,7 @@ def _load() -> None:
     load_whole(module, partial(wp.force_load, "cpu", [module], block_dim=1, max_workers=0))
 
 
-def so3_exp(w: Any) -> np.ndarray:
+def so3_exp(w: ArrayLike) -> np.ndarray:
     """Rotation matrix of a rotation vector w (..., 3) [rad]; shape (..., 3, 3).
 
     Accuracy: 1e-15 at any angle.
@@ -232,7 +235,7 @@ def so3_exp(w: Any) -> np.ndarray:
     return _map(_so3_exp, (3, 3), w=(w, (3,)))
 
 
-def so3_log(R: Any) -> np.ndarray:
+def so3_log(R: ArrayLike) -> np.ndarray:
     """Rotation vector of R (..., 3, 3), angle in [0, π]; shape (..., 3) [rad].
 
     Raises:
@@ -241,7 +244,7 @@ def so3_log(R: Any) -> np.ndarray:
     return _map(_so3_log, (3,), R=(R, (3, 3)))
 
 
-def so3_tangent(w: Any) -> np.ndarray:
+def so3_tangent(w: ArrayLike) -> np.ndarray:
     """T of SO(3): exp(w)⁻¹ d exp(w) = (T dw)^; w (..., 3) [rad], shape (..., 3, 3).
 
     Raises:
@@ -250,7 +253,7 @@ def so3_tangent(w: Any) -> np.ndarray:
     return _map(_so3_tangent, (3, 3), w=(w, (3,)))
 
 
-def so3_tangent_inverse(w: Any) -> np.ndarray:
+def so3_tangent_inverse(w: ArrayLike) -> np.ndarray:
     """Inverse of so3_tangent at w (..., 3) [rad], for |w| < 2π; shape (..., 3, 3).
 
     Raises:
@@ -259,7 +262,7 @@ def so3_tangent_inverse(w: Any) -> np.ndarray:
     return _map(_so3_tangent_inverse, (3, 3), w=(w, (3,)))
 
 
-def se3_exp(x: Any) -> np.ndarray:
+def se3_exp(x: ArrayLike) -> np.ndarray:
     """Pose exp(x) of x = (w; u) (..., 6) [rad, m]; shape (..., 4, 4).
 
     Raises:
@@ -268,7 +271,7 @@ def se3_exp(x: Any) -> np.ndarray:
     return _map(_se3_exp, (4, 4), x=(x, (6,)))
 
 
-def se3_log(g: Any) -> np.ndarray:
+def se3_log(g: ArrayLike) -> np.ndarray:
     """Logarithm of a pose g (..., 4, 4), angle in [0, π]; shape (..., 6) [rad, m].
 
     Raises:
@@ -277,7 +280,7 @@ def se3_log(g: Any) -> np.ndarray:
     return _map(_se3_log, (6,), g=(g, (4, 4)))
 
 
-def se3_Ad(g: Any) -> np.ndarray:
+def se3_Ad(g: ArrayLike) -> np.ndarray:
     """Adjoint of a pose g (..., 4, 4): η_A = Ad(g_AB) η_B; shape (..., 6, 6).
 
     Raises:
@@ -286,7 +289,7 @@ def se3_Ad(g: Any) -> np.ndarray:
     return _map(_se3_Ad, (6, 6), g=(g, (4, 4)))
 
 
-def se3_ad(x: Any) -> np.ndarray:
+def se3_ad(x: ArrayLike) -> np.ndarray:
     """ad of x (..., 6): [[w^, 0], [u^, w^]]; shape (..., 6, 6).
 
     Raises:
@@ -295,7 +298,7 @@ def se3_ad(x: Any) -> np.ndarray:
     return _map(_se3_ad, (6, 6), x=(x, (6,)))
 
 
-def se3_coad(x: Any, f: Any) -> np.ndarray:
+def se3_coad(x: ArrayLike, f: ArrayLike) -> np.ndarray:
     """−ad(x)ᵀ f of a twist x and a wrench f (..., 6); shape (..., 6).
 
     Raises:
@@ -304,7 +307,7 @@ def se3_coad(x: Any, f: Any) -> np.ndarray:
     return _map(_se3_coad, (6,), x=(x, (6,)), f=(f, (6,)))
 
 
-def se3_tangent(x: Any) -> np.ndarray:
+def se3_tangent(x: ArrayLike) -> np.ndarray:
     """T of SE(3): exp(x)⁻¹ d exp(x) = (T dx)^; x (..., 6), shape (..., 6, 6).
 
     Source: Mathew 2025, Appendix A, at −x.
@@ -314,7 +317,7 @@ def se3_tangent(x: Any) -> np.ndarray:
     return _map(_se3_tangent, (6, 6), x=(x, (6,)))
 
 
-def se3_tangent_inverse(x: Any) -> np.ndarray:
+def se3_tangent_inverse(x: ArrayLike) -> np.ndarray:
     """Inverse of se3_tangent at x (..., 6), for |w| < 2π; shape (..., 6, 6).
 
     Raises:
@@ -323,7 +326,7 @@ def se3_tangent_inverse(x: Any) -> np.ndarray:
     return _map(_se3_tangent_inverse, (6, 6), x=(x, (6,)))
 
 
-def se3_tangent_dot(x: Any, x_dot: Any) -> np.ndarray:
+def se3_tangent_dot(x: ArrayLike, x_dot: ArrayLike) -> np.ndarray:
     """Rate of se3_tangent(x) along x_dot (..., 6); shape (..., 6, 6).
 
     Raises:
@@ -332,7 +335,7 @@ def se3_tangent_dot(x: Any, x_dot: Any) -> np.ndarray:
     return _map(_se3_tangent_dot, (6, 6), x=(x, (6,)), x_dot=(x_dot, (6,)))
 
 
-def se3_tangent_ddot(x: Any, x_dot: Any, x_ddot: Any) -> np.ndarray:
+def se3_tangent_ddot(x: ArrayLike, x_dot: ArrayLike, x_ddot: ArrayLike) -> np.ndarray:
     """Second rate of se3_tangent(x) along a motion with rates x_dot and x_ddot (..., 6); shape (..., 6, 6).
 
     Raises:
@@ -341,7 +344,7 @@ def se3_tangent_ddot(x: Any, x_dot: Any, x_ddot: Any) -> np.ndarray:
     return _map(_se3_tangent_ddot, (6, 6), x=(x, (6,)), x_dot=(x_dot, (6,)), x_ddot=(x_ddot, (6,)))
 
 
-def se3_tangent_transpose_derivative(x: Any, f: Any) -> np.ndarray:
+def se3_tangent_transpose_derivative(x: ArrayLike, f: ArrayLike) -> np.ndarray:
     """∂(se3_tangent(x)ᵀ f)/∂x at fixed f (..., 6); shape (..., 6, 6).
 
     Raises:

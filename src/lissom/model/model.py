@@ -29,6 +29,8 @@ from lissom.robot.rows_of_time import still
 from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from lissom.model.model_batch import ModelBatch
 
 _KEPT = 128
@@ -212,7 +214,7 @@ class Model:
         """An array of the model, for all rows, or those of the models, one for each of so many rows."""
         return np.array([get(model) for model in self.of_rows(count)]) if self.models else get(self)
 
-    def batch(self, path: str, values: Any, *more: Any) -> ModelBatch:
+    def batch(self, path: str, values: ArrayLike, *more: Any) -> ModelBatch:
         """Models that differ from this one in values of the description, such as `arm.material.young`.
 
         Args:
@@ -269,7 +271,7 @@ class Model:
         """The same model whose functions run on another Warp device, such as "cuda:0"."""
         return replace(self, device=device, cache={})
 
-    def anchored(self, anchors: Any) -> Model:
+    def anchored(self, anchors: ArrayLike) -> Model:
         """The same model whose contacts hold on at given anchors.
 
         Args:

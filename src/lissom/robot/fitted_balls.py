@@ -12,12 +12,15 @@ many are chosen, one after the other, as leave the surface nearest to their unio
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks, telling
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _SAMPLES = 2000  # points of the surface
 _CANDIDATES = 500  # balls to choose from
@@ -41,7 +44,7 @@ class FittedBalls:
     gap: float
 
 
-def fit_balls(vertices: Any, triangles: Any, count: int = 24) -> FittedBalls:
+def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
     """Balls inside a mesh that leave as little of its surface uncovered as they can.
 
     A mesh with holes is taken for its convex hull.

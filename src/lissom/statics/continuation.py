@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -33,6 +33,9 @@ from lissom.statics.static_path import WOUND_UP, PathPoint, StaticPath
 from lissom.statics.sticking import warn_of_dropped_friction
 from lissom.statics.verdict import floats_at
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _TURN = 0.9  # least cosine between the tangents of neighbours
 _EASY = 4
 _SMALLEST = 1e-6
@@ -50,12 +53,12 @@ _TOO_SHARP = "it turns by more than 25° within the shortest step"
 def continuation(
     model: Model,
     *,
-    u: Any = None,
-    q0: Any = None,
+    u: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     parameter: str = "factor",
     factor: float | None = None,
     factor_range: tuple[float, float] = (0.0, 1.0),
-    along: Any = None,
+    along: ArrayLike | None = None,
     direction: int = 1,
     step: float = 0.1,
     max_points: int = 500,
@@ -112,12 +115,12 @@ def continuation(
 def branches(
     model: Model,
     *,
-    u: Any = None,
-    q0: Any = None,
+    u: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     parameter: str = "factor",
     factor: float | None = None,
     factor_range: tuple[float, float] = (0.0, 1.0),
-    along: Any = None,
+    along: ArrayLike | None = None,
     direction: int = 1,
     step: float = 0.1,
     max_points: int = 500,

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from lissom.statics.parts import raised
 from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
 from lissom.statics.verdict import floats_at, warn_of_instability, what_hangs_loose
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _DESCENTS = 20  # work of descents, over that of the solve
 _LEAST_ITERATIONS = 15  # that a solve counts
 _LARGEST = 1e150  # input
@@ -60,10 +63,10 @@ _REMEDIES = {
 @over_models("u", "q0", "v")
 def solve_statics(
     model: Model,
-    u: Any = None,
-    q0: Any = None,
+    u: ArrayLike | None = None,
+    q0: ArrayLike | None = None,
     *,
-    v: Any = None,
+    v: ArrayLike | None = None,
     stable: bool = True,
     t: float = 0.0,
     tolerance: float = 1e-11,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +15,14 @@ from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 
 @over_models("q", "u", "v")
-def tangent_stiffness(model: Model, q: Any, u: Any = None, *, v: Any = None, t: float = 0.0) -> np.ndarray:
+def tangent_stiffness(
+    model: Model, q: ArrayLike, u: ArrayLike | None = None, *, v: ArrayLike | None = None, t: float = 0.0
+) -> np.ndarray:
     """Tangent stiffness: the derivative of the residual of statics along the tangent space.
 
         ∂(ID(q, v, 0) − B(q) u)/∂q

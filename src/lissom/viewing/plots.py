@@ -22,6 +22,7 @@ from lissom.viewing.style import FAINT, GRID, INK, SERIES, finish
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike
 
 _RIGID = np.array([0.58, 0.60, 0.64])
 _ROD = np.array([0.93, 0.66, 0.45])
@@ -34,13 +35,13 @@ _FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
 @renamed(trace="trail")
 def plot_shapes(
     model: Model,
-    q: Any,
+    q: ArrayLike,
     *,
     path: str | Path | None = None,
     robot: Robot | None = None,
     links: Sequence[str] | None = None,
-    trail: Any = None,
-    values: Any = None,
+    trail: ArrayLike | Sequence[ArrayLike] | None = None,
+    values: ArrayLike | None = None,
     value_label: str = "",
     title: str | None = None,
     view: tuple[float, float] = (20.0, -60.0),

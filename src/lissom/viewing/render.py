@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -26,6 +26,9 @@ from lissom.viewing.painting import Paint, tube
 from lissom.viewing.quantities import QUANTITIES, ramp
 from lissom.viewing.style import rgb
 
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
 _GHOST = (0.14, 0.42)  # how opaque the first and the last but one of several shapes are
 _SHAPE = (0.36, 0.16)  # how opaque are sides of what a robot may touch that face away, and towards the eye
 _HIDDEN = 0.35  # how much is seen of a tendon inside a body
@@ -36,14 +39,14 @@ _MARGINS = (0.08, 0.08, 0.11, 0.06)
 
 def render(
     model: Model,
-    motion: Any,
+    motion: ArrayLike | Trajectory,
     path: str | Path | None = None,
     *,
     shapes: int = 6,
     links: Sequence[str] | None = None,
-    trail: Any = None,
+    trail: ArrayLike | Sequence[ArrayLike] | str | None = None,
     paint: str | None = None,
-    values: Any = None,
+    values: ArrayLike | None = None,
     value_label: str = "",
     title: str | None = None,
     view: tuple[float, float] | None = None,
