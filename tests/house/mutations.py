@@ -141,4 +141,25 @@ MUTATIONS = (
         "require(True, where, rule, name)",
         ("tests/cli/test_bad_files.py", "-k", "names"),
     ),
+    Mutation(
+        "a former name of an argument goes to the function",
+        "errors.py",
+        "            for former in names.keys() & given.keys():\n                raise TypeError(said(title, former))\n",
+        "",
+        ("tests/house/test_former_names.py",),
+    ),
+    Mutation(
+        "a result in one line is as long as its fields make it",
+        "robot/telling.py",
+        '    while len(parts) > 1 and len(", ".join(parts)) > _LONGEST:',
+        "    while False:",
+        ("tests/contracts/test_results.py",),
+    ),
+    Mutation(
+        "inputs from Python do not wake a viewer that shows an equilibrium",
+        "viewing/session.py",
+        "        self.u, self._is_due = _inputs_of(self.model, u).copy(), True\n",
+        "        self.u = _inputs_of(self.model, u).copy()\n",
+        ("tests/viewing/test_session.py",),
+    ),
 )

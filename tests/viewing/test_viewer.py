@@ -258,6 +258,19 @@ def test_the_command_shows_a_robot_and_a_trajectory(tmp_path, monkeypatch, capsy
     assert "trajectory file: must end in .npz or .csv" in capsys.readouterr().err
 
 
+def test_the_command_begins_under_inputs(tmp_path, monkeypatch, capsys):
+    """`lissom view --inputs` shows the equilibrium under them; a name that there is not is a mistake."""
+    robot = ls.Robot("pendulum")
+    robot.add_link("bob", ls.RigidBody.sphere(0.05, density=1000), ls.JointRevolute(axis=(0, 1, 0), stiffness=1.0))
+    robot.add_joint_actuator("motor", "bob")
+    ls.save_robot(robot, tmp_path / "bob.yaml")
+    shown = []
+    monkeypatch.setattr(Viewer, "wait", lambda self: shown.append((self.mode, self.u.tolist())))
+    arguments = ["view", str(tmp_path / "bob.yaml"), "--port", "0", "--no-browser", "--inputs"]
+    assert main([*arguments, "motor=0.25"]) == 0 and shown == [("equilibrium", [0.25])]
+    assert main([*arguments, "moter=0.25"]) == 2 and "motor" in capsys.readouterr().err
+
+
 def test_frames_that_are_chosen_are_plotted_beside_each_other(viewer, model):
     """Each plot has the path of the frame that is chosen beside it, at the times that were seen."""
     plots, session = viewer.panel.plots, viewer.session

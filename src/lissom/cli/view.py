@@ -7,12 +7,18 @@ from pathlib import Path
 
 from lissom.cli.command import Command
 from lissom.cli.common import loaded
+from lissom.cli.states import input_arguments, input_values
 
 
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robot", type=Path, help="robot file (YAML)")
+    input_arguments(parser)
     parser.add_argument("--trajectory", type=Path, metavar="FILE", help="a motion to look at: .npz, .csv or a folder")
-    parser.add_argument("--mode", choices=("pose", "equilibrium", "simulate", "replay"), help="(pose, or replay)")
+    parser.add_argument(
+        "--mode",
+        choices=("pose", "equilibrium", "simulate", "replay"),
+        help="(pose; replay of a trajectory, equilibrium under inputs)",
+    )
     parser.add_argument("--host", default="127.0.0.1", help="address to listen at (this machine alone)")
     parser.add_argument("--port", type=int, default=8080, help="at that address; 0 takes a free one (8080)")
     parser.add_argument("--hosts", nargs="+", default=[], metavar="NAME", help="names of a proxy that leads to it")
@@ -25,7 +31,9 @@ def _view(arguments: argparse.Namespace) -> int:
     model = loaded(arguments.robot)[1]
     motion = None if arguments.trajectory is None else ls.Trajectory.load(arguments.trajectory)
     where = {"host": arguments.host, "port": arguments.port, "hosts": arguments.hosts}
-    ls.view(model, trajectory=motion, mode=arguments.mode, **where, browser=not arguments.no_browser)
+    begins = arguments.inputs is not None or arguments.inputs_values is not None
+    u = input_values(arguments, model.inputs.names) if begins else None
+    ls.view(model, u=u, trajectory=motion, mode=arguments.mode, **where, browser=not arguments.no_browser)
     return 0
 
 
