@@ -161,7 +161,7 @@ def test_large_nets():
         assert solves_closed(model)
         w = run_forward_dynamics(model, q, v, np.zeros(0), 0.0)
         a, force = w.host["a"][0].copy(), w.host["force"][0].copy()
-        taken.append(w.nbytes)
+        taken.append(w.buffers.nbytes)
         A, still = ls.constraint_jacobian(model, q), w.host["acceleration"][0]
         held = A.T @ force
         assert np.abs(ls.inverse_dynamics(model, q, v, a) - held).max() < 1e-10 * np.abs(held).max()

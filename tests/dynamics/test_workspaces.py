@@ -31,8 +31,9 @@ def test_batches_of_all_sizes_share_buffers():
         wrong[-1, 0] = np.nan
         with pytest.raises(ls.ShapeError, match=f"instance {n - 1} of {n}"):
             ls.inverse_dynamics(model, wrong, v[:n], a[:n])
-    families = [key[0] for key in model.cache if isinstance(key, tuple)]
-    assert families.count("inverse_dynamics") == 2 and families.count("forward_dynamics") == 2
+    for family in ("inverse_dynamics", "forward_dynamics"):
+        (pool,) = (pool for key, pool in model.cache.items() if isinstance(key, tuple) and key[:2] == (family, "batch"))
+        assert len(pool.buffers) == len(pool.free) == 1
 
 
 def test_options_hold_when_a_batch_changes():
@@ -91,12 +92,12 @@ def test_the_environment_says_how_many_cores(monkeypatch):
     q, v, a = states(model, 64)
     monkeypatch.setenv("LISSOM_CORES", "1")
     alone = ls.inverse_dynamics(model, q, v, a)
-    (w,) = (w for key, w in model.cache.items() if isinstance(key, tuple) and key[:2] == ("inverse_dynamics", "batch"))
+    (w,) = model.cache["inverse_dynamics", "batch", 1].free
     assert len(w.launches) == 1
     model.cache.clear()
     monkeypatch.setenv("LISSOM_CORES", "3")
     np.testing.assert_array_equal(ls.inverse_dynamics(model, q, v, a), alone)
-    (w,) = (w for key, w in model.cache.items() if isinstance(key, tuple) and key[:2] == ("inverse_dynamics", "batch"))
+    (w,) = model.cache["inverse_dynamics", "batch", 3].free
     assert len(w.launches) == 3
     model.cache.clear()
     monkeypatch.setenv("LISSOM_CORES", "two")

@@ -101,7 +101,7 @@ def test_memory_of_large_nets():
         assert steps_closed_by_blocks(model)
         motion = ls.simulate(model, 0.01, dt=5e-3, method="generalized_alpha")
         assert np.abs(ls.loop_residual(model, motion.q[-1])).max() < 1e-10
-        taken.append(fused_runs.steps_workspace(model, 1).nbytes)
+        taken.append(fused_runs.steps_workspace(model, 1).buffers.nbytes)
     assert taken[1] < 5.0 * taken[0]  # for 3.5 times as many rods
 
 

@@ -65,8 +65,9 @@ def test_the_same_as_first_calls(model, states):
         assert np.array_equal(kept, copy)  # none of them is a view of a buffer
     for family, name in (("forward_dynamics", "a"), ("mass_matrix", "M"), ("poses", "pose"), ("coriolis_matrix", "C")):
         assert call_of(model, family, name) is not unprepared
-    assert call_of(model, "inverse_dynamics", "tau", (True, True, True)) is unprepared  # others were asked last
-    assert call_of(model, "inverse_dynamics", "tau", (True, False, False)) is not unprepared
+    for options in ((True, True, True), (False, True, True), (True, False, False)):
+        assert call_of(model, "inverse_dynamics", "tau", options) is not unprepared
+    assert call_of(model, "inverse_dynamics", "tau", (False, False, False)) is unprepared  # nobody asked
 
 
 def test_what_is_refused(model, states):
@@ -109,6 +110,42 @@ def test_what_depends_on_time_is_not_prepared():
         at = [call(model, zero, zero, zero, t=t) for t in (0.0, 1.0, 2.0, 1.0)]
         assert np.array_equal(at[1], at[3]) and np.abs(at[1] - at[0]).max() > 0.1
         np.testing.assert_allclose(at[2] - at[0], 2.0 * (at[1] - at[0]), rtol=1e-12, atol=1e-12)
+
+
+def pulled(kind):
+    """The arm under something of time: a load, a current, or a Python force of the state."""
+    made = arm()
+    if kind == "load":
+        made.add_point_load("pulled", "link2", force=lambda t: (0.0, 0.0, t))
+    if kind == "current":
+        material, basis = ls.Material(young=1e6, poisson=0.4, density=1000.0), ls.BasisLegendre(bending_y=1)
+        made.add_link("rod", ls.Rod(0.3, ls.SectionCircle(0.02), basis, material), parent="link2")
+        made.set_fluid(1000.0, current=lambda t: (0.0, t, 0.0), default=None, links={"rod": ls.Hydrodynamics()})
+    if kind == "force":
+        made.add_force("pulled", "link2", lambda t, g, eta: (0.0, 0.0, 0.0, 1.0 + g[0, 3], t, eta[3]))
+    return made.build()
+
+
+@pytest.mark.parametrize("kind", ["load", "current", "force"])
+def test_options_do_not_outlive_their_call(kind):
+    """Calls without loads, with them, at other times and without gravity, in turn, are those of a fresh model."""
+    model = pulled(kind)
+    q, v, a = np.random.default_rng(2).uniform(-1.0, 1.0, (3, model.nv))
+    asked = [{"loads": False}, {"t": 5.0}, {"t": 2.0}, {"t": 5.0}, {"gravity": False}, {"gravity": False, "t": 1.0}]
+    for options in (*asked, *reversed(asked)):
+        fresh = ls.inverse_dynamics(pulled(kind), q, v, a, **options)
+        np.testing.assert_array_equal(ls.inverse_dynamics(model, q, v, a, **options), fresh)
+    felt = [ls.inverse_dynamics(model, q, v, a, **options) for options in ({"t": 5.0}, {"loads": False})]
+    assert np.abs(felt[0] - felt[1]).max() > 0.01
+
+
+def test_shapes_do_not_outlive_their_call(model, states):
+    """One abscissa, a list of one, and a batch, in turn."""
+    q = states[0][0]
+    for _ in range(2):
+        for s, shape in ((1.0, (4, 4)), ([1.0], (1, 4, 4)), ([1.0], (1, 4, 4)), ([1.0, 1.0], (2, 4, 4))):
+            assert ls.frame_pose(model, q, "link2", s).shape == shape
+            assert ls.frame_pose(model, q[None], "link2", s).shape == (1, *shape)
 
 
 def test_threads_have_their_own(model, states):

@@ -6,7 +6,7 @@ import warp as wp
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, WIDTH, X, blocks, dense_phi, device, random
 
 import lissom as ls
-from lissom.launch.workspace import Workspace
+from lissom.launch.buffers import Buffers
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.tables import TablesStruct
 from lissom.passes import interval_columns as intervals
@@ -58,7 +58,7 @@ def k_newton(
 @pytest.fixture(scope="module")
 def moved():
     """A workspace with a motion in it, v and a, and wrenches of the nodes."""
-    w = Workspace(MODEL, COUNT, {})
+    w = Buffers(MODEL, COUNT, {})
     q = np.array([ls.integrate(MODEL, MODEL.neutral(), turn) for turn in 0.3 * random(COUNT, NV)])
     v, a, F = device(random(COUNT, NV)), device(random(COUNT, NV)), random(NODES, 6)
     wp.launch(k_motion, 1, inputs=[w.tables, w.scratch, device(q), v, a, wp.array(F, dtype=vec6), HERE], device="cpu")
@@ -106,7 +106,7 @@ def compare(new, old, before, own, k):
 
 def test_a_call_reaches_eight_intervals_in_a_row():
     """intervals_stop ends at a node of another kind, after eight, or at the last."""
-    w, out = Workspace(MODEL, COUNT, {}), device(np.zeros(1), wp.int32)
+    w, out = Buffers(MODEL, COUNT, {}), device(np.zeros(1), wp.int32)
     for k in range(NODES):
         wp.launch(k_stop, 1, inputs=[out, w.tables, k], device="cpu")
         run = next((e for e in range(k, NODES) if not EXP[e]), NODES) - k

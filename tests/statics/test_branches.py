@@ -88,7 +88,7 @@ def test_each_is_as_alone(kind):
 def test_many_take_few_launches(monkeypatch):
     """Thirty branches take hardly more launches than one of them, but for their starts."""
     model, runs, run = arm(upwards=False), [], Workspace.run
-    monkeypatch.setattr(Workspace, "run", lambda self: (runs.append(self.batch), run(self)))
+    monkeypatch.setattr(Workspace, "run", lambda self, *x, **y: (runs.append(self.batch), run(self, *x, **y)))
     u = np.random.default_rng(0).uniform(0.0, 0.5, (30, model.nu))
     ls.continuation(model, u=u[0], events=False)
     alone = len(runs)

@@ -25,8 +25,10 @@ from lissom.errors import AccuracyWarning, ShapeError
 from lissom.forces.acting import Acting
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
 from lissom.forces.tendons import PROJECT_AT, add_channel_wrenches, path_length, path_tangent, strain_at
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
@@ -102,12 +104,10 @@ def actuation_kernel(act: Acting) -> Any:
     return actuation_alone
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int) -> Buffers:
     n = len(model.channels.names)
-    shapes = {"q": (model.nq,), "tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
-    w = Workspace(model, batch, shapes)
-    w.sums = True
-    w.weighs = False
+    outputs = {"tau": (model.nv,), "B": (n * model.nv,), "length": (n,)}
+    w = Buffers(model, batch, {"q": (model.nq,)}, outputs, wanted=Wanted(sums=True, weighs=False))
     d = w.on_device
     w.record(actuation_kernel, [w.tables, w.scratch, d["q"], d["tau"], d["B"], d["length"]])
     return w
@@ -116,12 +116,8 @@ def _make(model: Model, batch: int) -> Workspace:
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
     w, lead = filled(model, "actuation", _make, ("q",), q)
-    here = w.host["q"].tobytes() if w.batch == 1 else None
-    if here is None or w.user != here:  # what a law asks for B is asked for lengths next
-        w.user = None
-        w.run()
-        w.raise_for_status()
-        w.user = here
+    w.run()
+    w.raise_for_status()
     return w, lead
 
 
@@ -179,7 +175,7 @@ def pushing_without_warning(model: Model) -> Iterator[None]:
         yield
     finally:
         if not warned:
-            del model.cache["warned of pushing"]
+            model.cache.pop("warned of pushing", None)  # another thread may have done so
 
 
 @over_models("q")

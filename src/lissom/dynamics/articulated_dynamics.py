@@ -16,7 +16,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.launch.workspace import Workspace
+from lissom.launch.buffers import Buffers
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
@@ -83,8 +83,8 @@ def solves_by_blocks(model: Model) -> bool:
     return model.n_rows == 0 and large and int(size.sum()) == model.nv
 
 
-def record_articulated(w: Workspace, model: Model, batch: int, loops: LoopRowsStruct, q_dot: Any) -> None:
-    """Record the launch for a workspace with the buffers of forward_dynamics."""
+def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, q_dot: Any) -> None:
+    """Record the launch for the buffers of forward_dynamics."""
     d = w.on_device
     tables = [w.tables, w.scratch, block_columns(model), block_tables(model), articulated_buffers(model, batch)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]

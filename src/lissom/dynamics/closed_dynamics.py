@@ -20,7 +20,7 @@ from typing import Any
 import warp as wp
 
 from lissom.forces.acting import Acting
-from lissom.launch.workspace import Passing, Workspace
+from lissom.launch.buffers import Buffers, Passing
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -116,8 +116,8 @@ def solves_closed(model: Model) -> bool:
     return model.nv >= _LEAST_COORDINATES and closes_by_blocks(model)
 
 
-def record_closed(w: Workspace, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
-    """Record the launch for a workspace with the buffers of forward_dynamics."""
+def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
+    """Record the launch for the buffers of forward_dynamics."""
     d, blocks = w.on_device, [partial(kept_blocks, model, of_mass=True), partial(closed_blocks, model, wide=False)]
     tables = [w.tables, w.scratch, *map(Passing, blocks)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]

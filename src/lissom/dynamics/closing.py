@@ -28,9 +28,10 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops
-from lissom.launch.workspace import Passing, Workspace, workspace
+from lissom.launch.workspace import Workspace, workspace
 from lissom.lie import so3
 from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
@@ -198,11 +199,9 @@ def closing_kernel(act: Acting) -> Any:
     return closing_alone
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    shapes = {"q": (model.nq,)} | dict.fromkeys(("v", "move"), (model.nv,))
-    shapes |= dict.fromkeys(("damping", "size"), (model.n_rows,))
-    w = Workspace(model, batch, shapes)
-    w.outputs = ("move",)
+def _make(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "damping": (model.n_rows,)}
+    w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
     loops, task = with_loops(w, model, batch, whole=False), w.buffer("task", (1,), wp.int32, common=True)
     weights = w.buffer("weights", (model.nv,), common=True)
     blocks = [partial(kept_blocks, model, of_mass=True), partial(closed_blocks, model, wide=False)]

@@ -30,6 +30,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.errors import RedundancyWarning
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import over_models
@@ -86,8 +87,8 @@ def constraint_kernel(act: Acting) -> Any:
     return constraint_alone
 
 
-def _make(model: Model, batch: int, *, whole: bool = True) -> Workspace:
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,)})
+def _make(model: Model, batch: int, *, whole: bool = True) -> Buffers:
+    w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)})
     x = column_tables(model) if whole else block_columns(model)
     size = 6 * model.n_dynamic * x.width if whole else 0
     S = wp.zeros((batch, size), dtype=wp.float64, device=model.device)

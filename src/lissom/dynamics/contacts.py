@@ -16,8 +16,9 @@ import warp as wp
 from lissom.errors import ShapeError
 from lissom.forces.contact_force import contact_force
 from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
+from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, filled, flat, leading, parts, stack, workspace
+from lissom.launch.workspace import batch_of, filled, flat, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
@@ -126,10 +127,10 @@ def contacts_kernel(
         touching[i, NUMBERS * count] = wp.float64(-1.0)
 
 
-def _make(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
+def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
     world = model.surroundings
-    shapes = {"q": (model.nq,), "v": (model.nv,), "gap": (len(world.ball_node),)}
-    w = Workspace(model, batch, shapes | {"touching": (int(NUMBERS) * world.capacity,)})
+    outputs = {"gap": (len(world.ball_node),), "touching": (int(NUMBERS) * world.capacity,)}
+    w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)}, outputs)
     with_forces, on = w.buffer("with_forces", (1,), wp.int32), w.on_device
     tables = w.anchored_tables() if anchored else w.tables
     w.record(contacts_kernel, [tables, w.scratch, on["q"], on["v"], with_forces, on["gap"], on["touching"]])
@@ -140,9 +141,10 @@ def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     """Distance of each ball from what it may touch at one state, no more than what counts as near, shape (n_balls,)
     [m]; negative where it touches."""
     w = workspace(model, "contacts", 1, _make)
-    w.host["q"][0], w.host["with_forces"][0] = q, 0
+    w.host["q"][0], w.host["v"][0], w.host["with_forces"][0] = q, 0.0, 0
+    w.scratch.near.count.fill_(-1)  # a list of an earlier state may lack what has come near since
     w.run()
-    return w.host["gap"][0]
+    return w.host["gap"][0].copy()
 
 
 @over_models("q", "v", apart=True)

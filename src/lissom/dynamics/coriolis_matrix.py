@@ -19,9 +19,11 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, call_of, filled
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import call_of, filled
 from lissom.lie import so3
 from lissom.lie.spatial import rate_of_momentum
 from lissom.lie.types import kernel_options, mat6, vec6
@@ -100,10 +102,9 @@ def coriolis_kernel(act: Acting) -> Any:
     return coriolis
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    width = column_width(model)
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "C": (model.nv * width,)})
-    w.differentiates = True
+def _make(model: Model, batch: int) -> Buffers:
+    width, inputs = column_width(model), {"q": (model.nq,), "v": (model.nv,)}
+    w = Buffers(model, batch, inputs, {"C": (model.nv * width,)}, wanted=Wanted(differentiates=True))
     x, b = column_tables(model), mass_buffers(model, batch)
     Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
     size = (batch, 6 * model.n_dynamic * width)
@@ -134,5 +135,5 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare(("q", "v"), "C", model.nv, column_width(model))
+        w.prepare("coriolis_matrix", ("q", "v"), "C", model.nv, column_width(model))
     return w.result("C", lead, model.nv, column_width(model))[..., : model.nv]

@@ -19,8 +19,9 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -123,11 +124,10 @@ def energy_kernel(act: Acting) -> Any:
     return energies
 
 
-def mass_sums(model: Model, batch: int) -> Workspace:
-    """Workspace whose "out" is, from q and v: three energies, the momentum (1), the first moment of mass (2)."""
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "out": (12,)})
+def mass_sums(model: Model, batch: int) -> Buffers:
+    """Buffers whose "out" is, from q and v: three energies, the momentum (1), the first moment of mass (2)."""
+    w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)}, {"out": (12,)})
     gravity = w.gravity()
-    w.put_gravity()
     w.record(energy_kernel, [w.tables, w.scratch, w.on_device["q"], w.on_device["v"], gravity, w.on_device["out"]])
     return w
 

@@ -27,8 +27,10 @@ from lissom.dynamics.closed_dynamics import closed_kernel, record_closed, solves
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers, Shapes
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import for_models
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -129,10 +131,9 @@ def forward_dynamics_kernel(act: Acting) -> Any:
     return accelerations
 
 
-def _buffers(model: Model, batch: int, names: tuple[str, ...]) -> Workspace:
-    shapes = {"q": (model.nq,), "u": (model.nu,)}
-    w = Workspace(model, batch, shapes | {name: (model.nv,) for name in names})
-    w.sums = True
+def _buffers(model: Model, batch: int, names: tuple[str, ...], outputs: Shapes) -> Buffers:
+    inputs = {"q": (model.nq,), "u": (model.nu,)} | {name: (model.nv,) for name in names}
+    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(sums=True))
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     return w
@@ -145,9 +146,8 @@ def accelerations_kernel(model: Model) -> Any:
     return articulated_kernel if solves_by_blocks(model) else forward_dynamics_kernel
 
 
-def _make(model: Model, batch: int, *, whole: bool = False) -> Workspace:
-    w = _buffers(model, batch, ("v", "given", "extra", "a"))
-    w.outputs = ("a",)
+def _make(model: Model, batch: int, *, whole: bool = False) -> Buffers:
+    w = _buffers(model, batch, ("v", "given", "extra"), {"a": (model.nv,)})
     closes = solves_closed(model) and not whole
     loops = with_loops(w, model, batch, whole=not closes)
     pull, q_dot = w.buffer("pull", (1,)), w.buffer("q_dot", (batch, model.nq))
@@ -166,8 +166,8 @@ def _make(model: Model, batch: int, *, whole: bool = False) -> Workspace:
     return w
 
 
-def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
-    w = _buffers(model, batch, ("v", "a", "extra", "tau"))
+def _make_residual(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
+    w = _buffers(model, batch, ("v", "a", "extra"), {"tau": (model.nv,)})
     d = w.on_device
     names = ("q", "v", "a", "u", "extra", "gravity", "load")
     loops = with_loops(w, model, batch)
@@ -182,11 +182,8 @@ def _fill(w: Workspace, model: Model, t: Times, factor: float, **values: np.ndar
         host[name][:] = value
     if factor != 1.0:
         host["u"][:] *= factor
-    if w.factor != factor:
-        w.put_gravity(True, factor)
-    if model.loads.varies or w.factor != factor:
-        put_loads(model, w, t, factor)
-        w.factor = factor
+    w.put_gravity(True, factor)
+    put_loads(model, w, t, factor)
     if model.inputs.custom:
         for k, (q, u) in enumerate(zip(w.host["q"], w.host["u"])):
             w.host["extra"][k] = custom_actuation(model, q) @ u
@@ -292,7 +289,7 @@ def forward_dynamics(
     raise_if_massless(model, w)
     w.raise_for_status()
     if not lead and _is_of_state(model):
-        w.prepare(("q", "v", "u"), "a", model.nv)
+        w.prepare("forward_dynamics", ("q", "v", "u"), "a", model.nv)
     return w.host["a"].reshape(*lead, model.nv).copy()
 
 

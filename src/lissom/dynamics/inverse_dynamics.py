@@ -13,7 +13,9 @@ import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models, over_models
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -58,9 +60,9 @@ def inverse_dynamics_kernel(act: Acting) -> Any:
     return newton_euler
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "tau": (model.nv,)})
-    w.sums = True
+def _make(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, wanted=Wanted(sums=True))
     gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)
@@ -74,11 +76,9 @@ def run_inverse_dynamics(
 ) -> tuple[Workspace, tuple[int, ...]]:
     """Fill and run the workspace of inverse dynamics; the caller reads `tau` and `status`."""
     w, lead = filled(model, "inverse_dynamics", _make, ("q", "v", "a"), q, v, a)
-    if w.options != (gravity, elastic, loads):
-        w.options = (gravity, elastic, loads)
-        w.put_gravity(gravity)
-        w.host["terms"][0] = acting_flags(elastic, loads)
-    if loads and model.n_load_rows:
+    w.put_gravity(gravity)
+    w.host["terms"][0] = acting_flags(elastic, loads)
+    if loads:
         put_loads(model, w, t)
     w.run()
     return w, lead
@@ -122,7 +122,7 @@ def inverse_dynamics(
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
     w.raise_for_status()
     if not lead and not (loads and model.n_load_rows):
-        w.prepare(("q", "v", "a"), "tau", model.nv)
+        w.prepare("inverse_dynamics", ("q", "v", "a"), "tau", model.nv, options=(gravity, elastic, loads))
     return w.result("tau", lead, model.nv)
 
 

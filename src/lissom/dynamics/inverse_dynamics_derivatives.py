@@ -35,9 +35,11 @@ from lissom.dynamics.loads import Times, called_response, put_loads
 from lissom.dynamics.python_forces import python_responses
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
+from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Passing, Workspace, filled, require_finite
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import Workspace, filled, require_finite
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -112,12 +114,13 @@ def residual_derivatives_kernel(act: Acting) -> Any:
     return derivatives
 
 
-def _make(model: Model, batch: int, *, anchored: bool = False) -> Workspace:
+_WANTED = Wanted(differentiates=True)
+
+
+def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
     square = (model.nv * column_width(model),)
-    shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,), "tau": (model.nv,)}
-    shapes |= {"dq": square, "dv": square, "da": square}
-    w = Workspace(model, batch, shapes)
-    w.differentiates = True
+    inputs = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,), "u": (model.nu,)}
+    w = Buffers(model, batch, inputs, {"tau": (model.nv,), "dq": square, "dv": square, "da": square}, wanted=_WANTED)
     w.gravity()
     w.buffer("load", (batch, model.n_load_rows), vec6)
     w.buffer("terms", (1,), wp.int32, common=True)
@@ -142,6 +145,7 @@ def run_residual_derivatives(
     inputs: bool = False,
     factor: float = 1.0,
     force: Any = 0.0,
+    rough: bool = False,
 ) -> None:
     """Run a filled workspace; the derivatives of ID(q, v, a) − B(q) u − Aᵀ λ are left in `dq`, `dv` and `da`, what
     loops ask in `gap`, `rate`, `acceleration`, `A`, `A_q` and the arrays of LoopDerivatives, which of the rows A are
@@ -151,7 +155,7 @@ def run_residual_derivatives(
     w.host["terms"][0] = acting_flags(elastic, loads, inputs)
     if loads:
         put_loads(model, w, t, factor)
-    w.run()
+    w.run(_WANTED._replace(rough=rough))
 
 
 def residual_derivatives(
@@ -174,9 +178,7 @@ def residual_derivatives(
     A prescribed coordinate answers to nothing: its rows and columns are those of the identity, of 0, and the identity.
     """
     w, lead = derivative_workspace(model, q, v, a, factor * u, anchors)
-    w.rough = rough
-    run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force)
-    w.rough = False
+    run_residual_derivatives(model, w, t, inputs=True, factor=factor, force=force, rough=rough)
     dq, dv, da = square_results(model, w, lead)
     if model.python_forces:
         by_q, by_v = python_responses(model, w.host["q"], w.host["v"], w.host["u"], t, factor)

@@ -38,8 +38,10 @@ from lissom.dynamics.loads import called_response, put_loads
 from lissom.errors import ShapeError
 from lissom.forces.acting import Acting
 from lissom.forces.answers import change_by_answers
+from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
@@ -151,10 +153,9 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
     return tangent
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    shapes = {name: (model.nv,) for name in ("v", "a", "dq", "dv", "da", "tau")}
-    w = Workspace(model, batch, {"q": (model.nq,), **shapes})
-    w.differentiates = True
+def _make(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), **{name: (model.nv,) for name in ("v", "a", "dq", "dv", "da")}}
+    w = Buffers(model, batch, inputs, {"tau": (model.nv,)}, wanted=Wanted(differentiates=True))
     on = w.on_device
     d = DirectionStruct()
     d.dq, d.dv, d.da = on["dq"], on["dv"], on["da"]

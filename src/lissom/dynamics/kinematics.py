@@ -18,9 +18,11 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, call_of, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _STATE = ("q", "v", "a")
+_WANTED = Wanted(everywhere=True, weighs=False)
 
 
 @wp.func
@@ -185,11 +188,9 @@ def jacobian_kernel(act: Acting) -> Any:
     return jacobians
 
 
-def _make_motion(model: Model, batch: int) -> Workspace:
-    n = model.n_nodes
-    shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
-    w = Workspace(model, batch, shapes | {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)})
-    w.everywhere, w.weighs = True, False
+def _make_motion(model: Model, batch: int) -> Buffers:
+    n, inputs = model.n_nodes, {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
+    w = Buffers(model, batch, inputs, {"pose": (16 * n,), "twist": (6 * n,), "acc": (6 * n,)}, wanted=_WANTED)
     w.host["pose"].reshape(batch, n, 4, 4)[..., 3, 3] = 1.0
     d = w.on_device
     names = ("q", "v", "a", "pose", "twist", "acc")
@@ -224,7 +225,7 @@ def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare(("q",), "pose", model.n_nodes, 4, 4)
+        w.prepare("poses", ("q",), "pose", model.n_nodes, 4, 4)
     return w.result("pose", lead, model.n_nodes, 4, 4)
 
 
@@ -276,11 +277,10 @@ def frame_acceleration(
     return of_frames(w, lead, places, "acc", 6)
 
 
-def _make_frames(model: Model, batch: int, room: int) -> Workspace:
+def _make_frames(model: Model, batch: int, room: int) -> Buffers:
     shapes = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
     sizes = {"pose": (16 * room,), "twist": (6 * room,), "acc": (6 * room,)}
-    w = Workspace(model, batch, shapes | sizes, room)
-    w.everywhere, w.weighs = True, False
+    w = Buffers(model, batch, shapes, sizes, wanted=_WANTED, more_nodes=room)
     t, frames = roomy_tables(w, model, room)
     w.host["pose"].reshape(batch, room, 4, 4)[..., 3, 3] = 1.0
     w.record(frames_kernel, [t, w.scratch, frames, *(w.on_device[name] for name in (*shapes, *sizes))])
@@ -311,16 +311,15 @@ def poses_at(model: Model, q: np.ndarray, places: Places) -> np.ndarray:
 def _poses(model: Model, q: Any, places: Places) -> np.ndarray:
     """Poses (..., 4, 4) of a single frame, or (..., n_places, 4, 4)."""
     family = f"poses {room_for(places)}"  # its own workspace: v and a stay zero there
-    g = call_of(model, family, "pose", (places,))(q)
+    g = call_of(model, family, "pose", places=places)(q)
     if g is not None:
         return g
     w, lead = filled(model, family, partial(_make_frames, room=room_for(places)), ("q",), q)
     put_places(w, model, places)
-    w.options = (places,)
     w.run()
     w.raise_for_status()
     if not lead and places.single:
-        w.prepare(("q",), "pose", 4, 4)
+        w.prepare(family, ("q",), "pose", 4, 4, places=places)
     return of_frames(w, lead, places, "pose", 4, 4)
 
 
@@ -331,10 +330,9 @@ def of_frames(w: Workspace, lead: tuple[int, ...], places: Places, name: str, *s
     return rows.copy()
 
 
-def _make_jacobian(model: Model, batch: int, room: int) -> Workspace:
-    size = 6 * model.nv * room
-    w = Workspace(model, batch, {"q": (model.nq,), "v": (model.nv,), "J": (size,), "J_dot": (size,)}, room)
-    w.everywhere, w.weighs = True, False
+def _make_jacobian(model: Model, batch: int, room: int) -> Buffers:
+    size, inputs = 6 * model.nv * room, {"q": (model.nq,), "v": (model.nv,)}
+    w = Buffers(model, batch, inputs, {"J": (size,), "J_dot": (size,)}, wanted=_WANTED, more_nodes=room)
     (t, frames), x = roomy_tables(w, model, room), roomy_columns(w, model, room, paths=False)
     columns_shape = (batch, 6 * (model.n_nodes + room) * column_width(model))
     S, S_dot = (wp.zeros(columns_shape, dtype=wp.float64, device=model.device) for _ in range(2))

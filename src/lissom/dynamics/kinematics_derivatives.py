@@ -22,10 +22,12 @@ import warp as wp
 
 from lissom.dynamics.kinematics import frame_of, of_frames
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
 from lissom.model.model import Model
@@ -117,11 +119,13 @@ def kinematics_derivatives_kernel(act: Acting) -> Any:
 _RESULTS = ("twist_q", "acc_q", "acc_v", "by_rate")
 
 
-def _make(model: Model, batch: int, room: int) -> Workspace:
+def _make(model: Model, batch: int, room: int) -> Buffers:
     given = {"q": (model.nq,), "v": (model.nv,), "a": (model.nv,)}
-    w = Workspace(model, batch, given | dict.fromkeys(_RESULTS, (6 * model.nv * room,)), room)
-    w.everywhere = w.curved = True
-    w.weighs = False
+    results, wanted = (
+        dict.fromkeys(_RESULTS, (6 * model.nv * room,)),
+        Wanted(everywhere=True, curved=True, weighs=False),
+    )
+    w = Buffers(model, batch, given, results, wanted=wanted, more_nodes=room)
     t, frames = roomy_tables(w, model, room)
     b = derivative_buffers(model, batch, model.n_nodes + room)
     b.x = roomy_columns(w, model, room, paths=True)

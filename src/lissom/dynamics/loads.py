@@ -46,8 +46,12 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
     if model.models:
         _put_loads_of_models(model, w, t, factor)
         return
-    times = np.atleast_1d(t).tolist() if model.loads.varies else [0.0]
-    w.host["load"][:] = rows_of_times(model, times, factor)
+    if model.loads.varies:
+        w.host["load"][:] = rows_of_times(model, np.atleast_1d(t).tolist(), factor)
+    elif factor == 1.0:
+        w.host["load"][:] = model.cached(("steady loads",), lambda: load_table(model, [0.0]))
+    else:
+        w.host["load"][:] = load_table(model, [0.0], factor)
     if model.surroundings.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
         first, wrenches = len(model.loads.wrench), called_wrenches(model, w.host["q"], v, t)

@@ -19,8 +19,10 @@ import warp as wp
 
 from lissom.dynamics.loads import put_loads
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -82,10 +84,10 @@ def mass_inverse_dynamics_kernel(act: Acting) -> Any:
     return mass_and_bias
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    shapes = {"q": (model.nq,)} | {name: (model.nv,) for name in ("v", "no_acceleration", "bias")}
-    w = Workspace(model, batch, shapes | {"M": (model.nv * column_width(model),)})
-    w.sums = True
+def _make(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
+    outputs = {"bias": (model.nv,), "M": (model.nv * column_width(model),)}
+    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(sums=True))
     gravity = w.gravity()
     load = w.buffer("load", (batch, model.n_load_rows), vec6)
     terms = w.buffer("terms", (1,), wp.int32, common=True)

@@ -20,9 +20,10 @@ import numpy as np
 import warp as wp
 
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import for_models
-from lissom.launch.workspace import Passing, Workspace, call_of, filled
+from lissom.launch.workspace import call_of, filled
 from lissom.lie import so3
 from lissom.lie.types import kernel_options
 from lissom.model.model import Model
@@ -83,8 +84,8 @@ def kernel_of(model: Model) -> Any:
     return rigid_mass_matrix_kernel if is_rigid(model) else mass_matrix_kernel
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    w = Workspace(model, batch, {"q": (model.nq,), "M": (model.nv**2,)})
+def _make(model: Model, batch: int) -> Buffers:
+    w = Buffers(model, batch, {"q": (model.nq,)}, {"M": (model.nv**2,)})
     kernel = kernel_of(model)
     if kernel is rigid_mass_matrix_kernel:
         buffers = [Passing(partial(rigid_buffers, model))]
@@ -116,5 +117,5 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     w.run()
     w.raise_for_status()
     if not lead:
-        w.prepare(("q",), "M", model.nv, model.nv)
+        w.prepare("mass_matrix", ("q",), "M", model.nv, model.nv)
     return w.result("M", lead, model.nv, model.nv)

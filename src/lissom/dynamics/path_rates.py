@@ -21,9 +21,11 @@ import warp as wp
 from lissom.forces.acting import Acting
 from lissom.forces.distances import SHORT
 from lissom.forces.tendons import path_tangent, segment_end, strain_at
+from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
+from lissom.launch.prepare import Wanted
 from lissom.launch.stacks import pulls
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.workspace import filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3
 from lissom.model.model import Model
@@ -106,11 +108,11 @@ def path_rates_kernel(act: Acting) -> Any:
     return bends
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    shapes = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
-    w = Workspace(model, batch, shapes | {"inside": (len(model.pulls),), "bend": (len(model.channels.names),)})
-    w.weighs, w.sums = False, True
-    w.record(path_rates_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in (*shapes, "inside", "bend"))])
+def _make(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,), "inside": (len(model.pulls),)}
+    outputs = {"bend": (len(model.channels.names),)}
+    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(weighs=False, sums=True))
+    w.record(path_rates_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in (*inputs, *outputs))])
     return w
 
 

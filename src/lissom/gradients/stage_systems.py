@@ -24,7 +24,7 @@ from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
 from lissom.gradients.stage_states import StageStates, six, stage_states
 from lissom.integration.schemes import Scheme
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import Workspace, parts
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
 from lissom.passes.column_tables import column_width
@@ -79,8 +79,8 @@ def systems_of_states(
     nv, w, unknowns = model.nv, column_width(model), model.nv + model.n_rows
     wide = bordered_width(model)
     window = _window(model, n * len(weights), steps, unknowns * wide)
-    given = _given(model, n * window * len(weights), states.anchors)
-    fill = partial(_fill, model, given, states, n, window * len(weights), len(weights))
+    work, given = _given(model, n * window * len(weights), states.anchors)
+    fill = partial(_fill, model, work, given, states, n, window * len(weights), len(weights))
     sizes, held = (n, steps, window, nv, w, unknowns, wide), states.anchors
     anchors = anchor_rows(model, held, states.q, states.v) if answers and held is not None and held.size else None
     return StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
@@ -92,18 +92,21 @@ def _window(model: Model, each: int, steps: int, size: int) -> int:
     return -(-steps // -(-steps // max(1, min(most, _ROWS // each))))
 
 
-def _given(model: Model, rows: int, anchors: np.ndarray | None) -> Matrices:
-    """Where the derivatives of the residual at so many states come to stand: in their own workspace on the CPU."""
+def _given(model: Model, rows: int, anchors: np.ndarray | None) -> tuple[Workspace, Matrices]:
+    """The workspace of the derivatives of the residual at so many states, and where they come to stand: there on the
+    CPU."""
     none = {"q": np.zeros((rows, model.nq)), "u": np.zeros((rows, model.nu))}
     none |= dict.fromkeys(("v", "a"), np.zeros((rows, model.nv)))
     w, _ = derivative_workspace(model, **none, anchors=None if anchors is None else anchors[:rows])
-    arrays = w.on_device
+    arrays = w.buffers.on_device
     if model.device != "cpu":
         arrays = {name: wp.array(w.host[name], device="cpu") for name in _NAMES}
-    return Matrices(*(arrays[name] for name in _NAMES))
+    return w, Matrices(*(arrays[name] for name in _NAMES))
 
 
-def _fill(model: Model, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int) -> None:
+def _fill(
+    model: Model, w: Workspace, given: Matrices, states: StageStates, n: int, each: int, stages: int, first: int
+) -> None:
     """Put there the derivatives at the states of a window, `each` of n motions, that begins with a step. A prescribed
     coordinate answers to nothing: its rows are those of 0, of 0 and of the identity."""
 
@@ -113,7 +116,9 @@ def _fill(model: Model, given: Matrices, states: StageStates, n: int, each: int,
 
     assert states.force is not None
     arrays = {name: some(getattr(states, name)) for name in ("q", "v", "a", "u")}
-    w, _ = derivative_workspace(model, **arrays, anchors=None if states.anchors is None else some(states.anchors))
+    w.fill((n * each,), **arrays)
+    if states.anchors is not None and states.anchors.size:
+        w.put_anchors(some(states.anchors))
     run_residual_derivatives(model, w, some(states.t), inputs=True, force=some(states.force))
     w.raise_for_status()
     held, width = model.prescribed.dof, column_width(model)

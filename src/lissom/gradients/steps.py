@@ -110,7 +110,6 @@ class Stepping:
         """Take the steps and put them there; how many there are, now and then."""
         n, u = len(path.u), path.u
         w = keeping_workspace(model, n, self.scheme)
-        w.user = None  # whoever was here before finds no matrix of his own
         host, longest = w.host, w.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)

@@ -105,6 +105,7 @@ class _Stepping:
         anchors = present_anchors(self.model).copy() if sticks else None
         self.paced.size, self.paced.before = self.size, self.before
         run = _Run(*self.paced.run(here, stop))
+        self.stepper.forget()
         if self.paced.is_stuck and len(run.t) == 0:
             raise failure(self.stepper.scheme, here.t, before, NO_STEP)
         met = self._met(here, run.t, run.rows) if self.looks_back else None

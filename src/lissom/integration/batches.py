@@ -121,7 +121,6 @@ class ManyMotions:
         plan = StepSchedule(times, batch.duration, np.inf, dt)
         self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
         self.w = steps_workspace(model, self.n)
-        self.w.user = self
         host = self.w.host
         host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
         host["counts"][:] = 0
@@ -144,8 +143,6 @@ class ManyMotions:
     def _inputs(self, times: list[float]) -> np.ndarray:
         """Inputs (n, n_times, nu) of all motions."""
         rows = self.inputs.at(times)
-        if self.w.user is not self:
-            raise RuntimeError("a function of time has simulated a batch of the model whose input it is")
         return np.broadcast_to(rows, (self.n, *rows.shape[1:]))
 
     @property
@@ -312,7 +309,7 @@ class _Cuts:
         self.until[some] = np.where(size == left, end, self.t[some] + size)
         host["h"][some, k + 1] = self.until[some] - self.t[some]
         host["counts"][some, _DONE] = k
-        own = len(host["load"]) // MOST_STAGES - motions.w.room + some
+        own = len(host["load"]) // MOST_STAGES - motions.w.buffers.room + some
         host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
         stages, acts = len(motions.scheme.stages), motions.model.n_load_rows + motions.model.n_motions > 0
         times = ends_of_stages(motions.scheme, self.t[some], self.until[some])

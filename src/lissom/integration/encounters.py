@@ -28,7 +28,8 @@ from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.forces.distances import signed_distance
 from lissom.forces.touching import ball_centre, pose_of, twist_of
-from lissom.launch.workspace import Workspace, workspace
+from lissom.launch.buffers import Buffers
+from lissom.launch.workspace import workspace
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
@@ -129,8 +130,8 @@ def encounters_kernel(
                     doubtful[row] = 1
 
 
-def _make(model: Model, batch: int) -> Workspace:
-    w, n = Workspace(model, batch, {"q_now": (model.nq,), "v_now": (model.nv,)}), len(model.surroundings.pair)
+def _make(model: Model, batch: int) -> Buffers:
+    w, n = Buffers(model, batch, {"q_now": (model.nq,), "v_now": (model.nv,)}), len(model.surroundings.pair)
     d = [w.buffer("count", (1,), wp.int32), w.buffer("times", (_ROWS,)), w.buffer("share", (2,))]
     d += [w.buffer("q", (_ROWS, model.nq)), w.buffer("v", (_ROWS, model.nv))]
     d += [w.on_device["q_now"], w.on_device["v_now"]]
@@ -144,14 +145,15 @@ def _approaches(
 ) -> tuple[np.ndarray, np.ndarray]:
     """At no more than _ROWS states (n, nq), (n, nv) the gap [m], its rate and the speed of the ball's centre seen from
     the obstacle [m/s] of every pair, shape (n, n_pairs, 3), and whether a ball may have met something before each."""
-    w, n = workspace(model, "encounters", 1, _make), len(t)
+    n = len(t)
     if model.asks_before_launch and n > 1:
         return _approaches_one_by_one(model, t, q, v, share)
+    w = workspace(model, "encounters", 1, _make)
     host = w.host
     host["count"][0], host["share"][:] = n, share
     host["times"][:n], host["q"][:n], host["v"][:n] = t, q, v
     w.run()
-    return host["pairs"][:n], host["doubtful"][:n]
+    return host["pairs"][:n].copy(), host["doubtful"][:n].copy()
 
 
 @final
@@ -178,7 +180,6 @@ class Lookout:
             pairs, doubtful = _approaches(self.model, t[part], q[part], v[part], (self.graze, self.deeper))
             if not any(doubtful.tolist()):
                 continue
-            pairs = pairs.copy()
             for k in np.flatnonzero(doubtful) - 1:
                 ends, at = slice(first + k, first + k + 2), slice(k, k + 2)
                 time = self._met(t[ends], q[ends], v[ends], pairs[at])
@@ -207,7 +208,7 @@ class Lookout:
             if dips is not None or len(halved) == 0 or len(times) > _MOST_STATES:
                 return dips
             middle = 0.5 * (times[halved] + times[halved + 1])
-            new = np.concatenate([_approaches(self.model, part, *between(part), (0.0, 0.0))[0].copy()
+            new = np.concatenate([_approaches(self.model, part, *between(part), (0.0, 0.0))[0]
                                   for part in np.split(middle, range(_ROWS, len(middle), _ROWS))])  # fmt: skip
             inside = np.flatnonzero((new[..., 0] < limit).any(axis=1))
             if len(inside):
@@ -219,7 +220,7 @@ def _approaches_one_by_one(
     model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The same for robots whose poses Python must give before each launch; (1) is asked here then."""
-    rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0].copy() for k in range(len(t))]
+    rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
     pairs = np.concatenate(rows)
     world = model.surroundings
     radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)

@@ -30,9 +30,10 @@ from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_meetings import meeting_rows
 from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
-from lissom.launch.cores import making
+from lissom.launch.buffers import LONG, Buffers
 from lissom.launch.loop_buffers import shown
-from lissom.launch.workspace import LONG, Workspace, workspace
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import Workspace, own_workspace, workspace
 from lissom.lie.types import vec6
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Steps, linked
@@ -41,7 +42,7 @@ from lissom.systems.newton_blocks import steps_by_blocks
 from lissom.systems.newton_matrix import newton_block_buffers, newton_buffers, newton_closed_buffers
 
 STEPS_FAMILY = "implicit_steps"
-WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
+_WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
 LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
 _LEAST_RUN = 8
 _LEAST_ROOM = 64
@@ -52,12 +53,23 @@ def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
     much further on in `load` and `held` stands what acts in them; with room for so many knots of inputs, and so many
     steps of the program that puts formulas into them."""
-    return roomy_workspace(model, batch, 1 if knots == 1 else _room(knots), _length(model, drives))
+    return roomy_workspace(model, batch, *room_for(model, knots, drives))
+
+
+def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
+    """Room for so many knots, and the length of a program that has room for so many steps for inputs."""
+    return 1 if knots == 1 else _room(knots), _length(model, drives)
+
+
+def whole_room(model: Model) -> tuple[int, int]:
+    """The same of buffers with the matrix as a whole even of robots of many links: the derivatives of feedback laws,
+    which Python adds to it, tie all to all."""
+    return _WHOLE if steps_by_blocks(model) or steps_closed_by_blocks(model) else 1, _length(model, 0)
 
 
 def roomy_workspace(model: Model, batch: int, room: int, length: int) -> Workspace:
-    """The same, with room for so many knots, and for a program of such a length."""
-    make = partial(_make, room=room, length=length)
+    """Buffers and launch with such room."""
+    make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE)
     return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
 
 
@@ -84,16 +96,6 @@ def _ways(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
     return implicit_steps_kernel, driven_steps_kernel, newton_buffers
 
 
-def whole_workspace(model: Model) -> Workspace:
-    """Buffers and launch for one instance, with the matrix as a whole even of robots of many links: the derivatives of
-    feedback laws, which Python adds to it, tie all to all."""
-    if not (steps_by_blocks(model) or steps_closed_by_blocks(model)):
-        return steps_workspace(model, 1)
-    length = _length(model, 0)
-    make = partial(_make, room=1, length=length, is_whole=True)
-    return workspace(model, f"{STEPS_FAMILY} {WHOLE} {length}", 1, make)
-
-
 def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`, and anchors at the ends
     of steps in `anchored`, which are its own even for a batch of one."""
@@ -105,16 +107,16 @@ def keeping_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
 
 
 def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
-    """The same, of nobody else, with room for so many steps in a launch, anchors of their own even for a batch of one,
+    """The same, kept for long, with room for so many steps in a launch, anchors of their own even for a batch of one,
     and rows for what acts, or as many as all instances share."""
-    with making():
-        return _make(model, batch, room=1, length=_length(model, 0), steps=steps, rows=rows)
+    make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
+    return own_workspace(model, batch, make)
 
 
 def bytes_of_instance(model: Model) -> int:
     """Memory of a motion in a batch, without what its steps leave."""
     w = steps_workspace(model.one(0, 1), 1)
-    return max(w.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
+    return max(w.buffers.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
 
 
 def _run_length(model: Model, batch: int) -> int:
@@ -134,14 +136,13 @@ def _make(
     steps: int = 0,
     is_whole: bool = False,
     rows: int = 0,
-) -> Workspace:
+) -> Buffers:
     world, keeps = model.one(0, 1).surroundings, before is not None
     anchors = 6 * len(world.pair) if world.sticks else 0
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     if keeps and anchors:
         n = min(n, max(_LEAST_RUN, _MOST_BYTES // (8 * anchors * batch)))
-    w = Workspace(model, batch, {"out": (n * row,)})
-    w.differentiates = True
+    w = Buffers(model, batch, {}, {"out": (n * row,)}, wanted=Wanted(differentiates=True), weight=LONG)
     x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
     common = rows or (n + batch) * MOST_STAGES
     shared = [
@@ -153,7 +154,6 @@ def _make(
         w.buffer("load", (common, model.n_load_rows), vec6, common=True),
         w.buffer("held", (common, 3 * model.n_motions), common=True),
     ]
-    w.put_gravity()
     out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
     plain, driven, buffers = _ways(model, is_whole)
     b = buffers(model, batch)
@@ -162,7 +162,6 @@ def _make(
     tables = w.tables
     if (batch > 1 or steps or keeps) and anchors:
         tables = w.anchored_tables()
-    w.weight = LONG
     laws = _put_laws(model, w, length)
     paced = [
         w.buffer("pause", (batch, 3), wp.int32),
@@ -177,7 +176,7 @@ def _make(
     return w
 
 
-def _put_laws(model: Model, w: Workspace, length: int) -> LawsStruct:
+def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
     """What drives the robot, with room for a program of a length, which `put_program` fills."""
     laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
     laws.knots = w.buffer("law_knots", knots.shape, common=True)
@@ -271,6 +270,8 @@ class FusedSteps:
     ) -> None:
         self.model, self.f, self.scheme = model, f, scheme
         self.follows = states_follow(model, project)
+        self.room = room_for(model)
+        self.w: Workspace | None = None  # its own, from the first step on
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
         self.numbers = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE)
@@ -297,11 +298,10 @@ class FusedSteps:
             reached, and the last state; fewer rows than times mean that the step after the last of them failed.
         """
         model, n = self.model, len(ends)
-        w = steps_workspace(model, 1)
+        w = self.w = self.w or roomy_workspace(model, 1, *self.room)
         h = ends - np.append(here.t, ends[:-1])
         host = w.host
-        has_matrix = w.user is self and self.last is here
-        put_start(w, self.numbers, here, n, has_matrix, (self.new_first, self.slow_is_enough))
+        put_start(w, self.numbers, here, n, self.last is here, (self.new_first, self.slow_is_enough))
         host["h"][0, 1 : n + 1] = h
         times, stages = stage_times(self.scheme, here.t, ends), len(self.scheme.stages)
         shown = self.f.shown_over(np.array(times))
@@ -317,9 +317,6 @@ class FusedSteps:
             self.forget()
             return rows[:, : model.nq + model.nv], shown[:0], here
         nq, nv = model.nq, model.nv
-        w.user, self.last = (
-            self,
-            state_after(model, here, rows, float(ends[done - 1]), float(h[done - 1]), bool(is_steady)),
-        )
+        self.last = state_after(model, here, rows, float(ends[done - 1]), float(h[done - 1]), bool(is_steady))
         parts = [rows[:, : nq + nv]] if self.follows else [rows[:, : nq + 2 * nv], rows[:, nq + 3 * nv :]]
         return np.concatenate(parts, axis=1), shown[:done], self.last

@@ -52,10 +52,11 @@ from lissom.integration.controller_steps import ControllerSteps, ControllerUnsol
 from lissom.integration.fused_runs import (
     put_start,
     put_times,
+    room_for,
+    roomy_workspace,
     stage_times,
     states_follow,
-    steps_workspace,
-    whole_workspace,
+    whole_room,
 )
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
@@ -72,12 +73,14 @@ from lissom.integration.step_rows import (
     scheme_numbers,
 )
 from lissom.integration.step_stages import AVOID_KEPT, BEGIN, CONVERGED, FAILED, MATRIX, RESIDUAL
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+_WANTED = {RESIDUAL: Wanted(sums=True), MATRIX: Wanted(differentiates=True, rough=True)}  # by the parts that ask Python
 _LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
 
 
@@ -104,7 +107,9 @@ class ImplicitSteps:
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
         self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
         self.leaves_states = states_follow(model, self.project, share is None)
-        self.has_matrix = False  # whether the last step left one
+        self.room: tuple[int, int] | None = None
+        self.w: Workspace | None = None  # its own, from the first step on
+        self.has_matrix = False  # whether the last step left one there
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # as counted in step_stages
         self.in_vain = 0  # how often of late a kept matrix was tried after some steps that began with a new one
@@ -152,19 +157,29 @@ class ImplicitSteps:
         return new
 
     def _step(self, s: StepState, h: float) -> StepState | None:
-        w = whole_workspace(self.model) if self.f.is_feedback else steps_workspace(self.model, 1)
+        w = self._buffers()
         self._put(w, s, h)
         try:
             found = self._iterated(w, s, h)
         except ControllerUnsolved:
             found = None
-        w.differentiates, w.rough, w.sums, w.is_still = True, False, False, False
         counts = w.host["counts"][0].tolist()
         self.new_first, self.slow_is_enough = self._avoids_kept(counts[NEW_FIRST]), counts[SLOW_IS_ENOUGH]
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
-        self.has_matrix, w.user = found is not None, self
+        self.has_matrix = found is not None
         return found
+
+    def _buffers(self) -> Workspace:
+        """Its buffers; others than before, without a matrix, where a controller begins or ends to act continuously."""
+        room = whole_room(self.model) if self.f.is_feedback else room_for(self.model)
+        if self.w is None or room != self.room:
+            self.w, self.room, self.has_matrix = roomy_workspace(self.model, 1, *room), room, False
+        return self.w
+
+    def forget(self) -> None:
+        """Let the next step begin with a matrix of its own."""
+        self.has_matrix = False
 
     def _avoids_kept(self, counted: int) -> int:
         """How many steps begin with a new matrix: under feedback on bodies that Python evaluates, where a try in vain
@@ -178,8 +193,7 @@ class ImplicitSteps:
 
     def _put(self, w: Workspace, s: StepState, h: float) -> None:
         """Fill in where a step of size h starts, and what the last one left."""
-        kept, w.user = self.has_matrix and w.user is self, None
-        put_start(w, self.numbers, s, 1, kept, (self.new_first, self.slow_is_enough))
+        put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
         w.host["h"][0, 1] = h
         put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
 
@@ -195,9 +209,7 @@ class ImplicitSteps:
                     u = self.control.inputs(t, q, v)
                     self._put_forces(w, k, t, q, v, u)
                 host["pause"][0] = 1, part, k
-                w.differentiates = w.rough = part == MATRIX
-                w.sums, w.is_still = part == RESIDUAL, part not in (RESIDUAL, MATRIX)
-                w.run()
+                w.run(_WANTED.get(part), still=part not in _WANTED)
                 if part == MATRIX:
                     self._add_answers(w, t, q, v, u, again)
                     again = True

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
-from lissom.integration.fused_runs import STEPS_FAMILY, WHOLE, roomy_workspace, whole_workspace
+from lissom.integration.fused_runs import roomy_workspace
 from lissom.integration.schemes import StepState
 from lissom.integration.state import Memory, StateDerivative
 from lissom.model.model import Model
@@ -37,7 +37,7 @@ def _remembered(model: Model, parts: Mapping[str, Any], loop: Any) -> Memory:
     return {
         "loop": loop,
         "fields": {name: _fields(part) for name, part in parts.items()},
-        "buffers": dict(_buffers(model, parts)),
+        "buffers": dict(_buffers(parts)),
         "anchors": present_anchors(model) if model.surroundings.sticks else None,
     }
 
@@ -51,11 +51,11 @@ def recalled(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
         vars(part).update(memory["fields"][name])
     if memory["anchors"] is not None:
         put_anchors(model, memory["anchors"])
-    for (room, length), (user, arrays) in memory["buffers"].items():
-        w = whole_workspace(model) if room == WHOLE else roomy_workspace(model, 1, room, length)
-        for buffer, array in zip(w.kept(_BUFFERS), arrays):
+    for name, arrays in memory["buffers"].items():
+        part = parts[name]
+        part.w = roomy_workspace(model, 1, *part.room)
+        for buffer, array in zip(part.w.kept(_BUFFERS), arrays):
             buffer[...] = array
-        w.user = parts[user]
     return memory["loop"]
 
 
@@ -69,10 +69,9 @@ def _is_plain(value: Any) -> bool:
     return isinstance(value, _PLAIN)
 
 
-def _buffers(model: Model, parts: Mapping[str, Any]) -> Iterator[tuple[Any, tuple[str, list[np.ndarray]]]]:
-    """The buffers of steps in which one of the parts finds what it left, by their room for knots and a program."""
-    for key, w in list(model.cache.items()):
-        if isinstance(key, tuple) and str(key[0]).startswith(STEPS_FAMILY) and key[1] == 1:
-            users = [name for name, part in parts.items() if part is w.user]
-            if users:
-                yield tuple(map(int, key[0].split()[1:])), (users[0], [array.copy() for array in w.kept(_BUFFERS)])
+def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """The buffers of steps in which a part finds what it left, by its name."""
+    for name, part in parts.items():
+        w = getattr(part, "w", None)
+        if w is not None:
+            yield name, [array.copy() for array in w.kept(_BUFFERS)]

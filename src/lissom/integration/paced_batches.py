@@ -58,7 +58,6 @@ class ManyPacedMotions:
         knots, pieces = batch.inputs.polynomials()
         drives = steps_of_inputs(model, batch.inputs.programs)
         self.inputs, self.w = batch.inputs, steps_workspace(model, self.n, len(knots), len(drives))
-        self.w.user = self
         put_program(self.w, program_of(model, drives))
         host = self.w.host
         host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)

@@ -20,9 +20,10 @@ from lissom.integration.fused_runs import (
     put_program,
     put_start,
     put_times,
+    room_for,
+    roomy_workspace,
     stage_times,
     state_after,
-    steps_workspace,
 )
 from lissom.integration.inputs import Constant, Formulas, knots_and_pieces, over
 from lissom.integration.paced_steps import BEFORE, EVENT, IS_PLANNED, LEAST, NEXT, NOW, STOP
@@ -60,6 +61,8 @@ class PacedSteps:
         self.model, self.f, self.scheme, self.least = model, f, scheme, least
         self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
         self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_RUN
+        self.room: tuple[int, int] | None = None
+        self.w: Workspace | None = None  # its own, from the first step on
         self.last: StepState | None = None
         self.new_first = self.slow_is_enough = 0
         feed = f.law.feed
@@ -75,7 +78,7 @@ class PacedSteps:
         """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
         model = self.model
         inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
-        w = steps_workspace(model, 1, 1 if inputs is None else len(inputs[0]), len(self.drives))
+        w = self._with_room_for(1 if inputs is None else len(inputs[0]))
         self._put(w, here, stop)
         if inputs is None:
             self._plan(w, here, stop)
@@ -99,12 +102,19 @@ class PacedSteps:
                 ask_laws(model, self.f.law.feed, here.t, stop)
             return times, rows, np.zeros((0, 0)), here
         h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
-        w.user, self.last = self, state_after(model, here, rows, float(times[-1]), h, is_steady)
+        self.last = state_after(model, here, rows, float(times[-1]), h, is_steady)
         return times, rows, self.f.shown_over(times), self.last
+
+    def _with_room_for(self, knots: int) -> Workspace:
+        """Its buffers; others than before, without a matrix, where these have other room."""
+        room = room_for(self.model, knots, len(self.drives))
+        if self.w is None or room != self.room:
+            self.w, self.room, self.last = roomy_workspace(self.model, 1, *room), room, None
+        return self.w
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
         """Fill in where a run starts."""
-        has_matrix, w.user = w.user is self and self.last is here, None
+        has_matrix, self.last = self.last is here, None
         put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
         pace = w.host["pace"][0]
         pace[STOP], pace[NOW], pace[NEXT], pace[LEAST] = stop, here.t, self.size, self.least

@@ -202,15 +202,16 @@ def _simulated(
             f = StateDerivative(own, law)
             x0 = np.concatenate([*begin, law.carried])
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity
-            if stream is not None:
-                return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
-            points = run(own, f, x0, *given)
             try:
-                motions.append(_collect(own, f, points, method, advance, unasked))
+                if stream is not None:
+                    return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
+                motions.append(_collect(own, f, run(own, f, x0, *given), method, advance, unasked))
             except KeyboardInterrupt as stop:
                 if lead and (begun := (*motions, *filter(None, [getattr(stop, "partial", None)]))):
                     stop.partial = begun  # type: ignore[attr-defined]
                 raise
+            finally:
+                f.end()
     for own, motion in zip(model.of_rows(count), motions):
         warn_of_pushing(own, motion.u)
         warn_of_shapes(own, motion.q, motion.t)

@@ -71,6 +71,10 @@ class StateDerivative:
         """Whether the inputs follow the state at this moment, rather than time or a sample."""
         return self.law.is_feedback and self.held is None
 
+    def end(self) -> None:
+        """Give buffers back: integrators of SciPy keep their functions until the garbage collector comes by."""
+        self.ready = self.memory = None
+
     def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q with unit quaternions, v and z of a state."""
         nq, nv = self.model.nq, self.model.nv
@@ -163,7 +167,7 @@ class StateDerivative:
         u, w = self.inputs(t, seen, v, z), self.ready
         if w is None:
             w = run_forward_dynamics(model, q, v, u, t, self.pull)
-            if w.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
+            if w.buffers.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
                 self.ready = w  # only q, v and u differ from now on
         else:
             known = w.host

@@ -31,7 +31,7 @@ from lissom.integration.encounters import DEEPER, GRAZE, LONGER, SHORT, approach
 from lissom.integration.paced_steps import LawsStruct, put_laws
 from lissom.integration.step_rows import ERROR, StepRows, Tolerances
 from lissom.integration.step_stages import CONVERGED
-from lissom.launch.workspace import Workspace
+from lissom.launch.buffers import Buffers
 from lissom.lie import so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
@@ -77,8 +77,8 @@ class MeetingRowsStruct:
 MeetingRows = by_reference(MeetingRowsStruct)
 
 
-def meeting_rows(w: Workspace, model: Model, laws: LawsStruct) -> MeetingRowsStruct:
-    """Rows for the instances of a workspace, and the laws of time; empty where nothing can meet anything."""
+def meeting_rows(w: Buffers, model: Model, laws: LawsStruct) -> MeetingRowsStruct:
+    """Rows for the instances of buffers, and the laws of time; empty where nothing can meet anything."""
     m, pairs = MeetingRowsStruct(), len(model.surroundings.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):

@@ -10,7 +10,7 @@ import numpy as np
 import warp as wp
 
 from lissom.integration.schemes import Scheme
-from lissom.launch.workspace import Workspace
+from lissom.launch.buffers import Buffers
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, vec3, vec6
 from lissom.model.model import Model
@@ -87,8 +87,8 @@ class StepRowsStruct:
 StepRows = by_reference(StepRowsStruct)
 
 
-def step_rows(w: Workspace, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
-    """Rows for the instances of a workspace, which shows them to the host, and numbers for what stages leave and for
+def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> StepRowsStruct:
+    """Rows for the instances of buffers, shown to the host, and numbers for what stages leave and for
     anchors at the ends of steps."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}

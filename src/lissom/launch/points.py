@@ -1,6 +1,6 @@
 """Tables of a model with room behind its nodes for the further points that frames stand on.
 
-A workspace has such tables of its own; another set of places is written into them before a launch.
+Buffers have such tables of their own; another set of places is written into them before a launch.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.launch.buffers import Buffers
 from lissom.launch.workspace import Workspace
 from lissom.lie.types import by_reference, mat3, vec3
 from lissom.model.model import Model
@@ -43,7 +44,7 @@ def room_for(places: Places) -> int:
     return 1 << max(len(places.node) - 1, 0).bit_length()
 
 
-def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[TablesStruct, FrameRowsStruct]:
+def roomy_tables(w: Buffers, model: Model, room: int) -> tuple[TablesStruct, FrameRowsStruct]:
     """The tables of a model with room for so many further points, and the rows of as many frames."""
     base, frames, values = device_tables(model), FrameRowsStruct(), 6 * model.nv * room
     phi1 = _longer(w, "run_phi1", base.runs.phi1.numpy(), values, wp.float64)
@@ -57,7 +58,7 @@ def roomy_tables(w: Workspace, model: Model, room: int) -> tuple[TablesStruct, F
     return t, frames
 
 
-def roomy_columns(w: Workspace, model: Model, room: int, *, paths: bool) -> ColumnsStruct:
+def roomy_columns(w: Buffers, model: Model, room: int, *, paths: bool) -> ColumnsStruct:
     """The column tables of the nodes alone, with room for so many further points, and for their paths if wanted."""
     x, base, blocks = ColumnsStruct(), column_tables(model), column_width(model) // 8
     for name in ColumnsStruct.vars:
@@ -74,7 +75,7 @@ def roomy_columns(w: Workspace, model: Model, room: int, *, paths: bool) -> Colu
     return x
 
 
-def _longer(w: Workspace, name: str, array: np.ndarray, more: int, dtype: Any) -> Any:
+def _longer(w: Buffers, name: str, array: np.ndarray, more: int, dtype: Any) -> Any:
     """A buffer common to all instances that begins as an array and goes on with zeros."""
     out = w.buffer(name, (len(array) + more,), dtype, common=True)
     w.host[name][: len(array)] = array
@@ -83,7 +84,7 @@ def _longer(w: Workspace, name: str, array: np.ndarray, more: int, dtype: Any) -
 
 def put_places(w: Workspace, model: Model, places: Places) -> None:
     """Write places into the tables of a workspace, unless they stand there."""
-    if w.user is places:
+    if w.buffers.places is places:
         return
     host, n, m, first = w.host, len(places.node), len(places.h), model.n_nodes
     host["frames and points"][:] = n, m
@@ -95,7 +96,7 @@ def put_places(w: Workspace, model: Model, places: Places) -> None:
             _put_columns(w, model, places)
         if "path_start" in host:
             _put_paths(w, model, places)
-    w.user = places
+    w.buffers.places = places
 
 
 def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
@@ -104,7 +105,7 @@ def _put_points(w: Workspace, model: Model, places: Places, at: slice) -> None:
     start = len(model.runs.phi1)
     for name, Phi in (("run_phi1", places.Phi1), ("run_phi2", places.Phi2)):
         w.host[name][start : start + Phi.size] = Phi.ravel()
-    rows[:] = model.cached(("row of a point", places.v_start, modes), lambda: _row(places, modes))
+    rows[:] = _row(places, modes)
     rows["run_start"] = (start + 6 * modes * np.arange(m))[:, None] + modes * _SEVEN
     rows["parent"], rows["h"], rows["kappa"] = places.parent, places.h, places.kappa
     rows["xi1"], rows["xi2"] = places.xi1, places.xi2

@@ -18,11 +18,6 @@ from lissom.passes.scratch import INPUTS, SPRINGS, DeformingState, Scratch
 from lissom.robot.poses import PoseDerivatives
 
 
-def fills_tables(model: Model, everywhere: bool, weighs: bool) -> bool:
-    """Whether `prepare` has anything to do before some launch."""
-    return bool(_called(model, everywhere)) or (weighs and model.deforming.calls_python) or len(model.pulls) > 0
-
-
 class Wanted(NamedTuple):
     """What a launch asks of the tables.
 
@@ -33,12 +28,18 @@ class Wanted(NamedTuple):
     matrix of Newton's method, does without second derivatives of columns, which stand with squares of v alone.
     """
 
-    differentiates: bool
-    everywhere: bool
-    curved: bool
-    sums: bool
-    rough: bool
-    weighs: bool
+    differentiates: bool = False
+    everywhere: bool = False
+    curved: bool = False
+    sums: bool = False
+    rough: bool = False
+    weighs: bool = True
+
+
+def fills_tables(model: Model, wanted: Wanted) -> bool:
+    """Whether `prepare` has anything to do before a launch."""
+    of_bodies = wanted.weighs and model.deforming.calls_python
+    return bool(_called(model, wanted.everywhere)) or of_bodies or len(model.pulls) > 0
 
 
 VALUES = ("c", "P", "c_j", "P_j", "M", "c_v", "b_v", "w_j", "e_v", "energy", "force", "D")

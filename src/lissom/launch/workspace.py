@@ -1,8 +1,9 @@
-"""Buffers and recorded launches: the only place where arrays meet kernels.
+"""Buffers that are lent: whoever runs a launch has its buffers alone until nobody refers to them any more.
 
-A workspace belongs to one model, one kernel family, one batch size and one thread; it is made once and found again, so
-that a call costs a few copies and a recorded launch. A batch on the CPU is split over a thread pool, since a launch
-runs on one core and releases the interpreter.
+A workspace is such a loan. It takes buffers from a pool of its model, by family and batch, or has others made where the
+pool is empty; when Python drops the last reference to it, they go back. So a user's function that is called while a
+launch is prepared, a run that is interrupted by another, and another thread all get buffers of their own, and what
+stands in a workspace is what its holder has put there.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -11,39 +12,29 @@ runs on one core and releases the interpreter.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from threading import get_ident
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
-import warp as wp
 
 from lissom.errors import ModelError, ShapeError, lost
-from lissom.forces.acting import tables_with_terms
-from lissom.launch.compiling import load
-from lissom.launch.composed import kernel_for
-from lissom.launch.cores import cores, making, on_all
-from lissom.launch.model_launches import for_model, in_turn, shares
+from lissom.launch.buffers import Buffers
+from lissom.launch.cores import cores, making
 from lissom.launch.one_state import MASKED, REFUSED, Call, prepared, unprepared
-from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
-from lissom.launch.scratch_memory import scratch_memory
-from lissom.launch.warp_private import arrays_of, bytes_of, direct, holding, one_row_for_all
-from lissom.lie.types import vec3
+from lissom.launch.prepare import Wanted
+from lissom.launch.warp_private import holding
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct, with_anchors
 from lissom.passes.scratch import (
     STATUS_CROWDED,
     STATUS_FULL_TURN,
     STATUS_NOT_FINITE,
     STATUS_OVERFLOW,
     STATUS_QUATERNION,
+    ScratchStruct,
 )
 
 _ALL = slice(None)
-_LEAST_PER_THREAD = 16
-LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
 _FEW = 16  # nodes: what takes no longer than letting other threads of Python run
-_PIECES = 8  # for each core, of a batch whose instances take long and not all the same
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
     STATUS_NOT_FINITE: "must be finite, got NaN or infinity",
@@ -54,227 +45,139 @@ _STATUS_TEXT = {
 
 
 @final
-@dataclass(frozen=True)
-class Passing:
-    """An argument of a kernel that holds nothing once an instance is done: `make(rows)` returns a struct of arrays. On
-    the CPU the instances of a launch follow each other, and one row for all of them stays in a cache."""
+class Pool:
+    """Buffers of one kind: all of them, and those that are free. It holds the lent ones too, so that the garbage
+    collector never takes them apart while it finds a loan that nobody refers to."""
 
-    make: Callable[[int], Any]
+    __slots__ = ("buffers", "free")
+
+    def __init__(self) -> None:
+        self.buffers: list[Buffers] = []
+        self.free: list[Buffers] = []
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of all of them."""
+        return sum(buffers.nbytes for buffers in self.buffers)
+
+    def taken(self, batch: int) -> Buffers | None:
+        """Free buffers with room for a batch; smaller ones are thrown away. None where there are none."""
+        while self.free:
+            try:
+                buffers = self.free.pop()
+            except IndexError:  # another thread was faster
+                break
+            if buffers.room >= batch:
+                return buffers
+            self.buffers.remove(buffers)
+        return None
 
 
 @final
 class Workspace:
-    """Buffers of one kernel family for a batch of instances.
+    """Buffers that the holder of this object has alone; the pool gets them back when Python drops it."""
 
-    Args:
-        model: the robot. batch: number of instances.
-        arrays: name -> core shape of each float64 input and output; kept as attributes of the same name.
-        more_nodes: beyond those of the model.
-    """
+    __slots__ = ("batch", "buffers", "host", "model", "pool")
 
-    def __init__(self, model: Model, batch: int, arrays: dict[str, tuple[int, ...]], more_nodes: int = 0) -> None:
-        self.model, self.batch, self.device = model, batch, model.device
-        self.tables = tables_with_terms(model)
-        self.scratch = scratch_memory(model, batch, more_nodes)
-        self._views = Views(model, self.scratch)
-        self.on_device: dict[str, Any] = {}
-        self._common: set[str] = set()
-        self.host: dict[str, np.ndarray] = {}
-        self.row: dict[str, tuple[np.ndarray, tuple[int, ...]]] = {}  # of one instance, and its shape
-        self.into: dict[tuple[str, ...], tuple[memoryview, ...]] = {}  # where arguments go, by their names
-        self.calls: dict[str, Call] = {}  # of one state, by the output that they return
-        self.options: tuple[object, ...] = ()  # what its buffers stand for beside the state
-        self.factor = np.nan  # of the forces that stand in the buffers and do not vary
-        for name, shape in arrays.items():
-            self.buffer(name, (batch, *shape))
-        if self.device == "cpu":
-            self.status = self.scratch.status.numpy()
-        self.one_status = memoryview(self.status) if batch == 1 and self.device == "cpu" else None
-        self.launches: list[Any] = []
-        self.calls_python = model.asks_before_launch
-        self.differentiates = self.curved = self.sums = self.rough = False  # what of these tables is asked for
-        self.everywhere = self.is_still = False  # or of nodes that carry nothing, or nothing of them by the next launch
-        self.weighs = True  # whether inertia and elasticity of deformable bodies count
-        self._is_prepared: bool | None = None  # whether Python fills tables before it, once that is known
-        self.alone: Callable[[], None] | None = None  # the only launch, on the CPU
-        self.plain: Callable[[], None] | None = None  # the same where Python has nothing to fill in before
-        self.outputs: tuple[str, ...] = ()
-        self.user: object = None  # whose results of an earlier run may still be in the buffers
-        self.nbytes = 0
-        self.room = batch  # instances that fit in
-        self.weight = 1  # what an instance takes, in units of a short kernel
-        self._recorded: list[tuple[Any, list[Any]]] = []
-        self._own: dict[int, list[Any]] = {}
-        self._passing: dict[tuple[int, int], Any] = {}  # by argument and thread
-        self._whole: dict[str, np.ndarray] = {}
+    def __init__(self, buffers: Buffers, pool: Pool) -> None:
+        self.buffers, self.pool = buffers, pool
+        self.model, self.batch, self.host = buffers.model, buffers.batch, buffers.host
 
-    def buffer(self, name: str, shape: tuple[int, ...], dtype: Any = wp.float64, *, common: bool = False) -> Any:
-        """A zeroed device array with a host view of the same memory on the CPU, a host copy elsewhere; its first axis
-        is that of the instances, unless it is common to all."""
-        array = wp.zeros(shape, dtype=dtype, device=self.device)
-        self.share(name, array)
-        if common:
-            self._common.add(name)
-        return array
+    def __del__(self) -> None:
+        self.pool.free.append(self.buffers)
 
-    def gravity(self) -> Any:
-        """A buffer of gravity, shown to the host, which put_gravity fills; each model of a batch has its own."""
-        models = self.model.models or (self.model,)
-        array = self.buffer("gravity", (len(models),), vec3, common=True)
-        return self.own(array, [array[k : k + 1] for k in range(len(models))])
+    @property
+    def status(self) -> np.ndarray:
+        """What became of each instance, 0 where all is well."""
+        return self.buffers.status
+
+    @property
+    def scratch(self) -> ScratchStruct:
+        """What the launch leaves beside its outputs."""
+        return self.buffers.scratch
 
     def put_gravity(self, acts: bool = True, factor: float = 1.0) -> None:
         """Fill in gravity, times a factor, or none."""
         for k, model in enumerate(self.model.models or (self.model,)):
             self.host["gravity"][k] = factor * model.gravity if acts else 0.0
 
-    def own(self, array: Any, arrays: list[Any]) -> Any:
-        """The same array, in whose place launches for the models of a batch have each its own of some arrays."""
-        if self.model.models:
-            self._own[id(array)] = arrays
-        return array
-
-    def anchored_tables(self) -> TablesStruct:
-        """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
-        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).surroundings.pair)), vec3)
-        return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
-
     def put_anchors(self, anchors: np.ndarray) -> None:
-        """Fill those in, (batch, n_pairs, 6) in any shape."""
+        """Fill in those of each instance, (batch, n_pairs, 6) in any shape."""
         self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
-
-    def share(self, name: str, array: Any) -> None:
-        """Show a device array to the host under a name."""
-        self.on_device[name] = array
-        self.host[name] = array.numpy()
-        if self.batch == 1 and self.device == "cpu" and len(self.host[name]) == 1:
-            self.row[name] = self.host[name][0], self.host[name][0].shape
-
-    def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
-        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
-        if not lead:
-            known = self.row.get(name)
-            if known is not None:
-                return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
-        return self.host[name].reshape((*lead, *shape)).copy()
-
-    def prepare(self, names: tuple[str, ...], name: str, *shape: int) -> None:
-        """Prepare the call of one state that fills arguments, launches and returns an output of the core `shape`, if
-        nothing else has to be done: `call_of` finds it from now on."""
-        if self.plain is not None and self.one_status is not None:
-            into, (row, known) = [memoryview(self.row[x][0]) for x in names], self.row[name]
-            result = row if known == shape else row.reshape(shape)
-            launch = holding(self.plain) if self.model.n_nodes <= _FEW else self.plain
-            self.calls[name] = prepared(into, launch, self.one_status, result)
 
     def fill(self, lead: tuple[int, ...], **arrays: np.ndarray) -> None:
         """Copy arrays (..., n) into their buffers, broadcast to the leading axes."""
         for name, value in arrays.items():
             self.host[name][:] = flat(value, lead)
-        if not lead and self.row:
-            self.into[tuple(arrays)] = tuple(memoryview(self.row[name][0]) for name in arrays)
+        row = self.buffers.row
+        if not lead and row:
+            self.buffers.into[tuple(arrays)] = tuple(memoryview(row[name][0]) for name in arrays)
 
-    def record(self, kernel: Any, inputs: list[Any]) -> None:
-        """Record the launch of a kernel whose last argument is the first instance, split over threads on the CPU."""
-        if self.batch == 0:
-            return
-        if self.device != "cpu":
-            inputs = [value.make(self.batch) if isinstance(value, Passing) else value for value in inputs]
-        self._recorded = [(kernel, inputs)]
-        self.nbytes = sum(bytes_of(value) for value in inputs[1:])  # the first are the model's own tables
-        self._launch_all(kernel, inputs)
+    def run(self, wanted: Wanted | None = None, *, still: bool = False) -> None:
+        """Run the launch; arguments as those of `Buffers.run`."""
+        self.buffers.run(wanted, still=still)
+
+    def result(self, name: str, lead: tuple[int, ...], *shape: int) -> np.ndarray:
+        """A fresh copy of an output, with the leading axes of the arguments and the core `shape`."""
+        if not lead:
+            known = self.buffers.row.get(name)
+            if known is not None:
+                return (known[0] if known[1] == shape else known[0].reshape(shape)).copy()
+        return self.host[name].reshape((*lead, *shape)).copy()
 
     def kept(self, inputs: int) -> list[np.ndarray]:
         """What its kernel finds again in its scratch and in its next `inputs` - 1 arguments, as views on the CPU."""
-        return [array.numpy() for value in self._recorded[0][1][1 : 1 + inputs] for array in arrays_of(value)]
+        return self.buffers.kept(inputs)
 
-    def hold(self, batch: int) -> Workspace:
-        """The same buffers for a smaller batch than they were made for, or for all of it again."""
-        if batch == self.batch:
-            return self
-        if not self._whole:
-            self._whole = self.host | {"status": self.status}
-        own = {name for name, array in self._whole.items() if len(array) == self.room} - self._common
-        rows = {name: array[:batch] if name in own else array for name, array in self._whole.items()}
-        self.status, self.host = rows.pop("status"), rows
-        self.batch, self.options, self.factor, self.user = batch, (), np.nan, None
-        for kernel, inputs in self._recorded:
-            self._launch_all(kernel, inputs)
-        return self
-
-    def _launch_all(self, kernel: Any, inputs: list[Any]) -> None:
-        self.launches, self.alone, parts = [], None, 1
-        if self.device == "cpu":
-            most = cores()
-            most *= _PIECES if most > 1 and self.weight > 1 else 1
-            parts = max(1, min(most, self.weight * self.batch // _LEAST_PER_THREAD))
-        for thread, calls in enumerate(shares(self.model, self.batch, parts)):
-            own = [self._passed(value, k, thread) for k, value in enumerate(inputs)]
-            made = [self._recorded_launch(kernel, own, *call) for call in calls]
-            self.launches.append(made[0] if len(made) == 1 else in_turn(made))
-        if len(self.launches) == 1 and self.device == "cpu":
-            self.alone = self.launches[0]
-        self.plain = None if self.calls_python else self.alone
-
-    def _passed(self, value: Any, k: int, thread: int) -> Any:
-        """Argument k of the launches of one thread."""
-        if not isinstance(value, Passing):
-            return value
-        if (k, thread) not in self._passing:
-            with making():
-                self._passing[k, thread] = one_row_for_all(value.make(1), self.room)
-        return self._passing[k, thread]
-
-    def _recorded_launch(self, kernel: Any, inputs: list[Any], model: Model, k: int, first: int, stop: int) -> Any:
-        """The launch for some instances of a model, number k of a batch."""
-        if self.model.models:
-            inputs = [for_model(value, model, k, self._own) for value in inputs]
-        with making():
-            span = {"dim": stop - first, "inputs": [*inputs, first], "device": self.device}
-            made = kernel_for(kernel, model)
-            load([made.module], self.device)
-            return direct(wp.launch(made, **span, record_cmd=True))
-
-    def run(self) -> None:
-        """Run the recorded launch."""
-        if self.plain is not None:
-            self.plain()
+    def prepare(
+        self,
+        family: str,
+        names: tuple[str, ...],
+        name: str,
+        *shape: int,
+        options: tuple[object, ...] = (),
+        places: object = None,
+    ) -> None:
+        """Prepare the call of one state that fills arguments, launches and returns an output of the core `shape`, if
+        nothing else has to be done: `call_of` finds it from now on for the family, options and places, and has these
+        buffers for itself."""
+        buffers = self.buffers
+        if buffers.plain is None or buffers.one_status is None:
             return
-        if self._is_prepared is None:
-            self._is_prepared = self.calls_python and fills_tables(self.model, self.everywhere, self.weighs)
-        if self._is_prepared and not self.is_still:
-            prepare(self._views, self.host, Wanted(*(getattr(self, name) for name in Wanted._fields)))
-        if self.alone is not None:
-            self.alone()
-            return
-        if self.device == "cpu":
-            on_all(self.launches)
-            return
-        for name, array in self.on_device.items():
-            array.assign(self.host[name])
-        for launch in self.launches:
-            launch()
-        for name, array in self.on_device.items():
-            self.host[name] = array.numpy()
-        self.status = self.scratch.status.numpy()
+        into, (row, known) = [memoryview(buffers.row[x][0]) for x in names], buffers.row[name]
+        result = row if known == shape else row.reshape(shape)
+        launch = holding(buffers.plain) if self.model.n_nodes <= _FEW else buffers.plain
+        call = prepared(into, launch, buffers.one_status, result)
+        key = family, name, options, get_ident()
+        self.model.cache.pop(key, None)
+        self.model.cached(key, lambda: _Prepared(call, places, self))
 
     def raise_for_status(self) -> None:
         """Raise ShapeError if an instance was refused."""
-        if self.status.any() if self.one_status is None else self.one_status[0]:
-            k = int(np.flatnonzero(self.status)[0])
-            if self.status[k] == STATUS_CROWDED:
+        status, one = self.buffers.status, self.buffers.one_status
+        if status.any() if one is None else one[0]:
+            k = int(np.flatnonzero(status)[0])
+            if status[k] == STATUS_CROWDED:
                 raise crowded(self.model)
             raise ShapeError(self.describe(k))
 
     def describe(self, k: int) -> str:
         """What was wrong with instance k, naming the argument."""
         status = int(self.status[k])
-        given = [n for n in ("q", "v", "a", "u") if n in self.host and n not in self.outputs]
+        given = [name for name in ("q", "v", "a", "u") if name in self.buffers.inputs]
         names = [n for n in given if not np.isfinite(self.host[n][k]).all()]
         subject = " and ".join(names if status == STATUS_NOT_FINITE else given if status == STATUS_OVERFLOW else ["q"])
         where = f" (instance {k} of {self.batch})" if self.batch > 1 else ""
         got = f" ({stretched(self.model, self.host['q'][k])})" if status == STATUS_QUATERNION else ""
         return f"{subject}{where}: {_STATUS_TEXT[status]}{got}"
+
+
+class _Prepared(NamedTuple):
+    """A call, the places of which it tells, and the workspace that is its own."""
+
+    call: Call
+    places: object
+    workspace: Workspace
 
 
 def stretched(model: Model, q: np.ndarray) -> str:
@@ -300,32 +203,39 @@ def parts(count: int, size: int = _PART) -> Iterator[slice]:
         yield slice(start, min(start + size, count))
 
 
-def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Workspace]) -> Workspace:
-    """The workspace of this thread for (model, family, batch), made by `make` the first time. On the CPU one serves all
-    batches; it grows with them."""
-
-    def made() -> Workspace:
+def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
+    """Buffers for (model, family, batch) that nobody else has, made by `make` where none are free. On the CPU the same
+    serve all batches; they grow with these."""
+    alone = batch < 2 or model.device != "cpu"
+    key = (family, batch) if alone else (family, "batch", cores())
+    pool: Pool = model.cached(key, Pool)
+    buffers = pool.taken(batch)
+    if buffers is None:
         with making():
-            return make(model, batch)
-
-    if batch < 2 or model.device != "cpu":
-        return model.cached((family, batch, get_ident()), made)
-    key = (family, "batch", get_ident())
-    found = model.cache.get(key)
-    if found is not None and found.room < batch:
+            buffers = make(model, batch)
+        pool.buffers.append(buffers)
         model.cache.pop(key, None)
-    return model.cached(key, made).hold(batch)
+        model.cached(key, lambda: pool)  # which now counts with its memory, and is what was used last
+    return Workspace(buffers if alone else buffers.hold(batch), pool)
 
 
-def call_of(model: Model, family: str, name: str, options: tuple[object, ...] = ()) -> Call:
-    """The prepared call of this thread that returns an output of (model, family) for these options; where there is none
-    a function that returns None, as prepared calls do of what they do not take."""
-    w = model.cache.get((family, 1, get_ident()))
-    return unprepared if w is None or w.options != options else w.calls.get(name, unprepared)
+def own_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers]) -> Workspace:
+    """Buffers that come from no pool, for those who have them for long."""
+    pool = Pool()
+    with making():
+        pool.buffers.append(make(model, batch))
+    return Workspace(pool.buffers[0], pool)
+
+
+def call_of(model: Model, family: str, name: str, options: tuple[object, ...] = (), places: object = None) -> Call:
+    """The prepared call of this thread that returns an output of (model, family) for these options and places; where
+    there is none a function that returns None, as prepared calls do of what they do not take."""
+    found = model.cache.get((family, name, options, get_ident()))
+    return unprepared if found is None or found.places is not places else found.call
 
 
 def filled(
-    model: Model, family: str, make: Callable[[Model, int], Workspace], names: tuple[str, ...], *values: Any
+    model: Model, family: str, make: Callable[[Model, int], Buffers], names: tuple[str, ...], *values: Any
 ) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace for these arguments (q, v, a or u, each (..., n)), called by their names, with them in its buffers,
     and their leading axes.
@@ -333,14 +243,16 @@ def filled(
     Raises:
         ShapeError: the argument, the expected and the received shape.
     """
-    w = model.cache.get((family, 1, get_ident()))
-    if w is not None:
+    pool = model.cache.get((family, 1))
+    buffers = None if pool is None else pool.taken(1)
+    if buffers is not None:
+        w = Workspace(buffers, pool)
         try:  # a buffer takes float64 of just its shape and nothing else, so that nothing is left to check
-            for buffer, value in zip(w.into[names], values):
+            for buffer, value in zip(buffers.into[names], values):
                 buffer[_ALL] = value if value.__class__ is not MASKED else None  # which the buffer refuses
             return w, ()
         except (KeyError, *REFUSED):
-            pass
+            del w, buffers
     sizes = {"q": model.nq, "u": model.nu}
     rows = {name: stack(name, value, sizes.get(name, model.nv)) for name, value in zip(names, values)}
     lead = leading(**rows)

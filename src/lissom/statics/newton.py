@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.statics.newton_kernel import Sought, last_stiffness, newton_in_kernel
+from lissom.statics.newton_kernel import Sought, last_stiffness, newton_in_kernel, results
 from lissom.statics.newton_python import newton_in_python
 from lissom.statics.newton_stages import ASTRAY, CONVERGED, NO_STEP, SINGULAR
 from lissom.statics.verdict import surely_stable
@@ -27,8 +28,9 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
         at, push, count, why, stable = end
         if why in (SINGULAR, ASTRAY, NO_STEP) or (why == CONVERGED and sought.factor == 1.0 and not stable):
             left = max(_LEAST_LEFT, sought.limit - count)  # what is neutral may also have ended it too early
-            at, push, more, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
-            end = at, push, count + more, why, False
+            w, why = newton_in_python(model, at, push, replace(sought.of(k), limit=left))
+            at, push, more, _ = (x[0] for x in results(w))
+            end = at, push, count + int(more), why, False
         ends.append(end)
     return ends
 
@@ -36,18 +38,16 @@ def newton(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> li
 def _plain(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Iterator[End]:
     """Where plain iterations end: all in one launch, or one after the other where forces call Python."""
     if not model.calls_python:
-        yield from _judged(model, sought.factor, *newton_in_kernel(model, q, force, sought)) if len(q) else ()
+        yield from _judged(newton_in_kernel(model, q, force, sought), sought.factor) if len(q) else ()
         return
     for k in range(len(q)):
-        end = newton_in_python(model, q[k], force[k], sought.of(k), shortest=False)
-        yield from _judged(model, sought.factor, *(np.array(x)[None] for x in end))
+        yield from _judged(newton_in_python(model, q[k], force[k], sought.of(k), shortest=False)[0], sought.factor)
 
 
-def _judged(
-    model: Model, factor: float, q: np.ndarray, force: np.ndarray, iterations: np.ndarray, ended: np.ndarray
-) -> Iterator[End]:
-    """The ends of the last run, with whether those that have converged surely are stable under the full load."""
+def _judged(w: Workspace, factor: float) -> Iterator[End]:
+    """The ends of a run, with whether those that have converged surely are stable under the full load."""
+    q, force, iterations, ended = results(w)
     stable = [False] * len(q)
     if factor == 1.0:
-        stable = surely_stable(model, *last_stiffness(model, len(q))).tolist()
+        stable = surely_stable(w.model, *last_stiffness(w)).tolist()
     return zip(q, force, iterations.tolist(), ended.tolist(), stable)

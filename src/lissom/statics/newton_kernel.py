@@ -21,9 +21,11 @@ from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.forces.acting import Acting
+from lissom.launch.buffers import LONG, Buffers
 from lissom.launch.compiling import ahead
 from lissom.launch.loop_buffers import shown
-from lissom.launch.workspace import LONG, Workspace, crowded, workspace
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import Workspace, crowded, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct
@@ -57,13 +59,13 @@ def equilibrium_kernel(act: Acting) -> Any:
     return equilibria
 
 
-def _make(model: Model, batch: int) -> Workspace:
+def _make(model: Model, batch: int) -> Buffers:
     unknowns = model.nv + model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
     sizes |= dict.fromkeys(("move", "own", "met", "zeros", "v", "extra"), model.nv)
     sizes |= {"step": unknowns, "between": unknowns, "stiffness": model.nv * column_width(model)}
-    w = Workspace(model, batch, {name: (size,) for name, size in sizes.items()})
-    w.differentiates = True
+    shapes = {name: (size,) for name, size in sizes.items()}
+    w = Buffers(model, batch, shapes, wanted=Wanted(differentiates=True), weight=LONG)
     x = EquilibriumRowsStruct()
     for name in sizes:
         setattr(x, name, w.on_device[name])
@@ -82,7 +84,6 @@ def _make(model: Model, batch: int) -> Workspace:
         w.share("K", b.matrix)
         for name in ("matrix", "factors", "unknown", "sigma"):
             w.share(name, getattr(b.loops, name))
-    w.weight = LONG
     w.record(equilibrium_kernel, [w.tables, w.scratch, b, x, *rest])
     return w
 
@@ -133,16 +134,14 @@ def load_ahead(model: Model) -> None:
         ahead(model, "statics", equilibrium_kernel, residual_kernel, *loops, then=(frames_kernel,))
 
 
-def newton_in_kernel(
-    model: Model, q: np.ndarray, force: np.ndarray, sought: Sought
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows): last iterates, forces of loops
-    there, iterations, how each ended."""
+def newton_in_kernel(model: Model, q: np.ndarray, force: np.ndarray, sought: Sought) -> Workspace:
+    """Newton iterations of a batch from q (n, nq) and forces of loops (n, n_rows); the workspace that `results` and
+    `last_stiffness` read."""
     w = newton_workspace(model, q, force, sought)
     w.run()
     if (w.status == STATUS_CROWDED).any():
         raise crowded(model)
-    return results(w)
+    return w
 
 
 def results(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
@@ -151,10 +150,10 @@ def results(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarra
     return w.host["start"].copy(), w.host["force"].copy(), iterations, w.host["pause"][:, 1].copy()
 
 
-def last_stiffness(model: Model, batch: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """As views that the next run overwrites, the last tangent stiffness (n, nv, nv) of a batch, rows A (n, n_rows, nv),
-    and which of these are independent (n, n_rows)."""
-    w = workspace(model, "equilibrium", batch, _make)
-    K, A = (w.host[name].reshape(batch, rows, column_width(model))[..., : model.nv]
+def last_stiffness(w: Workspace) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """As views, the last tangent stiffness (n, nv, nv) of a batch, rows A (n, n_rows, nv), and which of these are
+    independent (n, n_rows)."""
+    model = w.model
+    K, A = (w.host[name].reshape(w.batch, rows, column_width(model))[..., : model.nv]
             for name, rows in (("stiffness", model.nv), ("A", model.n_rows)))  # fmt: skip
     return K, A, w.host["slot"] >= 0

@@ -13,7 +13,7 @@ from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 from lissom.statics.neutral_step import SUSPECT, shortest_step
-from lissom.statics.newton_kernel import Sought, newton_workspace, results
+from lissom.statics.newton_kernel import Sought, newton_workspace
 from lissom.statics.newton_stages import (
     ASTRAY,
     ASTRAY_BELOW,
@@ -31,10 +31,10 @@ from lissom.statics.newton_stages import (
 
 def newton_in_python(
     model: Model, q: np.ndarray, force: np.ndarray, sought: Sought, *, shortest: bool = True
-) -> tuple[np.ndarray, np.ndarray, int, int]:
+) -> tuple[Workspace, int]:
     """The iteration of newton_in_kernel for one robot, with Python forces; and with the shortest steps where the
-    stiffness is singular to rounding, if nothing drives what nothing holds there. Last iterate, forces of loops,
-    iterations, how it ended."""
+    stiffness is singular to rounding, if nothing drives what nothing holds there. Its workspace behind the last one,
+    and how it ended."""
     w = newton_workspace(model, q[None], force[None], sought)
     host, matrix, right = w.host, np.zeros(0), np.zeros(0)
     if shortest:
@@ -46,8 +46,7 @@ def newton_in_python(
         part = _gone_on(model, w, part, sought)
         if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
             part = _shortened(model, w, matrix, right, part)
-    q, force, iterations, _ = (x[0] for x in results(w))
-    return q, force, int(iterations), part
+    return w, part
 
 
 def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
