@@ -35,7 +35,7 @@ import lissom as ls
 from lissom.dynamics import mass_matrix
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.launch import workspace
+from lissom.launch import buffers, workspace
 
 LENGTH, RADIUS, DENSITY = 0.2, 0.01, 1070.0  # [m], [kg/m³]
 ELASTIC = {"young": 3e5, "poisson": 0.4, "damping_time": 0.01}
@@ -296,7 +296,7 @@ def _soromox_dynamics(pieces: int) -> Callable[[np.ndarray, np.ndarray], object]
 
 def main() -> None:
     """Print the tables."""
-    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     print(
         f"calibration: inverse dynamics of the chain of 4 rods, in kernel, {calibration:.2f} µs; all in units of it\n"

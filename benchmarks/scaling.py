@@ -29,7 +29,7 @@ from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.integration.stepper import Stepper
-from lissom.launch import workspace
+from lissom.launch import buffers
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 MANY_RODS = (30, 100, 300, 500)
@@ -77,7 +77,7 @@ def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
     q, v, a = (0.1 * x for x in state(model))
     one, _ = run_inverse_dynamics(model, q, v, a, True, True, True, 0.0)
     forward = run_forward_dynamics(model, q, v, np.zeros(model.nu), 0.0)
-    return smallest(one.run), smallest(forward.run), step(model), forward.nbytes / 1e6
+    return smallest(one.run), smallest(forward.run), step(model), forward.buffers.nbytes / 1e6
 
 
 def step(model: ls.Model) -> float:
@@ -170,7 +170,7 @@ def draw(rows: np.ndarray, path: str) -> None:
 
 def main() -> None:
     """Print the tables, and draw the first one where a path is given."""
-    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
     print(f"{'rods':>6s}{'dof':>6s}{'nodes':>7s}{'ID':>11s}{'derivatives':>13s}{'FD':>11s}   [µs]")
     rows = []
     for count in COUNTS:

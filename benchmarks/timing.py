@@ -25,10 +25,10 @@ from run import in_kernel, smallest, state
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.integration.controllers import control_law
-from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps, steps_workspace
+from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
 from lissom.integration.state import StateDerivative
-from lissom.launch import workspace
+from lissom.launch import buffers
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -74,7 +74,8 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
     ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)
     fused.run(here, ends)
-    w = steps_workspace(model, 1)  # that of the run
+    w = fused.w
+    assert w is not None
     kept = {name: getattr(here, name).copy() for name in ("q", "v", "a", "ahead")}
     size = w.host["h"].copy()
 
@@ -134,7 +135,7 @@ def simulations(name: str, model: ls.Model, u: Any, calibration: float) -> None:
 
 def main() -> None:
     """Print one table."""
-    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
     chain = rod_chain()
     calibration = in_kernel(chain)
     print(f"{'':48s}{'µs':>9s}{'/ calibration':>15s}")

@@ -34,7 +34,7 @@ from robots import rod_chain
 from run import in_kernel
 
 import lissom as ls
-from lissom.launch import workspace
+from lissom.launch import buffers
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "examples"))
 DURATION, LONGEST, SHORT = 10.0, 4.0, 0.2  # [s]
@@ -253,7 +253,7 @@ def main() -> None:
     if kept is not None and kept.exists():
         draw(read(kept), path or "work_precision.png")
         return
-    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
     calibration = in_kernel(rod_chain())
     wanted = [x for x in sys.argv[1:] if x not in (path, str(kept))]
     print(f"calibration: inverse dynamics of the chain of 4 rods {calibration:.1f} µs")
