@@ -8,7 +8,7 @@ from statics.soft_robots import arm
 
 import lissom as ls
 from lissom.statics import newton_stages as stages
-from lissom.statics.newton_kernel import Sought, newton_in_kernel
+from lissom.statics.newton_kernel import Sought, newton_in_kernel, results
 from lissom.statics.newton_python import newton_in_python
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
@@ -19,8 +19,10 @@ def ends(model, start, u, limit=100, opened=None, hold=0.0, tolerance=1e-11):
     u, force = np.asarray(u, dtype=float), np.zeros(model.n_rows)
     opened = np.zeros(model.n_rows) if opened is None else opened
     sought = Sought(u[None], 0.0, 1.0, opened, tolerance, limit, hold)
-    inside = [x[0] for x in newton_in_kernel(model, start[None], force[None], sought)]
-    return inside, newton_in_python(model, start, force, sought, shortest=False)
+    inside = [x[0] for x in results(newton_in_kernel(model, start[None], force[None], sought))]
+    paused, why = newton_in_python(model, start, force, sought, shortest=False)
+    assert paused.host["pause"][0, 1] == why
+    return inside, [x[0] for x in results(paused)]
 
 
 def assert_same(inside, outside):
@@ -78,10 +80,10 @@ def test_shortest_steps_where_nothing_is_neutral():
     model = arm(True, basis=ls.BasisLegendre(torsion=0, bending_y=3, bending_z=2))
     start = 0.1 * model.dofs.scale * np.cos(np.arange(model.nv))
     given = np.zeros(0), Sought(np.zeros((1, model.nu)), 0.0, 1.0, np.zeros(0), 1e-11, 100)
-    plain = newton_in_python(model, start, *given, shortest=False)
-    shortest = newton_in_python(model, start, *given)
-    assert plain[3] == shortest[3] == stages.CONVERGED
-    np.testing.assert_allclose(shortest[0] / model.dofs.scale, plain[0] / model.dofs.scale, rtol=0, atol=1e-10)
+    (plain, why), (shortest, why_shortest) = (newton_in_python(model, start, *given, shortest=x) for x in (False, True))
+    assert why == why_shortest == stages.CONVERGED
+    ends = [results(w)[0][0] / model.dofs.scale for w in (shortest, plain)]
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize("as_actuator", [True, False])

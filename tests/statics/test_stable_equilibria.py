@@ -10,7 +10,7 @@ from statics.soft_robots import arm, built, closed, hessian, pair
 import lissom as ls
 from lissom.launch import progress
 from lissom.statics import descent
-from lissom.statics.newton_kernel import Sought
+from lissom.statics.newton_kernel import Sought, results
 from lissom.statics.newton_python import newton_in_python
 from lissom.statics.newton_stages import CONVERGED
 
@@ -188,7 +188,8 @@ def test_a_start_near_a_ring_of_equilibria_stays():
         assert again.is_stable.all()
         assert (np.abs(again.q - starts) / model.dofs.scale).max() < 1e-3 + 100 * size
         for start in starts[:3]:
-            q, _, _, why = newton_in_python(model, start, NONE, Sought(np.zeros((1, 3)), 0.0, 1.0, NONE, 1e-11, 100))
+            w, why = newton_in_python(model, start, NONE, Sought(np.zeros((1, 3)), 0.0, 1.0, NONE, 1e-11, 100))
+            q = results(w)[0][0]
             assert why == CONVERGED and (np.abs(q - start) / model.dofs.scale).max() < 1e-3 + 100 * size
 
 
