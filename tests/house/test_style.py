@@ -7,16 +7,6 @@ from collections import Counter
 
 from house.sources import ROOT, package_files, suite_files, text, tree
 
-LONGEST = 400
-# file: why it may be longer
-LONGER = {
-    "src/lissom/robot/robot.py": "every noun of a robot is one method of one class, with its options written out",
-    "tests/reference/reference_model.py": "the independent slow model is read as one text, equation by equation",
-    "tests/robot/test_bad_input.py": "one table of everything that can be wrong with a description, a row each",
-    "tests/robots.py": "the random robots of all suites, one class from a seed to a tree",
-    "tests/robot/test_bases_sections.py": "the families of bases and sections share their quadrature and their oracle",
-}
-
 FILES = {f"src/lissom/{name}": path for name, path in package_files().items()}
 SUITES = {f"tests/{name}": path for name, path in suite_files().items()}
 EVERYTHING = FILES | SUITES
@@ -25,17 +15,6 @@ EVERYTHING = FILES | SUITES
 def nodes(files, kinds):
     """(file, node) of every syntax node of some kinds."""
     return [(file, node) for file, path in files.items() for node in ast.walk(tree(path)) if isinstance(node, kinds)]
-
-
-def test_length_of_files():
-    """No file grows over 400 lines without a reason."""
-    lines = {file: len(text(path).splitlines()) for file, path in EVERYTHING.items() if file not in LONGER}
-    assert not {file: count for file, count in lines.items() if count > LONGEST}
-
-
-def test_reasons_for_long_files_are_needed():
-    """An exception whose file has become short, or is gone, is dropped."""
-    assert not [file for file in LONGER if len(text(ROOT / file).splitlines()) <= LONGEST]
 
 
 def test_nothing_is_left_to_do():
@@ -69,16 +48,6 @@ def test_no_names_without_meaning():
     empty = re.compile(r"(?i)manager|handler|util|helper")
     definitions = nodes(FILES, ast.ClassDef | ast.FunctionDef)
     assert not [f"{file}: {node.name}" for file, node in definitions if empty.search(node.name)]
-
-
-def test_long_functions():
-    """A function that runs over 60 lines without its docstring asks to be split: none does."""
-    long = []
-    for file, node in nodes(FILES, ast.FunctionDef):
-        body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-        if (length := (node.end_lineno or 0) - body[0].lineno + 1) > 60:
-            long.append(f"{file}: {node.name}, {length} lines")
-    assert not long
 
 
 def test_nothing_is_uncalled():
