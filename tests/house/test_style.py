@@ -5,7 +5,7 @@ import re
 import tokenize
 from collections import Counter
 
-from house.sources import ROOT, package_files, suite_files, text, tree
+from house.sources import package_files, suite_files, text, tree
 
 FILES = {f"src/lissom/{name}": path for name, path in package_files().items()}
 SUITES = {f"tests/{name}": path for name, path in suite_files().items()}
