@@ -74,6 +74,28 @@ def test_a_ball_that_hardly_touches():
     assert found["gravity"][0, 2] == pytest.approx(2.0 / 3.0 * depth / 10.0, rel=1e-6)
 
 
+@pytest.mark.parametrize("pulled", [1e-7, -1e-7], ids=["taut", "slack"])
+def test_a_tendon_at_its_slack_length(pulled):
+    """Of an elastic tendon that is stretched by 1e-7 m, and of one that lacks as much, the slack length does what the
+    length pulled in does, the other way round; offset and length of the arm as differences on that side say."""
+    robot, basis = ls.Robot("arm", gravity=(0.0, 0.0, 0.0)), ls.BasisLegendre(bending_y=1)
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=1e4)
+    robot.add_link("arm", ls.Rod(0.4, ls.SectionCircle(0.01), basis, material))
+    robot.add_tendon("tendon", "arm", (0.0, 0.008), stiffness=300.0, slack_length=0.4)
+    model = robot.build()
+    rest = ls.solve_statics(model, u=[pulled])
+    paths = ["tendon.slack_length", "arm.body.length"]
+    found = ls.equilibrium_derivatives(rest, parameters=paths)
+    by_slack, by_length = (found.parameters[path] for path in paths)
+    assert by_slack == pytest.approx(-found.u[:, 0], rel=1e-9, abs=1e-15)
+    if pulled < 0.0:
+        assert not found.u.any() and np.abs(by_length).max() < 1e-15
+        return
+    h = 1e-9
+    longer, shorter = (ls.solve_statics(redesigned(model, paths[1], x), u=[pulled]).q for x in (h, -h))
+    assert by_length == pytest.approx((longer - shorter) / (2.0 * h), rel=1e-5)
+
+
 H, WEIGHTS = 1e-6 * np.array([-2, -1, 1, 2]), np.array([1.0, -8.0, 8.0, -1.0]) / 12.0e-6
 CONSTANTS = ("stiffness", "exponent", "friction", "damping")
 SHAPES = {

@@ -3,27 +3,33 @@
     r_p ≈ (8 (r(p + h) − r(p − h)) − r(p + 2h) + r(p − 2h)) / 12 h                                        (1)
 
 at the same q, v, a, u and λ. Its error is h⁴/30 ∂⁵r/∂p⁵ and rounding over h: with h = p/10⁴ it is some 1e-12 of the
-parts of r. Contacts have kinks and take no part in the differences: touching_designs adds what they give. Where a rule
-of the description allows values on one side alone,
+parts of r. Contacts and elastic tendons have kinks and take no part in the differences. What contacts give is added by
+touching_designs. Where a rule of the description allows values on one side alone,
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
+
+A tendon gives nothing where it is slack. Where it is taut b, k and the stretch of elastic_tendons are differenced:
+
+    r_p = −b' T − b T',   T' = k' (L − L₀ + u) + k (L − L₀ + u)'                                          (3)
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import run_actuation
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
+from lissom.forces.elastic_tendons import BEGINS_TO_PULL
 from lissom.gradients.stage_states import StageStates
 from lissom.gradients.steps import Path
-from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes, laws_of
+from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_exp
 from lissom.model.model import Model
@@ -91,13 +97,13 @@ class Designs:
         count = len(states.t)
         force = states.force if states.force is not None else np.zeros((count, self.model.n_rows))
         rows = (states.q, states.v, states.a, states.u, states.t, force)
-        return self._differences(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
+        return self._residual_slopes(_residuals, rows, self.model.nv + self.model.n_rows, states.anchors)
 
     def start_slopes(self, path: Path) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """∂/∂p of r and of A a + Ȧ v behind it, of e, and of A v, at the starts; shapes (n, count, ...)."""
         nv, m, first = self.model.nv, self.model.n_rows, path.state(0)
         rows = (first["q"], first["v"], first["a"], path.u[:, 0], np.zeros(len(path.q)), first["force"])
-        out = self._differences(_start_residuals, rows, nv + 3 * m, first["anchors"])
+        out = self._residual_slopes(_start_residuals, rows, nv + 3 * m, first["anchors"])
         return out[..., : nv + m], out[..., nv + m : nv + 2 * m], out[..., nv + 2 * m :]
 
     def anchor_slopes(self, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -115,50 +121,99 @@ class Designs:
         each = count // len(models)
         return ((model, slice(k * each, (k + 1) * each)) for k, model in enumerate(models))
 
-    def _differences(
+    def _residual_slopes(
         self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int, anchors: np.ndarray | None
     ) -> np.ndarray:
-        """(1) or (2) of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
-        nv, out = self.model.nv, np.zeros((len(rows[0]), self.count, size))
+        """Of function(model, *rows), whose first numbers are r, shape (rows, count, size)."""
+        nv, (q, v, _, u, *_) = self.model.nv, rows
+        out = self._differences(function, rows, size)
+        for model, mine in self._models(len(q)) if out.size else ():
+            beside, held = _beside(model, self.paths), None if anchors is None else anchors[mine]
+            out[mine, :, :nv] += contact_slopes(model, beside, self.count, q[mine], v[mine], held)
+        if out.size and len(self.model.spools.channel):
+            out[..., :nv] += self._tendon_slopes(q, u)
+        out[..., self.model.prescribed.dof] = 0.0
+        return out
+
+    def _tendon_slopes(self, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """(3) of all elastic tendons, shape (rows, count, nv)."""
+        n, many, nv = len(q), len(self.model.spools.channel), self.model.nv
+        slack, k = (self.model.by_row(lambda one, x=x: getattr(one.spools, x), n) for x in ("slack", "stiffness"))
+        b, stretch = _apart(_pulls(self.model, q, u), many, nv)
+        b_p, stretch_p = _apart(self._differences(_pulls, (q, u), many * (nv + 1)), many, nv)
+        k_p = np.zeros((n, self.count, many))
+        for model, mine in self._models(n):
+            for _, weights, models in _beside(model, self.paths):
+                k_p[mine] += weights @ [one.spools.stiffness for one in models]
+        k, stretch, b = np.broadcast_to(k, (n, many))[:, None], stretch[:, None], b[:, None]
+        taut = stretch > -BEGINS_TO_PULL * np.broadcast_to(slack, (n, many))[:, None]
+        by_b = np.einsum("rpe,rpej->rpj", taut * k * stretch, b_p)
+        return -by_b - np.einsum("rpe,rpej->rpj", taut * (k_p * stretch + k * stretch_p), b)
+
+    def _differences(self, function: Callable[..., np.ndarray], rows: tuple[np.ndarray, ...], size: int) -> np.ndarray:
+        """(1) or (2) of function(model, *rows), shape (rows, count, size)."""
+        out = np.zeros((len(rows[0]), self.count, size))
         for model, which in self._models(len(rows[0])) if out.size else ():
-            mine, beside = [x[which] for x in rows], _beside(model, self.paths)
+            mine = [x[which] for x in rows]
             each = len(mine[0])
-            for common, weights, _ in beside:
+            for common, weights, _ in _beside(model, self.paths):
                 many, found = weights.shape[1], np.zeros((each, self.count, size))
                 with common.lent():
                     for part in parts(each, max(1, _ROWS // many)):
                         values = function(common, *(np.concatenate([x[part]] * many) for x in mine))
                         found[part] = np.einsum("pm,mrj->rpj", weights, values.reshape(many, -1, size))
                 out[which] += found
-            held = None if anchors is None else anchors[which]
-            out[which][..., :nv] += contact_slopes(model, beside, self.count, mine[0], mine[1], held)
-        out[..., self.model.prescribed.dof] = 0.0
         return out
 
 
-def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, np.ndarray]]:
-    """The models beside one along all numbers, many together: what they have in common, with contacts that push with
-    nothing; their weights in the derivative by each number, (count, models); and the constants of their contacts,
-    (models, n_laws, 7)."""
+def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
+    """The models beside one along all numbers, many together: what they have in common, with contacts that push and
+    elastic tendons that pull with nothing; their weights in the derivative by each number, (count, models); and these
+    models as they are."""
 
-    def make() -> list[tuple[Model, np.ndarray, np.ndarray]]:
+    def make() -> list[tuple[Model, np.ndarray, tuple[Model, ...]]]:
         entries = _entries(model, paths)
-        every = [
-            (k, *laws_of(one), w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)
-        ]
+        every = [(k, one, w) for k, entry in enumerate(entries) for one, w in zip(entry.models, entry.weights)]
         most = 1 if model.calls_python or model.asks_before_launch else _TOGETHER
         out = []
         for crew in (every[first : first + most] for first in range(0, len(every), most)):
-            weights, laws = np.zeros((len(entries), len(crew))), np.array([law for _, _, law, _ in crew])
-            weights[[k for k, *_ in crew], range(len(crew))] = [w for *_, w in crew]
-            models = [one for _, one, _, _ in crew]
+            weights, models = np.zeros((len(entries), len(crew))), tuple(one for _, one, _ in crew)
+            weights[[k for k, _, _ in crew], range(len(crew))] = [w for _, _, w in crew]
+            smooth = [_without_kinks(one) for one in models]
             try:
-                out.append((ModelBatch(models).common if len(crew) > 1 else models[0], weights, laws))
+                out.append((ModelBatch(smooth).common if len(crew) > 1 else smooth[0], weights, models))
             except ModelError:  # not of one structure, as where a number is zero
-                out += [(one, weights[:, m : m + 1], laws[m : m + 1]) for m, one in enumerate(models)]
+                out += [(one, weights[:, m : m + 1], models[m : m + 1]) for m, one in enumerate(smooth)]
         return out
 
     return model.cached(("design values together", paths), make)
+
+
+def _without_kinks(model: Model) -> Model:
+    """The model, with contacts that push and elastic tendons that pull with nothing."""
+    world, spools = model.surroundings, model.spools
+    if not len(world.pair) and not len(spools.channel):
+        return model
+    law = world.law.copy()
+    law[:, 0] = 0.0
+    none = replace(spools, stiffness=np.zeros_like(spools.stiffness))
+    return replace(model, surroundings=replace(world, law=law), spools=none, cache={})
+
+
+def _pulls(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """b and the stretch of all elastic tendons at states, (rows, n (nv + 1))."""
+    w, lead = run_actuation(model, q)
+    c, names = model.spools.channel, len(model.channels.names)
+    b, length = w.result("B", lead, names, model.nv)[:, c], w.result("length", lead, names)[:, c]
+    gain = model.by_row(lambda one: one.channels.gain[c], len(q))
+    stretch = length - model.by_row(lambda one: one.spools.slack, len(q)) + (gain @ u[..., None])[..., 0]
+    return np.concatenate([b.reshape(len(q), -1), stretch], axis=1)
+
+
+def _apart(rows: np.ndarray, many: int, nv: int) -> tuple[np.ndarray, np.ndarray]:
+    """b (..., n, nv) and the stretch (..., n) of rows of _pulls."""
+    b, stretch = np.split(rows, [many * nv], axis=-1)
+    return b.reshape(*b.shape[:-1], many, nv), stretch
 
 
 def _residuals(

@@ -39,7 +39,7 @@ _SIZES = {"law": 7, "radius": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u
 _ENDS = np.cumsum(list(_SIZES.values()))
 _E_Z, _ACROSS = np.array([0.0, 0.0, 1.0]), np.array([1.0, 1.0, 0.0])
 
-_Beside = list[tuple[Model, np.ndarray, np.ndarray]]
+_Beside = list[tuple[Model, np.ndarray, tuple[Model, ...]]]
 
 
 @final
@@ -70,15 +70,6 @@ class _Answers(NamedTuple):
     anchor: np.ndarray
 
 
-def laws_of(model: Model) -> tuple[Model, np.ndarray]:
-    """The model with contacts that push with nothing, and the constants of their laws, (n_laws, 7)."""
-    law = model.surroundings.law
-    if not len(model.surroundings.pair):
-        return model, law
-    none = law * np.array([0.0, *(1.0,) * (law.shape[1] - 1)])
-    return replace(model, surroundings=replace(model.surroundings, law=none), cache={}), law
-
-
 def touching_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tuple[Touching, np.ndarray]:
     """The pairs that touch at states (n, nq) of one model, and their numbers; anchors are those of the model where none
     are given for each state."""
@@ -98,8 +89,8 @@ def contact_slopes(
     """What contacts add to ∂r/∂p at states (n, ...) of one model by (1), shape (n, count, nv).
 
     Args:
-        beside: models beside it as they stand together, with contacts that push with nothing; the weights of each in
-            the derivatives, (count, models); the constants of their laws, (models, n_laws, 7).
+        beside: models beside it as they stand together; the weights of each in the derivatives, (count, models); and
+            these models, whose contacts push.
     """
     out = np.zeros((len(q), count, model.nv))
     if len(model.surroundings.pair):
@@ -139,13 +130,13 @@ def _answers(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarr
 
 def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarray, v: np.ndarray) -> _Answers:
     """Of the rows of a few states."""
-    own, J_c, J_w = (y[0] for y in _smooth(model, model.surroundings.law[None], x, q, v))
+    own, J_c, J_w = (y[0] for y in _smooth(model, (model,), x, q, v))
     f, m, _ = (y.real for y in _law(own[:, None].astype(complex), x))
     f, m = f[:, 0], m[:, 0]
     slopes = np.zeros((len(x.state), count, own.shape[1] + model.nv))
-    for common, weights, laws in beside:
+    for common, weights, models in beside:
         with common.lent():
-            X, by_c, by_w = _smooth(common, laws, x, q, v)
+            X, by_c, by_w = _smooth(common, models, x, q, v)
         pushed = np.einsum("mrij,ri->mrj", by_c, f) + np.einsum("mrij,ri->mrj", by_w, m)
         slopes += np.einsum("pm,mrj->rpj", weights, np.concatenate([X - own, pushed], axis=-1))
     by_X, pushed = np.split(slopes, [own.shape[1]], axis=-1)
@@ -157,11 +148,10 @@ def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: 
 
 
 def _smooth(
-    common: Model, laws: np.ndarray, x: Touching, q: np.ndarray, v: np.ndarray
+    common: Model, models: tuple[Model, ...], x: Touching, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, (models, rows, 41), J_c and J_ω, (models, rows, 3, nv), of models that stand together."""
-    models, world = common.models or (common,), common.surroundings
-    many, n = len(models), len(q)
+    world, many, n = common.surroundings, len(models), len(q)
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
@@ -180,7 +170,7 @@ def _smooth(
     J_c, J_w = a_c - b_c, a_w - b_w
     speed = v[x.state]
     parts_of_X = {
-        "law": laws[:, x.law], "radius": each("ball_radius", x.ball)[..., None],
+        "law": each("law", x.law), "radius": each("ball_radius", x.ball)[..., None],
         "size": each("obstacle_size", x.obstacle), "c": c, "R": _flat(obstacle[..., :3, :3]), "p": obstacle[..., :3, 3],
         "R_a": _flat(g_a[..., :3, :3]), "u": np.einsum("mrij,rj->mri", J_c, speed),
         "spin": np.einsum("mrij,rj->mri", J_w, speed),
