@@ -88,6 +88,19 @@ def point_mass(*springs):
     return robot.build()
 
 
+def test_slack_cables_do_nothing():
+    """A slack cable neither pulls nor damps, whether its ends come closer or part; one that is taut does both."""
+    place = (0.5, 0.0, 0.0)
+    law = {"stiffness": 30.0, "damping": 2.0, "slack": True}
+    slack, taut = (point_mass((place, law | {"rest": rest})) for rest in (0.6, 0.4))
+    still = np.zeros(slack.nv)
+    for speed in (-1.5, 0.0, 1.5):
+        v = np.append(np.zeros(3), [speed, 0.0, 0.0])
+        assert not ls.inverse_dynamics(slack, slack.neutral(), v, still).any()
+        pull = max(0.0, 30.0 * 0.1 - 2.0 * speed)  # it grows shorter by the speed
+        assert ls.inverse_dynamics(taut, taut.neutral(), v, still)[3] == pytest.approx(-pull, abs=1e-12)
+
+
 @pytest.mark.parametrize("method", ["bdf", "newmark", "generalized_alpha"])
 def test_oscillator(method):
     """A mass between two prestressed springs and a damper: longitudinal and lateral frequencies, and the decay."""

@@ -78,3 +78,19 @@ def test_gradients_are_checked(models):
     assert found.worst < 1e-7 and max(found.uncertainty.values()) < 1e-7, found
     wrong = ls.Gradient(gradient.q0, gradient.v0 * (1.0 + 1e-4), gradient.u, gradient.parameters)
     assert ls.check_gradient(motion, lambda x: 0.5 * float(x.v[-1] @ x.v[-1]), wrong).error["v0"] > 1e-6
+
+
+def test_prescribed_coordinates_answer_to_nothing():
+    """A motor on a joint that a motion holds turns nothing, and the joint beyond it answers as if it were not there."""
+    robot = soft()
+    robot.add_link("wrist", ls.RigidBody.box(0.1, 0.02, 0.02, density=800), ls.JointRevolute(stiffness=0.4),
+                   parent="ball")  # fmt: skip
+    robot.add_joint_actuator("wrist motor", "wrist")
+    free = ls.solve_statics(robot.build(), [2.0, 1.0, 0.1, 0.02])
+    robot.add_joint_motion("turn", "arm", position=float(free.q[0]))
+    held = ls.solve_statics(robot.build(), free.u, free.q)
+    found = ls.equilibrium_derivatives(held)
+    assert not found.u[0].any() and not found.u[:, 2].any()
+    way = np.array([1.0, -0.5, 0.0, 0.01])
+    wanted = differenced(lambda x: ls.solve_statics(held.model, held.u + x * way, held.q, tolerance=1e-13).q, 1e-3)
+    assert np.abs(found.u @ way - wanted).max() < 1e-8 * np.abs(wanted).max()

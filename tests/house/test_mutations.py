@@ -1,4 +1,4 @@
-"""Deliberate faults in kernels are caught by the tests."""
+"""Deliberate faults are caught by the tests."""
 
 import os
 import shutil

@@ -203,6 +203,19 @@ def test_out_of_reach_by_statics(reached):
     assert (found.u >= 0.0).all() and (found.u <= 2.0).all()
 
 
+def test_elastic_tendons_pay_out():
+    """Purpose: an elastic tendon that is tight from the start is let out where the tip belongs farther off; one of given
+    tension does not push."""
+    robot = ls.Robot("arm", gravity=(0.0, 0.0, 0.0))
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=1e4)
+    robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=0), material))
+    robot.add_tendon("tight", "arm", (0.0, 0.008), stiffness=400.0, slack_length=0.295)
+    model = robot.build()
+    place = ls.frame_pose(model, ls.solve_statics(model, u=[-0.003]).q, "arm")[:3, 3]
+    found = ls.inverse_kinematics(model, {"arm": place}, by="statics")
+    assert found.converged and found.u[0] == pytest.approx(-0.003, abs=1e-8)
+
+
 def test_redundant_tendons_get_the_least_squares():
     """Purpose: five tendons put the tip there with the tensions of a general minimiser that starts elsewhere and takes
     differences of equilibria; some of them touch the limits."""

@@ -133,6 +133,29 @@ def test_errors_are_as_large_as_the_covariance_says(arm):
     assert np.sqrt((error**2).mean()) < 0.015 < 0.05 and v.shape == estimate.v.shape
 
 
+def test_a_correction_carries_the_covariance_along(arm):
+    """Where a measurement turns a stored pose far, errors are seen from the new estimate: the covariance is that of
+    Joseph's form, in differences from there."""
+    rng, nv = np.random.default_rng(8), arm.nv
+    kalman = ls.ExtendedKalmanFilter(arm, [ls.SensorPose("arm", 0.3), ls.SensorLength("pull", 0.01)], DT)
+    spread = 0.1 * rng.normal(size=(2 * nv, 2 * nv)) * np.tile(arm.dofs.scale, 2)[:, None]
+    guess = kalman.start(arm.neutral(), np.zeros(nv), spread @ spread.T + 0.1 * np.eye(2 * nv))
+    truth = ls.integrate(arm, arm.neutral(), np.array([0.5, -0.7, 0.6, 0.3, 0.2]))
+    seen = [sensor.value(arm, truth, np.zeros(nv)) for sensor in kalman.sensors]
+    new, found, P = kalman.innovation(guess, seen), kalman.correct(guess, seen), guess.covariance
+    R = np.diag(np.concatenate([sensor.deviations(arm) for sensor in kalman.sensors]) ** 2)
+    K = P @ new.slopes.T @ np.linalg.inv(new.slopes @ P @ new.slopes.T + R)
+    kept = np.eye(2 * nv) - K @ new.slopes
+    moved, h = (K @ new.values)[:nv], 1e-5
+    assert np.linalg.norm(moved[:3]) > 0.3
+    G = np.eye(2 * nv)
+    for j, way in enumerate(h * np.eye(nv)):
+        ahead, behind = (ls.difference(arm, found.q, ls.integrate(arm, guess.q, moved + x)) for x in (way, -way))
+        G[:nv, j] = (ahead - behind) / (2.0 * h)
+    wanted = G @ (kept @ P @ kept.T + K @ R @ K.T) @ G.T
+    np.testing.assert_allclose(found.covariance, wanted, rtol=0, atol=1e-8 * np.abs(wanted).max())
+
+
 def test_turned_worlds_have_turned_estimates(arm):
     """A world turned about the vertical turns the estimate and leaves its covariance: it has no preferred axis, as an
     error of the four numbers of a quaternion would."""
