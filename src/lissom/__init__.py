@@ -138,6 +138,7 @@ _PUBLIC = {
     "integration.esdirk": ("esdirk",),
     "integration.schemes": ("generalized_alpha", "hht", "implicit_euler", "newmark"),
     "integration.bathe": ("bathe",),
+    "integration.sdirk": ("sdirk",),
     "integration.simulate": ("resume", "simulate"),
     "integration.controllers": ("Controller",),
     "integration.inputs": ("Samples",),

@@ -73,11 +73,11 @@ def test_states_are_on_their_manifold(moving):
     np.testing.assert_allclose(state.difference(x, y), dx[ways], atol=1e-13)
 
 
-@pytest.mark.parametrize("scheme", ["implicit_euler", "generalized_alpha"])
+@pytest.mark.parametrize("scheme", ["sdirk", "generalized_alpha"])
 def test_a_step_and_its_derivatives(moving, scheme):
     """Purpose: the next state is that of `step_derivatives`, the Jacobians are aligator's differences to 1e-6."""
     model, q, v, u = moving
-    x, dt = state_of(model, q, v), 5e-3 if scheme == "implicit_euler" else 1e-3
+    x, dt = state_of(model, q, v), 5e-3 if scheme == "sdirk" else 1e-3
     stage = ls.aligator_stage(model, tracking(model), dt=dt, t=0.3, method=scheme)
     data = evaluated(stage, x, u).dynamics_data
     step = ls.step_derivatives(model, q, v, u, dt=dt, method=scheme)
@@ -140,7 +140,7 @@ def test_proxddp_reaches_as_box_fddp_does():
     assert worth == pytest.approx(other, rel=1e-6)
     np.testing.assert_allclose(u, u_other, atol=1e-5)
     np.testing.assert_allclose(x, x_other, atol=1e-4)
-    motion = ls.rollout(model, q, v, np.clip(u, low, high), dt=0.04, method="implicit_euler")
+    motion = ls.rollout(model, q, v, np.clip(u, low, high), dt=0.04, method="sdirk")
     np.testing.assert_allclose(x[:, : model.nq], motion.q, atol=1e-5)
 
 
@@ -185,7 +185,7 @@ def test_aligator_s_own_costs_and_constraints():
     u = np.array(solver.results.us)
     assert solver.results.traj_cost == pytest.approx(0.05 * (u**2).sum(), rel=1e-9)
     with pytest.warns(ls.AccuracyWarning, match="a push"):
-        motion = ls.rollout(model, u=u, dt=0.04, method="implicit_euler")
+        motion = ls.rollout(model, u=u, dt=0.04, method="sdirk")
     assert motion.q[-1, 0] == pytest.approx(0.3, abs=1e-5)
 
 

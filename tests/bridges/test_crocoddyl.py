@@ -45,7 +45,7 @@ def mismatch(action, x, u, names=NAMES, *, gauss=True):
 
 @pytest.mark.parametrize(
     ("robot", "scheme"),
-    [(soft, "implicit_euler"), (soft, "generalized_alpha"), (flying, "implicit_euler")],
+    [(soft, "sdirk"), (soft, "generalized_alpha"), (flying, "implicit_euler")],
     ids=lambda x: x if isinstance(x, str) else x.__name__,
 )
 def test_derivatives_are_crocoddyl_s_differences(robot, scheme):
@@ -82,7 +82,7 @@ def test_a_step_is_that_of_the_library(moving):
     data = action.createData()
     action.calc(data, x, u)
     q, v = x[: model.nq], x[model.nq :]
-    end = ls.rollout(model, q, v, u[None], dt=5e-3, method="implicit_euler")
+    end = ls.rollout(model, q, v, u[None], dt=5e-3, method="sdirk")
     np.testing.assert_allclose(data.xnext, np.concatenate([end.q[1], end.v[1]]), atol=1e-12)
     q_r, v_r = cost.state_reference(0.3)
     away = np.concatenate([ls.difference(model, q_r, q), v - v_r])
@@ -109,7 +109,7 @@ def test_box_fddp_solves_it():
     plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=30)
     np.testing.assert_allclose(plan.u, u, atol=1e-5)
     assert plan.cost == pytest.approx(solver.cost, rel=1e-9)
-    motion = ls.rollout(model, u=u, dt=0.04, method="implicit_euler")
+    motion = ls.rollout(model, u=u, dt=0.04, method="sdirk")
     np.testing.assert_allclose(np.array(solver.xs)[:, : model.nq], motion.q, atol=1e-8)
     times, each = 0.04 * np.arange(9), np.array([0.04] * 8 + [cost.end])
     to = cost.references(times)

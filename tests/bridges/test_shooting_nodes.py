@@ -42,7 +42,7 @@ def test_tendons_push_without_a_warning_where_a_solver_tries():
         end = node(model, cost).step(x, u)
         node(model, cost).slopes(x, u)
     with pytest.warns(ls.AccuracyWarning, match="it is computed as a push"):
-        motion = ls.rollout(model, u=u[None], dt=0.02, method="implicit_euler")
+        motion = ls.rollout(model, u=u[None], dt=0.02, method="sdirk")
     np.testing.assert_array_equal(end, np.concatenate([motion.q[1], motion.v[1]]))
 
 

@@ -1,5 +1,6 @@
 """Model predictive control: plans at the minimum within limits, and the law that plans again at each sample."""
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -30,7 +31,7 @@ def arm():
 def slopes_of_cost(control, plan):
     """Derivatives of the cost of a plan by its inputs, by the backward pass of a rollout."""
     model, cost = control.model, control.cost
-    motion = ls.rollout(model, plan.q[0], plan.v[0], plan.u, dt=control.dt, method="implicit_euler")
+    motion = ls.rollout(model, plan.q[0], plan.v[0], plan.u, dt=control.dt, method=control.method)
     to = cost.references(plan.t)
     each = np.append(np.full(control.steps, control.dt), cost.end)
     r, J = cost.residuals(to, motion.q, motion.v), cost.slopes(to, motion.q)
@@ -56,15 +57,46 @@ def test_least_of_a_quadratic_function_within_limits():
         np.testing.assert_allclose(H @ free, -g, atol=1e-7 * np.abs(g).max())
 
 
-def test_a_plan_is_a_minimum_within_the_limits():
-    """Purpose: no input can lower the cost of a converged plan, by the gradient of the motion, and some limits hold."""
+@pytest.mark.parametrize("scheme", ["sdirk", "implicit_euler", "bathe"])
+def test_a_plan_is_a_minimum_within_the_limits(scheme):
+    """Purpose: no input can lower the cost of a converged plan, by the gradient of the motion, and some limits hold,
+    whether steps begin from q and v alone or with an acceleration too."""
     model, _, control = arm()
+    control = replace(control, method=scheme)
     plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=40)
     slope, start = (slopes_of_cost(control, x) for x in (plan, control.plan(0.0, plan.q[0], plan.v[0], iterations=0)))
     held = np.where(slope > 0.0, plan.u <= LOW, plan.u >= HIGH)
     assert held.any() and not held.all()
     assert np.abs(np.where(held, 0.0, slope)).max() < 1e-5 * np.abs(start).max()
     assert plan.left < 1e-8 and plan.iterations < 40
+
+
+def test_a_throw_lands_where_it_was_planned():
+    """Purpose: a lightly damped arm thrown by its shoulder lands within 2 cm of the goal that its plan reaches within
+    5 mm, and the error that the plan says of its steps is that of its end, within a factor of two."""
+    robot, hand, dt, steps = ls.Robot("arm"), np.eye(4), 0.03, 30
+    down = ls.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    hinges = (ls.JointRevolute((0, 1, 0), damping=1e-3, stiffness=k) for k in (0.0, 1.0))
+    robot.add_link("upper", ls.RigidBody(0.5, (0.2, 0, 0), (1e-4, 7e-3, 7e-3)), next(hinges), placement=down)
+    hand[0, 3] = 0.4
+    lower = ls.RigidBody(0.2, (0.1, 0, 0), (1e-4, 1e-3, 1e-3))
+    robot.add_link("lower", lower, next(hinges), parent="upper", placement=hand.copy())
+    hand[0, 3] = 0.2
+    robot.add_frame("hand", "lower", placement=hand)
+    robot.add_joint_actuator("shoulder", "upper")
+    model, goal = robot.build(), np.array([0.55, 0.0, -0.1])
+    cost = ls.TrackingCost(model, inputs=0.1, state=1e-3, points={"hand": 2.0}, point_reference=[goal], end=1e3)
+    control = ls.ModelPredictiveControl(model, cost, dt, steps, limits=(-2.0, 2.0))
+    plan = control.plan(0.0, model.neutral(), np.zeros(model.nv), iterations=30)
+    motion = ls.simulate(model, dt * steps, controller=lambda t, q, v: plan.u[round(t / dt)], period=dt, rtol=1e-8)
+    planned, landed = (
+        np.linalg.norm(ls.frame_pose(model, q, "hand")[:3, 3] - goal) for q in (plan.q[-1], motion.q[-1])
+    )
+    assert planned < 0.005 and landed < 0.02
+    true, said = np.abs(plan.q[-1] - motion.q[-1]).max(), np.abs(plan.error()[0][-1]).max()
+    assert 0.5 * true < said < 2.0 * true
+    coarse = replace(control, method="implicit_euler").plan(0.0, plan.q[0], plan.v[0], iterations=30)
+    assert np.abs(coarse.error()[0][-1]).max() > 0.1
 
 
 def test_one_iteration_each_comes_to_the_goal():

@@ -20,7 +20,7 @@ CLASSES = [name for name in ls.__all__ if inspect.isclass(getattr(ls, name))]
 NO_UNIT = {
     "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
     "tangent_stiffness", "load_robot", "save_robot", "energy", "energy_balance", "plot_trajectory",
-    "bathe", "build_kernels", "kernel_cache",
+    "bathe", "sdirk", "build_kernels", "kernel_cache",
     "esdirk",
     "implicit_euler",
     "se3_Ad", "se3_ad", "se3_coad",

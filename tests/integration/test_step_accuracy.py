@@ -1,6 +1,8 @@
 """What one implicit step promises: Newton's error hides below the tolerance, and the estimate of its error is that of
 its embedded scheme."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -30,7 +32,7 @@ def test_the_iteration_hides_below_the_tolerance():
     path = [loose.start(np.array([0.3, 0.8]), np.array([6.0, -9.0]), np.zeros(0), None)]
     for _ in range(40):
         path.append(loose.step(path[-1], h))
-    for here, found in zip(path, path[1:]):
+    for here, found in itertools.pairwise(path):
         exact = tight.step(here, h)
         assert np.abs(found.q - exact.q).max() < 0.1 * rtol * np.abs(exact.q - here.q).max()
 

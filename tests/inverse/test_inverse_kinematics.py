@@ -204,8 +204,7 @@ def test_out_of_reach_by_statics(reached):
 
 
 def test_elastic_tendons_pay_out():
-    """Purpose: an elastic tendon that is tight from the start is let out where the tip belongs farther off; one of given
-    tension does not push."""
+    """Purpose: an elastic tendon that is tight from the start is let out where the tip belongs farther off."""
     robot = ls.Robot("arm", gravity=(0.0, 0.0, 0.0))
     material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=1e4)
     robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=0), material))

@@ -76,7 +76,7 @@ def aligator_stage(
     *,
     dt: float,
     t: float = 0.0,
-    method: str | Scheme = "implicit_euler",
+    method: str | Scheme = "sdirk",
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
@@ -86,7 +86,8 @@ def aligator_stage(
         cost: a TrackingCost, whose l counts for dt; or an aligator.CostAbstract over `aligator_state(model)`, taken as
             it is.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        method, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
+        method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
+            first-order "implicit_euler" does; others begin with the acceleration there.
         limits: (low, high) of the inputs, numbers or shape (nu,), a box that the stage's first constraint is held to;
             None: no limits.
     Returns:

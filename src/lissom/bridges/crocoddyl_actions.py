@@ -48,7 +48,7 @@ def crocoddyl_action(
     *,
     dt: float,
     t: float = 0.0,
-    method: str | Scheme = "implicit_euler",
+    method: str | Scheme = "sdirk",
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
@@ -58,7 +58,8 @@ def crocoddyl_action(
         cost: a TrackingCost, whose l counts for dt, or at the end for its `end`; or a crocoddyl.CostModelSum, made with
             `crocoddyl_state(model)`, taken as it is at each node.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
-        method, tolerance: as of `step_derivatives`; all but "implicit_euler" begin with the acceleration at (q, v).
+        method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
+            first-order "implicit_euler" does; others begin with the acceleration there.
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
     Returns:
         crocoddyl.ActionModelAbstract. As a terminal model it has the cost alone. A step that is not found is one to

@@ -113,7 +113,7 @@ def shooting_node(
     *,
     dt: float,
     t: float = 0.0,
-    method: str | Scheme = "implicit_euler",
+    method: str | Scheme = "sdirk",
     limits: Any = None,
     tolerance: float = 1e-11,
 ) -> Node:

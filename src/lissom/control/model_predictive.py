@@ -3,12 +3,14 @@
 With u = (u₀ … u_{N−1}), states of a rollout xₖ(u), and r of (3) of tracking_cost,
 
     minimise L(u) = ½ Σ |r(xₖ, uₖ)|²,   low ≤ uₖ ≤ high                                                    (1)
-    δxₖ₊₁ = Aₖ δxₖ + Bₖ δuₖ,   δx₀ = 0   ⇒   δxₖ = Gₖ δu                                                   (2)
+    δxₖ₊₁ = Aₖ δxₖ + Bₖ δuₖ   ⇒   δxₖ = Gₖ δu                                                              (2)
     H = Σ (Jₖ Gₖ)ᵀ(Jₖ Gₖ) + h diag(R),   g = Σ (Jₖ Gₖ)ᵀ rₖ + h R (u − u_r)                                  (3)
 
-δu is the least of ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and u goes along it as far as L falls: Gauss and
-Newton's method, by single shooting. The Aₖ and Bₖ of all steps are found at once. From sample to sample u is shifted by
-the time between, so that one iteration each suffices where the motion goes on as planned (real-time iteration).
+x is (q, v), and the accelerations behind them of schemes whose steps begin with these; δx₀ = 0 but for what the first
+input does to those. δu is the least of ½ δuᵀH δu + gᵀδu within the limits (`box_least`), and u goes along it as far as
+L falls: Gauss and Newton's method, by single shooting. The Aₖ and Bₖ of all steps are found at once. From sample to
+sample u is shifted by the time between, so that one iteration each suffices where the motion goes on as planned
+(real-time iteration).
 Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the one iteration.
 """
 
@@ -25,8 +27,9 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
 from lissom.gradients.carried import matrices_of_path
 from lissom.gradients.holding import forbid_anchors
-from lissom.gradients.rollout import Rollout, rollout
+from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
 from lissom.integration.controllers import Controller
+from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
@@ -46,6 +49,7 @@ class MotionPlan:
         t: times (steps + 1,) [s]. q, v: configurations and velocities there. u: inputs held during each step,
             (steps, nu). cost: L. iterations: how many were made. left: by how much the last one promised to lower the
             cost yet, as a ratio to it; small at a minimum within the limits.
+        motion: the Rollout of the plan.
     """
 
     t: np.ndarray
@@ -55,6 +59,12 @@ class MotionPlan:
     cost: float
     iterations: int
     left: float
+    motion: Rollout = field(repr=False)
+
+    def error(self) -> tuple[np.ndarray, np.ndarray]:
+        """Estimated errors of q and v that the steps make, as of `Rollout.error`: of a robot that follows the plan
+        exactly otherwise, under the same inputs."""
+        return self.motion.error()
 
 
 @final
@@ -65,9 +75,11 @@ class ModelPredictiveControl:
 
     Args:
         model: the robot. cost: what its motion costs.
-        dt: size of the steps, by implicit Euler [s]. steps: how many there are to the horizon.
+        dt: size of the steps [s]. steps: how many there are to the horizon.
         limits: (low, high) of the inputs, numbers or shape (nu,); None: no limits.
         iterations: how many a sample takes at most; one, from the plan before, is the real-time iteration.
+        method: of the steps, as of `rollout`: "sdirk" is of second order under inputs that jump from step to step;
+            "implicit_euler" costs half and damps what the robot does not.
     Raises:
         ModelError: an argument breaks its rule, or the robot has loads or motions that depend on time, of which
         a plan that begins later would know nothing, or contacts that stick. ShapeError: the argument, the expected and
@@ -81,6 +93,7 @@ class ModelPredictiveControl:
     steps: int
     limits: Any = None
     iterations: int = 1
+    method: str | Scheme = "sdirk"
     low: np.ndarray = field(init=False, repr=False)
     high: np.ndarray = field(init=False, repr=False)
 
@@ -94,6 +107,7 @@ class ModelPredictiveControl:
             rule = "must have no loads, currents or prescribed motions that depend on time"
             raise ModelError(f"robot {self.model.name!r}: {rule} (got some)")
         forbid_anchors(self.model)
+        chosen_scheme(self.method, self.dt)
         low, high = checks.limits((-np.inf, np.inf) if self.limits is None else self.limits, self.model.nu)
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
@@ -131,7 +145,7 @@ class ModelPredictiveControl:
             if found is None:
                 break
             motion, r, cost = found
-        return MotionPlan(times, motion.q, motion.v, motion.u, cost, made, left)
+        return MotionPlan(times, motion.q, motion.v, motion.u, cost, made, left, motion)
 
     @renamed(u="u0")
     def controller(self, period: float | None = None, u0: Any = None) -> Controller:
@@ -153,7 +167,7 @@ class ModelPredictiveControl:
         return (1.0 - part) * u[k] + part * u[np.minimum(k + 1, self.steps - 1)]
 
     def _motion(self, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> Rollout:
-        return rollout(self.model, q, v, u, dt=self.dt, method="implicit_euler", tolerance=_TOLERANCE)
+        return rollout(self.model, q, v, u, dt=self.dt, method=self.method, tolerance=_TOLERANCE)
 
     def _worth(self) -> np.ndarray:
         """√h of each state, √T of the last one."""
@@ -169,17 +183,21 @@ class ModelPredictiveControl:
     def _move(self, to: References, motion: Rollout, r: np.ndarray) -> tuple[np.ndarray, float]:
         """δu, shape (steps, nu), and by how much it lowers the quadratic function."""
         N, nu, nv = self.steps, self.model.nu, self.model.nv
-        begun = np.eye(4 * nv, 2 * nv + nu)  # implicit Euler begins from q and v alone
-        AB = matrices_of_path(motion, motion.path, begun, accelerations=False)[0]
+        follows = motion.method.follows_accelerations
+        size = 4 * nv if follows else 2 * nv
+        AB = matrices_of_path(motion, motion.path, np.eye(4 * nv, size + nu), accelerations=follows)[0]
         J = self._worth()[1:, None, None] * self.cost.slopes(to, motion.q)[1:]
         C = np.sqrt(self.dt) * self.cost.input_root
         g = (np.sqrt(self.dt) * self.cost.of_inputs(motion.u) @ C.T).ravel()
-        G, H = np.zeros((2 * nv, N * nu)), np.zeros((N * nu, N * nu))
+        G, H = np.zeros((size, N * nu)), np.zeros((N * nu, N * nu))
+        if follows:
+            begins = motion.starts
+            G[2 * nv :, :nu] = np.tile((begins.solve[0] @ begins.B[0])[:nv], (2, 1))
         for k in range(N):
             end, now = k * nu, (k + 1) * nu
-            G[:, :end] = AB[k, :, : 2 * nv] @ G[:, :end]  # (2)
-            G[:, end:now] = AB[k, :, 2 * nv :]
-            E = J[k] @ G[:, :now]  # (3)
+            G[:, :now] = AB[k, :, :size] @ G[:, :now]  # (2)
+            G[:, end:now] += AB[k, :, size:]
+            E = J[k] @ G[: 2 * nv, :now]  # (3)
             H[:now, :now] += E.T @ E
             H[end:now, end:now] += C @ C.T
             g[:now] += E.T @ r[k + 1]

@@ -60,7 +60,7 @@ def step_derivatives(
     Raises:
         ConvergenceError, ModelError, ShapeError: as rollout.
     Accuracy: exact derivative of the step. Second-order schemes that carry â on are of first order in v when each of
-    their steps is begun so; "bathe", "esdirk" and newmark() keep their order.
+    their steps is begun so; "bathe", "sdirk", "esdirk" and newmark() keep their order.
     """
     forbid_anchors(model)
     q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)

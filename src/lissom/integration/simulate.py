@@ -36,6 +36,7 @@ from lissom.integration.paced_batches import what_parts
 from lissom.integration.quiet import quiet_sundials
 from lissom.integration.schemes import Scheme, generalized_alpha, hht, implicit_euler, newmark
 from lissom.integration.scipy_methods import integrate_scipy
+from lissom.integration.sdirk import sdirk
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_control import integrate_implicit
 from lissom.integration.streams import Stream
@@ -63,7 +64,7 @@ METHODS: dict[str, Callable[..., Iterator[Any]]] = {
 }
 METHODS |= {
     make.__name__: partial(integrate_implicit, scheme=make())
-    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe, esdirk)
+    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe, esdirk, sdirk)
 }
 
 
@@ -97,7 +98,7 @@ def simulate(
         u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of each in t, or a
             function of t; None is zero.
         method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
-            "bathe", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
+            "bathe", "sdirk", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
             (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
             contacts that stick. "auto" takes "esdirk", with a given dt "generalized_alpha", and without one "bdf" where
             Python is asked at every evaluation; `statistics` of the result says which.
@@ -285,7 +286,8 @@ def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str)
     if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
             f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
-            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe' or 'esdirk' (got {method!r})"
+            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
+            f"(got {method!r})"
         )
 
 
