@@ -44,6 +44,16 @@ def test_pure_bending_in_closed_form():
     np.testing.assert_allclose(e.q, [-3.0 * 0.01 / (1e6 * second), 0.0, -3.0 / (1e6 * area)], atol=1e-12)
 
 
+def test_least_stiffness_in_closed_form():
+    """A rod that bends by one rad from end to end takes EI/L, and the softer way counts."""
+    robot, length = ls.Robot("rod", gravity=(0, 0, 0)), 0.4
+    section = ls.SectionRectangle(0.02, 0.01)
+    material = ls.Material(young=1e6, poisson=0.5, density=1000)
+    robot.add_link("rod", ls.Rod(length, section, ls.BasisLegendre(bending_y=0, bending_z=0), material))
+    softer = 1e6 * 0.02 * 0.01**3 / 12.0
+    assert ls.solve_statics(robot.build()).least_stiffness == pytest.approx(softer / length, rel=1e-9)
+
+
 def test_pendulum_holds_a_torque():
     """A motor torque is balanced by weight: sin q = τ / (m g L / 2)."""
     model = describe_pendulum().build()
