@@ -146,6 +146,7 @@ from lissom.integration.schemes import generalized_alpha as generalized_alpha
 from lissom.integration.schemes import hht as hht
 from lissom.integration.schemes import implicit_euler as implicit_euler
 from lissom.integration.schemes import newmark as newmark
+from lissom.integration.sdirk import sdirk as sdirk
 from lissom.integration.simulate import resume as resume
 from lissom.integration.simulate import simulate as simulate
 from lissom.integration.trajectory import Statistics as Statistics
