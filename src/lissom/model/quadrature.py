@@ -5,9 +5,10 @@ With strains of degree p in s the sections of a straight rod move with degree p 
     K = ∫ Φᵀ Σ Φ ds          is exact where 2n − 1 >= 2p + deg Σ                                             (1)
     M = ∫ Jᵀ 𝓜 J ds          is exact where 2n − 1 >= 2(p + 2) + deg ρA  and  >= 2p + 3 + deg ρI             (2)
 
-(the load ∫ Jᵀ 𝓜 ds asks for less). A rod that is bent beforehand by a total angle θ adds waves of that angle to J. Too
-few points for (2) leave the stiffest motions almost without inertia: their frequencies are many times too high, which
-costs an integrator steps and explains nothing.
+(the load ∫ Jᵀ 𝓜 ds asks for less). A rod that is bent by a total angle θ adds waves of that angle to J: BEND points
+more serve a rod that bends by a turn, one more for each radian that its reference turns. Too few points for (2) leave
+the stiffest motions almost without inertia: their frequencies are many times too high, which costs an integrator steps
+and explains nothing.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ from lissom.robot.bodies import Rod
 MOST_POINTS = 1000  # on one smooth stretch
 SAMPLES = 12  # points in which a taper is looked at, on each smooth stretch of the basis
 FITS = 1e-7  # what a polynomial may leave of a taper, relative to its size
+BEND = 2  # points more for a turn along the rod
+SHORT = 0.25  # of the longest interval: where one exponential is as exact as two are there
 LOSS_OF_STIFFNESS, LOSS_OF_MASS = 1e-6, 1e-2  # what an explicit rule may leave out before a warning
 
 
@@ -42,7 +45,8 @@ def gauss_rule(rod: Rod, where: str) -> list[tuple[float, float, np.ndarray, np.
 
 
 def default_gauss_points(rod: Rod, where: str) -> int:
-    """Points on each stretch with which (1) and (2) are exact, or nearly so where they are no polynomials."""
+    """Points on each stretch with which (1) and (2) are exact, or nearly so where they are no polynomials, and stay so
+    while the rod bends."""
     p = rod.basis.degree()
 
     def matrices(s: float) -> np.ndarray:
@@ -57,10 +61,18 @@ def default_gauss_points(rod: Rod, where: str) -> int:
     )  # fmt: skip
     exact = p + max(1 + stiffness // 2, 3 + mass // 2, 2 + (turning + 1) // 2)
     least = ceil(max(rod.basis.modes()) / len(stretches))
-    count = max(exact + _for_bends(rod, where), least)
+    count = max(exact + _for_bends(rod, where) + _for_own_bend(rod), least)
     rule = f"must not bend, at its reference, so much that it takes more than {MOST_POINTS} Gauss points"
     checks.require(count <= MOST_POINTS, where, rule, count)
     return count
+
+
+def least_of_two_steps(rod: Rod, rule: list[tuple[float, float, np.ndarray, np.ndarray]]) -> float:
+    """Length in s of the shortest interval that takes two exponentials, (3) of nodes; infinite where a rod says itself
+    how it is integrated."""
+    if rod.gauss_points is not None or rod.interval_points is not None:
+        return np.inf
+    return SHORT * max(float(np.diff([start, *points, stop]).max()) for start, stop, points, _ in rule)
 
 
 def interval_points(rod: Rod) -> int:
@@ -131,6 +143,12 @@ def _for_bends(rod: Rod, where: str) -> int:
         turns = [np.linalg.norm(reference(float(s))[:3]) for s in np.linspace(a, b, SAMPLES)]
         worst = max(worst, float(np.mean(turns)) * rod.length * (b - a))
     return ceil(worst)
+
+
+def _for_own_bend(rod: Rod) -> int:
+    """Points more for what a rod bends by itself: a whole turn along it."""
+    longest = max(b - a for a, b in _stretches(rod))
+    return ceil(BEND * longest) if any(rod.basis.modes()[:3]) else 0
 
 
 def _integrals(rod: Rod, count: int, where: str) -> dict[str, np.ndarray]:

@@ -89,7 +89,9 @@ class Rod(Body):
         basis: strain modes; strains left out stay at the reference.
         reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
         gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for the mass,
-            the load and the stiffness of basis, taper and reference strain. All integrals along the rod use them.
+            the load and the stiffness of basis, taper and reference strain while the rod bends by up to a turn, and
+            takes two exponentials from point to point. All integrals along the rod use them. With a number the pose
+            goes from point to point by one exponential, as in the papers.
         interval_points: points of the Gauss rule that takes mean and first moment of the strain in each interval
             between those points; None chooses enough for the basis. 2 is the papers' collocation at two Zannah points.
             Who gives both numbers means them, and is not warned.
