@@ -92,6 +92,7 @@ _PUBLIC = {
     ),
     "model.model": ("Model",),
     "model.model_batch": ("ModelBatch",),
+    "dynamics.accuracy": ("Accuracy", "ModesAccuracy", "accuracy"),
     "dynamics.configuration": ("difference", "integrate"),
     "dynamics.kinematics": (
         "forward_kinematics",

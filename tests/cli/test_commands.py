@@ -235,3 +235,10 @@ def test_results_are_replaced_when_asked(small, tmp_path, capsys):
     assert main(["statics", str(small), "--out", str(tmp_path), "--force"]) == 0
     with np.load(tmp_path / "equilibrium.npz") as found:
         assert "q" in found
+
+
+def test_check_shows_how_exact_a_robot_is(small, capsys):
+    """With --accuracy a line for each link at rest, by points and by basis, and the cure."""
+    assert main(["check", str(small), "--accuracy"]) == 0
+    told = capsys.readouterr().out
+    assert "at rest off by" in told and "m by its points" in told and "more exact: " in told

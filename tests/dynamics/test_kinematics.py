@@ -8,7 +8,8 @@ import lissom as ls
 
 
 def test_nodes_are_where_the_model_says():
-    """forward_kinematics lists the nodes of nodes.link and nodes.s: frame_pose at those s finds the same poses."""
+    """forward_kinematics lists the nodes of nodes.link and nodes.s: frame_pose at the s of points of a rod finds the
+    same poses."""
     model = mixed()
     q, *_ = state(model)
     g = ls.forward_kinematics(model, q)
@@ -16,9 +17,8 @@ def test_nodes_are_where_the_model_says():
     assert np.array_equal(g[:, 3], np.tile([0, 0, 0, 1.0], (model.n_nodes, 1)))
     np.testing.assert_allclose(np.einsum("nij,nkj->nik", g[:, :3, :3], g[:, :3, :3]),
                                np.tile(np.eye(3), (model.n_nodes, 1, 1)), atol=1e-14)  # fmt: skip
-    arm = model.links.names.index("arm")
     found = 0
-    for node in np.flatnonzero((model.nodes.link == arm) & (model.nodes.s > 0)):
+    for node in model.rods["arm"].node:
         np.testing.assert_allclose(ls.frame_pose(model, q, "arm", model.nodes.s[node]), g[node], atol=1e-14)
         found += 1
     assert found >= 3

@@ -256,7 +256,7 @@ def test_a_batch_is_a_sequence():
     assert len(models) == N and len(list(models)) == N and models.models[2] is models[2] is models[-1]
     assert isinstance(models[0], ls.Model) and len(models[1:]) == 2
     assert (models.nq, models.nv, models.nu) == (3, 3, 1)
-    assert repr(models) == "ModelBatch(3 x Model('rod', nq=3, nv=3, nu=1, n_nodes=5))"
+    assert repr(models) == "ModelBatch(3 x Model('rod', nq=3, nv=3, nu=1, n_nodes=12))"
     q = 0.2 * np.ones((N, 3))
     expected = ls.mass_matrix(models, q)
     for other in (pickle.loads(pickle.dumps(models)), copy.copy(models), copy.deepcopy(models), models.on("cpu")):
@@ -287,8 +287,8 @@ def test_structures_must_be_the_same():
     for other, rule in (
         (more, "actuators must be those of the first one, ('tendon',) (got ('tendon', 'another'))"),
         (joint, "joints must be those of the first one, ['JointFixed'] (got ['JointRevolute'])"),
-        (points, "numbers of points of rods must be those of the first one, {'rod': 5} (got {'rod': 10})"),
-        (longer, "numbers of points of rods must be those of the first one, {'rod': 5} (got {'rod': 6})"),
+        (points, "numbers of points of rods must be those of the first one, {'rod': 7} (got {'rod': 10})"),
+        (longer, "numbers of points of rods must be those of the first one, {'rod': 7} (got {'rod': 8})"),
     ):
         with pytest.raises(ls.ModelError, match=re.escape(f"model 1 of a batch: {rule}")):
             ls.ModelBatch([plain, other.build()])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from lissom.cli.command import Command
 from lissom.cli.common import shown
@@ -13,6 +14,9 @@ from lissom.cli.common import shown
 def _arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("robots", type=Path, nargs="+", metavar="ROBOT", help="robot files (YAML)")
     parser.add_argument("--strict", action="store_true", help="return 2 where there are warnings too")
+    parser.add_argument(
+        "--accuracy", action="store_true", help="also find the equilibrium without inputs, and how exact it is"
+    )
 
 
 def _check(arguments: argparse.Namespace) -> int:
@@ -28,9 +32,22 @@ def _check(arguments: argparse.Namespace) -> int:
         wrong += bool(faults) or (arguments.strict and bool(doubts))
         if robot is not None and not faults:
             print(f"{path}: right{', but see the warnings' if doubts else ''}; {robot!r}")
+            if arguments.accuracy:
+                _show_accuracy(robot)
         else:
             print(f"{path}: {len(faults)} to mend")
     return 2 if wrong else 0
+
+
+def _show_accuracy(robot: Any) -> None:
+    """Errors by points and bases of the equilibrium without inputs, a line for each link, and the cure."""
+    from lissom.statics.equilibrium import solve_statics
+
+    found = solve_statics(robot.build()).accuracy
+    for name, points, basis in zip(found.links, found.points, found.basis):
+        print(f"  {name}: at rest off by {points:.1e} m by its points, {basis:.1e} m by its basis")
+    if found.cure:
+        print(f"  more exact: {found.cure}")
 
 
 CHECK = Command(

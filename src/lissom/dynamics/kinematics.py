@@ -210,7 +210,8 @@ def node_motion(model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray,
 def forward_kinematics(model: Model, q: ArrayLike) -> np.ndarray:
     """Poses of all nodes in the world, shape (..., n_nodes, 4, 4) [m].
 
-    Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` say where each one is.
+    Nodes are the joints and the points of the rods; `model.nodes.link` and `model.nodes.s` say where each one is. Some
+    stand between two exponentials and are frames of no section; `model.rods[name].node` lists those of sections.
 
     Args:
         q: configuration, shape (..., nq).

@@ -14,12 +14,14 @@ Source: L. Meirovitch, J. Appl. Mech. 42, 1975 (the symmetric eigenproblem of gy
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
+from lissom.dynamics.accuracy import ModesAccuracy, accuracy_of_modes
 from lissom.dynamics.assembly import consistent_velocity
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
@@ -73,12 +75,24 @@ class Modes:
         exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
         that n may exceed the number of motions where some do not oscillate. One with Re s > 0 grows.
         v: the velocity about which they hold (nv,).
+        model, q, u, t, damped: what was asked.
     """
 
     frequencies: np.ndarray
     shapes: np.ndarray
     exponents: np.ndarray
     v: np.ndarray
+    model: Model = field(repr=False, compare=False)
+    q: np.ndarray = field(repr=False, compare=False)
+    u: np.ndarray = field(repr=False, compare=False)
+    t: float = field(repr=False, compare=False)
+    damped: bool = field(repr=False, compare=False)
+
+    @cached_property
+    def accuracy(self) -> ModesAccuracy:
+        """Estimated errors of the frequencies by points and bases of rods, from finer models about the same
+        equilibrium; computed when first asked for, with an AccuracyWarning where that of the lowest is above 1 %."""
+        return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
 
     @property
     def damping_ratios(self) -> np.ndarray:
@@ -149,7 +163,7 @@ def modes(
     """
     row, given = _one(model, q), _inputs(model, u)
     rate, steady = _velocity(model, row, v, t), np.zeros(model.nv)
-    force = np.zeros(model.n_rows)
+    force, asked = np.zeros(model.n_rows), (model, row, given, t, damped)
     if model.n_rows:  # the forces of loops, next to equilibrium
         w = run_forward_dynamics(model, row, rate, given, t)
         force = w.host["force"][0].copy()
@@ -161,7 +175,7 @@ def modes(
         if not (damped or rate.any()):
             squares, shapes = eigh(*(0.5 * N.T @ (X + X.T) @ N for X in (K, M)))
             frequencies = np.sign(squares) * np.sqrt(np.abs(squares))
-            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate)
+            return Modes(frequencies, N @ shapes, np.sqrt(-squares.astype(complex)), rate, *asked)
         if not damped:
             C = inverse_dynamics_derivatives(model, row, rate, steady, elastic=False, loads=False)[1]
         G = carried(model, rate)
@@ -170,7 +184,7 @@ def modes(
         forward_dynamics(model, q, rate, u, t)  # names the coordinate that moves no mass
         raise
     order = np.lexsort((np.real(exponents), np.imag(exponents)))
-    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate)
+    return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *asked)
 
 
 def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.accuracy import Accuracy, estimate
+from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.errors import ModelError, ShapeError
+from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.portable import write_whole
 from lissom.robot import telling
 from lissom.robot.telling import html_arrays
@@ -19,6 +24,7 @@ from lissom.robot.telling import html_arrays
 if TYPE_CHECKING:
     from lissom.model.model import Model
 
+_LOOKS = 5  # times at which the error of a motion is estimated
 STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
 
 
@@ -78,9 +84,35 @@ class Trajectory:
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
     model: Model | None = field(default=None, repr=False, compare=False)
 
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Estimated error by points and bases of rods [m], as of `accuracy`, the largest at a few times; computed when
+        first asked for, with an AccuracyWarning where it exceeds a hundredth of the longest rod. What adds up along a
+        motion, such as a phase that drifts, is not seen.
+
+        Raises:
+            ModelError: the trajectory was read from a file, which does not hold its model.
+        """
+        if self.model is None:
+            raise ModelError("accuracy: the file of a trajectory does not hold its model; see lissom.accuracy")
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead, n = self.q.shape[:-2], self.q.shape[-2]
+        k = np.unique(np.linspace(0, n - 1, min(n, _LOOKS)).round().astype(int)) if n else np.zeros(0, int)
+        models = [one for one in model.of_rows(batch_of(lead)) for _ in k]
+        q, v, u, force = (
+            np.reshape(x[..., k, :], (len(models), x.shape[-1]))
+            for x in (self.q, self.v, self.u, self.multipliers[..., model.n_motions :])
+        )
+        t = np.tile(self.t[k], batch_of(lead))
+        a = np.array([forward_dynamics(*one, float(at)) for *one, at in zip(models, q, v, u, t)]).reshape(v.shape)
+        duration = float(self.t[-1] - self.t[0]) if n else None
+        found = estimate(models, (q, v, a, u, force), t, (*lead, len(k)), duration)
+        largest = (x.max(axis=-2, initial=0.0) for x in (found.points, found.basis))
+        return Accuracy(found.links, *largest, found.length, found.cure)
+
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model, which would be built again wherever a trajectory is sent."""
-        return {name: value for name, value in self.__dict__.items() if name != "model"}
+        return {name: value for name, value in self.__dict__.items() if name not in ("model", "accuracy")}
 
     def animate(
         self,

@@ -13,6 +13,7 @@ import numpy as np
 
 from lissom.deformable.body import DeformableBody
 from lissom.model.deformable_bodies import PlacedDeformableBody
+from lissom.model.enrichment import enriched_basis
 from lissom.model.fluid import felt_by
 from lissom.model.growing import GrowingTree
 from lissom.model.nodes import Frame, Node, Point, RodStrain, RodTable, numbered, point_before
@@ -171,6 +172,12 @@ class PlacedRod(PlacedBody):
             given = contact.radius
             radius = self.body.section.inner_radius(s) if given is None else profile(given, where)(s)
             yield s, (node, G[:3, 3]), radius
+
+    def refined(self, *, enriched: bool) -> dict[str, Any]:
+        rod = self.body
+        count = max(len(points) for _, _, points, _ in self.stretches("refined rod"))
+        values: dict[str, Any] = {"gauss_points": 2 * count + 2, "interval_points": None, "exponentials": 2}
+        return values | ({"basis": enriched_basis(rod.basis)} if enriched else {})
 
     def table(self) -> RodTable:
         index = np.array([node.index for node in self.nodes])

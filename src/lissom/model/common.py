@@ -83,6 +83,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("loops", lambda model: model.loops.names),
         ("springs", lambda model: model.springs.names),
         ("contacts", lambda model: model.surroundings.contact_names),
+        ("numbers of nodes", lambda model: model.n_nodes),
     ):
         expected = of(models[0])
         for k, model in enumerate(models):

@@ -79,6 +79,12 @@ class PlacedBody(ABC):
         """Place, centre and radius [m] of the balls by which it touches."""
         yield from ()
 
+    def refined(self, *, enriched: bool) -> dict[str, Any]:
+        """Values of its description, by their fields, with which its errors are told: those of its points by finer
+        points alone, those of its basis too where it is `enriched`, by coordinates behind its own. Empty where there is
+        no finer body."""
+        return {}
+
     def table(self) -> RodTable | None:
         """What a model keeps of it in order to place further points, once the nodes have their numbers."""
         return None

@@ -68,9 +68,9 @@ def default_gauss_points(rod: Rod, where: str) -> int:
 
 
 def least_of_two_steps(rod: Rod, rule: list[tuple[float, float, np.ndarray, np.ndarray]]) -> float:
-    """Length in s of the shortest interval that takes two exponentials, (3) of nodes; infinite where a rod says itself
-    how it is integrated."""
-    if rod.gauss_points is not None or rod.interval_points is not None:
+    """Length in s of the shortest interval that takes two exponentials, (3) of nodes; infinite where none does."""
+    chosen = 2 if rod.gauss_points is None and rod.interval_points is None else 1
+    if (rod.exponentials or chosen) == 1:
         return np.inf
     return SHORT * max(float(np.diff([start, *points, stop]).max()) for start, stop, points, _ in rule)
 

@@ -89,12 +89,13 @@ class Rod(Body):
         basis: strain modes; strains left out stay at the reference.
         reference_strain: stress-free strain ξ*, a 6-vector or a function of s; None is straight, (0, 0, 0, 1, 0, 0).
         gauss_points: points of the Gauss rule on each smooth stretch of the basis; None chooses enough for the mass,
-            the load and the stiffness of basis, taper and reference strain while the rod bends by up to a turn, and
-            takes two exponentials from point to point. All integrals along the rod use them. With a number the pose
-            goes from point to point by one exponential, as in the papers.
+            the load and the stiffness of basis, taper and reference strain while the rod bends by up to a turn. All
+            integrals along the rod use them.
         interval_points: points of the Gauss rule that takes mean and first moment of the strain in each interval
             between those points; None chooses enough for the basis. 2 is the papers' collocation at two Zannah points.
             Who gives both numbers means them, and is not warned.
+        exponentials: by which the pose goes from point to point: 1, as in the papers, or 2, whose error is some
+            fiftieth of that; None takes 2 where neither number is given, 1 otherwise.
     """
 
     length: float
@@ -104,6 +105,7 @@ class Rod(Body):
     reference_strain: FunctionOfS = None
     gauss_points: int | None = None
     interval_points: int | None = None
+    exponentials: int | None = None
 
     def strain_reference(self, where: str) -> Callable[[float], np.ndarray]:
         """ξ* as a function of s."""
@@ -154,6 +156,8 @@ class Rod(Body):
             checks.integer(self.gauss_points, f"{where}: gauss_points", least=1, most=1000)
         if self.interval_points is not None:
             checks.integer(self.interval_points, f"{where}: interval_points", least=2, most=100)
+        if self.exponentials is not None:
+            checks.integer(self.exponentials, f"{where}: exponentials", least=1, most=2)
 
 
 @final

@@ -8,6 +8,7 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.accuracy import Accuracy, estimate
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
@@ -51,6 +52,16 @@ class Equilibrium:
 
     def _repr_html_(self) -> str:
         return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
+
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Estimated error by points and bases of rods [m], as of `accuracy`; computed when first asked for, with an
+        AccuracyWarning where it exceeds a hundredth of the longest rod."""
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
+        state = (self.q, self.v, np.zeros_like(self.v), self.u, self.multipliers[..., n_motions:])
+        rows = [np.reshape(x, (batch_of(lead), x.shape[-1])) for x in state]
+        return estimate(list(model.of_rows(batch_of(lead))), rows, np.full(batch_of(lead), self.t), lead, None)
 
     @cached_property
     def least_stiffness(self) -> np.ndarray:
