@@ -142,7 +142,7 @@ def test_a_batch():
 
 
 def test_a_warning_where_a_result_is_not_to_be_trusted():
-    """A long soft rod of constant strain under its weight is off by more than a hundredth of its length, and says it."""
+    """A long soft rod of constant strain under its weight is off by a hundredth of its length, and says so."""
     robot = ls.Robot("limp")
     basis = ls.BasisLegendre(bending_y=0)
     robot.add_link("rod", ls.Rod(1.0, ls.SectionCircle(0.01), basis, ls.Material(young=1e6, density=1000)))
