@@ -53,6 +53,9 @@ from lissom.deformable.volume_preserving import PrimitiveShear as PrimitiveShear
 from lissom.deformable.volume_preserving import PrimitiveSource as PrimitiveSource
 from lissom.deformable.volume_preserving import PrimitiveStretch as PrimitiveStretch
 from lissom.deformable.volume_preserving import PrimitiveTwist as PrimitiveTwist
+from lissom.dynamics.accuracy import Accuracy as Accuracy
+from lissom.dynamics.accuracy import ModesAccuracy as ModesAccuracy
+from lissom.dynamics.accuracy import accuracy as accuracy
 from lissom.dynamics.actuation import actuation_matrix as actuation_matrix
 from lissom.dynamics.actuation import path_lengths as path_lengths
 from lissom.dynamics.assembly import assemble as assemble

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, final
+from typing import Any, final
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from lissom.model.model_batch import ModelBatch
 from lissom.portable import write_whole
 from lissom.robot import telling
 from lissom.robot.telling import html_arrays
-
-if TYPE_CHECKING:
-    from lissom.model.model import Model
 
 _LOOKS = 5  # times at which the error of a motion is estimated
 STREAMED = "run.json"  # what the folder of a motion that streams there says of itself
