@@ -332,3 +332,55 @@ def test_methods_agree_on_a_hybrid_robot():
     for motion in motions[1:]:
         np.testing.assert_allclose(motion.z[-1], motions[0].z[-1], atol=1e-5)
         np.testing.assert_allclose(motion.q[-1], motions[0].q[-1], atol=1e-4 * np.abs(motions[0].q[-1]).max())
+
+
+def soft_arm():
+    """An arm of 0.4 m on three tendons, each of which can bend it beyond what an interval of its rod may turn."""
+    robot = ls.Robot("arm")
+    material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e3)
+    robot.add_link("rod", ls.Rod(0.4, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=2), material))
+    for k, angle in enumerate(2 * np.pi * np.arange(3) / 3):
+        y, z = 0.02 * np.cos(angle), 0.02 * np.sin(angle)
+        robot.add_tendon(f"t{k}", "rod", offset=lambda s, y=y, z=z: (y, z))
+    return robot.build()
+
+
+@pytest.mark.filterwarnings("ignore::lissom.AccuracyWarning")  # tendons that push
+def test_a_law_at_states_that_the_iteration_leaves():
+    """A stiff law by steps of 20 ms, whose iteration meets rods that turn too far: steps are cut, as they are where the
+    law itself says nothing of such states, to the same motion bit by bit."""
+    model = soft_arm()
+    goal = ls.solve_statics(model, [3.0, 0.0, 1.0]).q
+    law = ls.pd_compensation(model, goal, proportional=1e3, derivative=20.0)
+    refused = []
+
+    def silent(t, q, v, z):
+        try:
+            return law.output(t, q, v, z)
+        except ls.ShapeError:
+            refused.append(t)
+            return np.full(model.nu, 1e9)
+
+    motion = ls.simulate(model, 0.1, controller=law, dt=0.02)
+    other = ls.simulate(model, 0.1, controller=ls.Controller(silent), dt=0.02)
+    assert refused and motion.statistics.steps > 5
+    np.testing.assert_array_equal(motion.q, other.q)
+
+
+@pytest.mark.parametrize("method", ["generalized_alpha", "esdirk", "bdf", "radau", "dop853"])
+@pytest.mark.parametrize("own", [False, True])
+def test_a_law_that_leads_out_of_all_states(method, own):
+    """A pull that turns a rod too far ends the run with what there is, by every method; an error of the law's own at a
+    state that the robot can have goes on as it is."""
+    model = soft_arm()
+
+    def law(t, q, v):
+        ls.frame_pose(model, q, "rod")
+        return [200.0, 0.0, 0.0 / (0.0 if own and t > 0.005 else 1.0)]
+
+    dt = 0.005 if method == "generalized_alpha" else None
+    kind, text = (ZeroDivisionError, "by zero") if own else (ls.ConvergenceError, "stopped at t=")
+    with pytest.raises(kind, match=text) as met:
+        ls.simulate(model, 0.1, controller=law, method=method, dt=dt, rtol=1e-4, atol=1e-6)
+    if not own:
+        assert 0.0 < met.value.partial.t[-1] < 0.1

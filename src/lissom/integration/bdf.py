@@ -102,8 +102,14 @@ class _Run:
             self.wanted = iter(times[times > self.target])
 
     def point(self, t: float, x: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, int]:
-        """A point to hand out."""
-        return float(t), x[: self.size], self.f.shown(float(t), *self.f.split(x)), self.steps
+        """A point to hand out; CVODE itself evaluates nothing at the end of a step."""
+        try:
+            shown = self.f.shown(float(t), *self.f.split(x))
+        except Exception as error:
+            if self.f.takes(t, x):
+                raise
+            raise _failure(t, self.steps, str(error)) from error
+        return float(t), x[: self.size], shown, self.steps
 
     def at_once(self, due: float) -> list[tuple[np.ndarray, np.ndarray, np.ndarray, int]] | None:
         """All steps to `due`, a touch, or a change of order in one call, which is fastest. None where one fails: going
@@ -125,6 +131,8 @@ class _Run:
         if last == 0:
             return []  # the first step is taken again
         at, rows = at[1 : last + 1], rows[1 : last + 1]
+        if f.is_feedback and not f.takes(float(at[-1]), rows[-1]):
+            return None
         self.t, self.x, self.steps = float(at[-1]), rows[-1], self.steps + len(at)
         return [(at, rows[:, : self.size], f.shown_rows(at, rows), self.steps)]
 

@@ -60,7 +60,7 @@ from lissom.integration.fused_runs import (
 )
 from lissom.integration.schemes import Scheme, StepState
 from lissom.integration.starts import accelerations, starting_accelerations
-from lissom.integration.state import StateDerivative
+from lissom.integration.state import StateDerivative, takes_state
 from lissom.integration.step_rows import (
     C1,
     ERROR,
@@ -168,6 +168,8 @@ class ImplicitSteps:
         self.f.evaluations += counts[EVALUATIONS]
         self.f.jacobians += counts[MATRICES]
         self.has_matrix = found is not None
+        if found is None:
+            self.control.inverse = None  # may be that of a state on the way
         return found
 
     def _buffers(self) -> Workspace:
@@ -205,14 +207,19 @@ class ImplicitSteps:
             t, u, part = s.t + stage.end * h, np.zeros(0), BEGIN
             while part < FAILED:
                 q, v = host["q"][0].copy(), host["v"][0].copy()
-                if part == RESIDUAL:
-                    u = self.control.inputs(t, q, v)
-                    self._put_forces(w, k, t, q, v, u)
-                host["pause"][0] = 1, part, k
-                w.run(_WANTED.get(part), still=part not in _WANTED)
-                if part == MATRIX:
-                    self._add_answers(w, t, q, v, u, again)
-                    again = True
+                try:
+                    if part == RESIDUAL:
+                        u = self.control.inputs(t, q, v)
+                        self._put_forces(w, k, t, q, v, u)
+                    host["pause"][0] = 1, part, k
+                    w.run(_WANTED.get(part), still=part not in _WANTED)
+                    if part == MATRIX:
+                        self._add_answers(w, t, q, v, u, again)
+                        again = True
+                except Exception:
+                    if takes_state(self.model, q, v) and takes_state(self.model, *self._moved(q, v)[1:]):
+                        raise
+                    return None  # Newton's method has left the states that the robot can have
                 part = int(w.host["pause"][0, 1])
             if w.status[0] == STATUS_CROWDED:
                 w.raise_for_status()
@@ -259,9 +266,13 @@ class ImplicitSteps:
         if known is not None:
             return known(t, q, v, self.control.state(t, q, v))
         if again or answer is None:
-            model = self.model
-            h_q = _ROOT_EPS * model.dofs.scale
-            h_v = _ROOT_EPS * np.maximum(np.abs(v), model.dofs.scale)
-            moved = [(row, v) for row in integrate(model, q, np.diag(h_q))] + [(q, v + row) for row in np.diag(h_v)]
-            answer = self.answer = (self.control.changes(t, q, v, moved) / np.concatenate([h_q, h_v])[:, None]).T
+            steps, *moved = self._moved(q, v)
+            answer = self.answer = (self.control.changes(t, q, v, list(zip(*moved))) / steps[:, None]).T
         return answer
+
+    def _moved(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Small steps (2 nv,) of q and v, and the states (2 nv, nq), (2 nv, nv) that each leads to."""
+        model, scale = self.model, self.model.dofs.scale
+        steps = _ROOT_EPS * np.concatenate([scale, np.maximum(np.abs(v), scale)])
+        by_q, by_v = np.split(np.diag(steps), 2, axis=1)
+        return steps, integrate(model, q, by_q), v + by_v

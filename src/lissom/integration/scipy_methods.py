@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from scipy.integrate import DOP853, Radau
 
-from lissom.errors import ConvergenceError, ShapeError
+from lissom.errors import ConvergenceError
 from lissom.integration.encounters import Lookout
 from lissom.integration.memory import LEG, handed_out, recalled
 from lissom.integration.pace import Pace
@@ -100,6 +100,8 @@ def _solver(
     def jacobian(t: float, x: np.ndarray) -> np.ndarray:
         out = np.zeros((len(x), len(x)))
         f.jacobian(t, x, rate(t, x), out)
+        if not np.isfinite(out).all():
+            raise FloatingPointError("the Jacobian is not finite")
         return out
 
     options: dict[str, Any] = {"rtol": rtol, "atol": f.absolute(atol), "max_step": largest}
@@ -112,7 +114,7 @@ def _step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) ->
     """One step; numerical failure becomes a ConvergenceError, what the user's functions raise goes on as it is."""
     try:
         why = solver.step()
-    except (FloatingPointError, ShapeError, np.linalg.LinAlgError) as error:
+    except (FloatingPointError, np.linalg.LinAlgError) as error:
         raise _failure(method, t, steps, str(error)) from error
     if solver.status == "failed":
         raise _failure(method, t, steps, str(why))

@@ -18,8 +18,10 @@ from lissom.dynamics.configuration import configuration_rate_derivatives, unit_q
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.kinematics import node_motion
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.dynamics.tensions import input_response
+from lissom.errors import ShapeError
 from lissom.integration.controllers import ControlLaw
 from lissom.integration.encounters import Lookout
 from lissom.integration.inputs import over
@@ -36,6 +38,17 @@ _LATE = 20  # steps
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step
 _MOST_KNOWN = 10_000  # inputs of times that are remembered
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the robot can be in states (..., nq), (..., nv): finite, and no rod interval turns by 2π or more."""
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        return False
+    try:
+        node_motion(model, q, v)
+    except ShapeError:
+        return False
+    return True
 
 
 @final
@@ -186,33 +199,50 @@ class StateDerivative:
         raise_if_massless(self.model, w)
         if w.status[0] == STATUS_CROWDED:
             w.raise_for_status()
-        self.not_finite += w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW)
+        if w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW):
+            self._count_not_finite()
+
+    def _count_not_finite(self) -> None:
+        self.not_finite += 1
         if self.not_finite > _MOST_NOT_FINITE:
-            raise FloatingPointError("the acceleration is not finite")
+            self.error = FloatingPointError("the acceleration is not finite")
+            raise self.error
+
+    def takes(self, t: float, x: np.ndarray) -> bool:
+        """Whether the robot can be in a state."""
+        q, v, _ = self.split(x)
+        return bool(np.isfinite(x).all()) and takes_state(self.model, *on_motion(self.model, t, q, v))
 
     def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
-        """Right-hand side; an exception of the user's law is kept for the caller, the state made unusable."""
+        """Right-hand side; an exception of the user's law is kept for the caller, but of a state that the robot cannot
+        be in, which has no rate: the step is too long."""
         self.evaluations += 1
         try:
             self._row(t, x, out)
         except Exception as error:
-            self.error = error
-            raise
+            if self.error is not None or self.takes(t, x):
+                self.error = error
+                raise
+            out[:] = np.nan
+            self._count_not_finite()
 
     def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
         """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest unless it knows its
         derivatives."""
         self.jacobians += 1
+        step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
+        seen = np.concatenate([np.array(x)[None], x + np.diag(step)])
         try:
             if self.is_feedback and (self.law.derivatives is None or self.model.n_rows):
-                step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
-                rows = self._rows(t, np.concatenate([np.array(x)[None], x + np.diag(step)]))
+                rows = self._rows(t, seen)
                 out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
             else:
                 self._exact(t, np.array(x), np.array(rate), out)
         except Exception as error:
-            self.error = error
-            raise
+            if all(self.takes(t, row) for row in seen):
+                self.error = error
+                raise
+            out[:, :] = np.nan
 
     def _exact(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
         """∂f/∂x from the derivatives of inverse dynamics: ∂a/∂(q, v) = −M⁻¹ ∂r/∂(q, v), r = ID − B u at a."""
