@@ -8,8 +8,7 @@ from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, star
 from integration.test_loops import driven
 
 import lissom as ls
-from lissom.gradients import steps as module
-from lissom.gradients.damped_steps import damped_step
+from lissom.gradients.damped_steps import damped_steps
 from lissom.integration.schemes import Scheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
@@ -42,28 +41,29 @@ def test_steps_are_those_of_the_kernel(name, scheme: Scheme):
     q, v = start(model)
     motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, method=scheme)
     path = motion.path
-    here = {key: x[0] for key, x in path.state(1).items()}
-    found = damped_step(model, scheme, motion.dt, 1e-11, here, motion.u[1], motion.stepping.times(1, 1)[0])
-    assert found is not None
+    here = path.state(1)
+    found = damped_steps(model, scheme, motion.dt, 1e-11, here, motion.u[1:2], motion.stepping.times(1, 1))
+    assert found.found.all()
     size = model.dofs.scale
-    assert np.abs(ls.difference(model, motion.q[2], found.q) / size).max() < 1e-11
-    for one, other in ((found.v, motion.v[2]), (found.a, motion.a[2]), (found.ahead, path.ahead[0, 2])):
+    assert np.abs(ls.difference(model, motion.q[2], found.q[0]) / size).max() < 1e-11
+    for one, other in ((found.v[0], motion.v[2]), (found.a[0], motion.a[2]), (found.ahead, path.ahead[:, 2])):
         assert np.abs((one - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
-    np.testing.assert_allclose(found.left, path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0))
+    np.testing.assert_allclose(
+        found.left[0], path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0)
+    )
 
 
-def test_long_steps_into_an_obstacle(monkeypatch):
+def test_long_steps_into_an_obstacle():
     """Steps that the kernel does not find are steps all the same: their residual vanishes, their derivatives are those
     of differences, and backwards are those forwards."""
-    model, found = touching(), []
-    monkeypatch.setattr(module, "damped_step", lambda *given: found.append(damped_step(*given)) or found[-1])
+    model = touching()
     u = np.random.default_rng(1).uniform(0.0, 40.0, (20, 1))  # as an optimiser may try them
 
     def moved(x):
         return ls.rollout(model, u=u + x * np.sin(np.arange(20.0))[:, None], dt=DT, method="implicit_euler")
 
     motion = moved(0.0)
-    assert len(found) > 5 and sum(len(ls.contact_forces(model, q).contact) > 0 for q in motion.q) > 5
+    assert motion.statistics.damped > 5 and sum(len(ls.contact_forces(model, q).contact) > 0 for q in motion.q) > 5
     rates = ls.difference(model, motion.q[:-1], motion.q[1:]) / DT
     np.testing.assert_allclose(motion.v[1:], rates, rtol=0, atol=1e-9 * np.abs(rates).max())
     pulled = ls.actuation_matrix(model, motion.q[1:])[..., 0] * u
@@ -89,3 +89,20 @@ def test_a_loop_at_rest_stays():
     for scheme in ("implicit_euler", "generalized_alpha", "bathe"):
         motion = ls.rollout(model, rest, u=[1.0], dt=4e-3, steps=10, method=scheme)
         assert np.abs(ls.difference(model, rest, motion.q) / model.dofs.scale).max() < 1e-10
+
+
+def test_steps_that_are_damped_together():
+    """Motions of a batch that need damping, each at steps of its own, are the same to the last bit as alone, and what
+    they cost is told: of all steps, how many were damped, and in what part of the time."""
+    model, rng = touching(), np.random.default_rng(3)
+    u = rng.uniform(0.0, 40.0, (4, 12, 1))
+    options = {"dt": DT, "scheme": "implicit_euler"}
+    both = ls.rollout(model, u=u, **options)
+    damped = 0
+    for one, q in zip(u, both.q):
+        alone = ls.rollout(model, u=one, **options)
+        damped += alone.statistics.damped
+        np.testing.assert_array_equal(q, alone.q)
+    cost = both.statistics
+    assert (cost.method, cost.steps, cost.damped) == ("implicit_euler", 48, damped) and 8 < damped < 48
+    assert cost.evaluations > cost.jacobians > 48 and 0.0 < cost.damped_time < cost.wall_time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,9 +17,10 @@ from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
 from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
 from lissom.gradients.holding import held_starts
 from lissom.gradients.starts import Starts, starts
-from lissom.gradients.steps import Path, Stepping
+from lissom.gradients.steps import Cost, Path, Stepping
 from lissom.integration.schemes import Scheme
 from lissom.integration.simulate import chosen_method
+from lissom.integration.trajectory import Statistics
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
@@ -40,7 +42,8 @@ class Rollout:
     Fields (a batch adds leading axes):
         t: times (n,) [s], the start first. q, v, a: configuration (n, nq), velocity and acceleration (n, nv).
         u: inputs of each step (steps, nu). method, dt: how the steps were taken, dt [s].
-        model: what moves. every: steps from one of the times to the next.
+        model: what moves. every: steps from one of the times to the next. statistics: what the motion cost, all of a
+        batch together: steps, evaluations of the residual, matrices, and how many steps were damped, which take longer.
     """
 
     t: np.ndarray
@@ -54,6 +57,7 @@ class Rollout:
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
     stepping: Stepping = field(repr=False)
+    statistics: Statistics
 
     @property
     def lead(self) -> tuple[int, ...]:
@@ -238,17 +242,21 @@ def rollout(
     ahead = a if own.follows_accelerations else np.zeros_like(a)  # far off where fast vibrations are started
     begin = {"q": q, "v": v, "a": ahead, "ahead": ahead, "force": force, "anchors": anchors}
 
+    cost, began = Cost(), time.perf_counter()
+
     def moved(path: Path) -> Rollout:
+        counted = cost.steps, cost.evaluations, cost.matrices, time.perf_counter() - began
+        known = Statistics(own.name, *counted, damped=cost.damped, damped_time=cost.damped_time)
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))
-        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping)
+        return Rollout(t, q, v, rate, taken, own, float(dt), every, model, path, stepping, known)
 
     with progress_bar(progress, many, "rollout", "steps", PATIENCE) as tell:
         try:
             if every == 1:
-                return moved(stepping.run(common, begin, given, tell=tell))
-            return moved(_sparse(common, stepping, begin, given, every, tell))
+                return moved(stepping.run(common, begin, given, tell=tell, cost=cost))
+            return moved(_sparse(common, stepping, begin, given, every, tell, cost))
         except KeyboardInterrupt as stop:
             path = getattr(stop, "partial", None)
             stop.partial = None if path is None else moved(path)  # type: ignore[attr-defined]
@@ -310,6 +318,7 @@ def _sparse(
     u: np.ndarray,
     every: int,
     tell: Callable[[float], None],
+    cost: Cost,
 ) -> Path:
     """The path with the states at every so many steps alone."""
     kept = {name: [x] for name, x in begin.items()}
@@ -321,7 +330,7 @@ def _sparse(
     count = 0
     with keeping(lambda: so_far(count) if count else None):
         for first in range(0, u.shape[1], every):
-            begin = stepping.run(model, begin, u[:, first : first + every], first, tell).state(-1)
+            begin = stepping.run(model, begin, u[:, first : first + every], first, tell, cost).state(-1)
             for name, x in begin.items():
                 kept[name].append(x)
             count += 1

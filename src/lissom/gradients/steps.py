@@ -9,6 +9,7 @@ iteration has met, and has no derivative.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import final
@@ -17,10 +18,10 @@ import numpy as np
 
 from lissom.dynamics.contacts import anchors_after
 from lissom.errors import ConvergenceError, keeping
-from lissom.gradients.damped_steps import DampedStep, damped_step
+from lissom.gradients.damped_steps import DampedSteps, damped_steps, joined
 from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
 from lissom.integration.schemes import ORDER_SHARE, Scheme
-from lissom.integration.step_rows import scheme_numbers
+from lissom.integration.step_rows import EVALUATIONS, MATRICES, scheme_numbers
 from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
@@ -66,6 +67,24 @@ class Path:
 
 
 @final
+@dataclass
+class Cost:
+    """What steps cost so far: how many, residuals, matrices; how many were damped, and the time of those [s]."""
+
+    steps: int = 0
+    evaluations: int = 0
+    matrices: int = 0
+    damped: int = 0
+    damped_time: float = 0.0
+
+    def take(self, counts: np.ndarray) -> None:
+        """Add what the kernel has counted of some motions, which starts to count again."""
+        self.evaluations += int(counts[:, EVALUATIONS].sum())
+        self.matrices += int(counts[:, MATRICES].sum())
+        counts[:, [EVALUATIONS, MATRICES]] = 0
+
+
+@final
 @dataclass(frozen=True)
 class Stepping:
     """How steps are taken: their scheme, their size [s], and what Newton's iteration leaves of one."""
@@ -86,9 +105,10 @@ class Stepping:
         u: np.ndarray,
         first: int = 0,
         tell: Callable[[float], None] = lambda done: None,
+        cost: Cost | None = None,
     ) -> Path:
         """Steps with inputs u (n, steps, nu) from states q, v, a, ahead, force and anchors (n, ...); `tell` is called
-        with how many there are.
+        with how many there are, and what they cost is added up.
 
         Raises:
             ConvergenceError: Newton's method found no step, with its time. KeyboardInterrupt: Ctrl-C; its `partial` is
@@ -102,11 +122,13 @@ class Stepping:
         path, done = Path(first, **out, u=u, left=left), 0
         del out["anchors"]  # which kernels and Python leave in ways of their own
         with keeping(lambda: path.part(0, done) if done else None):
-            for done in (self._in_python if model.calls_python else self._in_kernels)(model, path, out):
+            cost = Cost() if cost is None else cost
+            for done in (self._in_python if model.calls_python else self._in_kernels)(model, path, out, cost):
                 tell(first + done)
+        cost.steps += n * steps
         return path
 
-    def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray]) -> Iterator[int]:
+    def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Take the steps and put them there; how many there are, now and then."""
         n, u = len(path.u), path.u
         w = keeping_workspace(model, n, self.scheme)
@@ -124,7 +146,7 @@ class Stepping:
         for start in range(0, path.steps, longest):
             many = min(longest, path.steps - start)
             here = {name: x[:, start] for name, x in out.items()}
-            rows = self._window(model, w, u[:, start : start + many], path.first + start, here)
+            rows = self._window(model, w, u[:, start : start + many], path.first + start, here, cost)
             for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
                 x[:, start + 1 : start + many + 1] = found
             if path.left.size:
@@ -133,21 +155,24 @@ class Stepping:
                 anchors[:, start + 1 : start + many + 1] = host["anchored"].reshape(n, -1, *anchors.shape[2:])[:, :many]
             yield start + many
 
-    def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray]) -> Iterator[int]:
-        """The same one by one, where bodies ask Python at every state."""
+    def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
+        """The same with damping, where bodies ask Python at every state."""
         n = len(path.u)
         for k in range(path.steps):
-            for i in range(n):
-                here = {name: x[i, k] for name, x in out.items()} | {"anchors": path.anchors[i, k]}
-                found = self._damped(model.one(i, n), (i, n), path.u[i, k], path.first + k, here)
+            for i in range(n):  # one by one: bodies may round otherwise in a batch
+                one = np.array([i])
+                here = {name: x[one, k] for name, x in out.items()} | {"anchors": path.anchors[one, k]}
+                found = self._damped(model, one, n, path.u[one, k], np.array([path.first + k]), here, cost)
                 for name, x in out.items():
-                    x[i, k + 1] = getattr(found, name)
-                path.left[i, k] = found.left
+                    x[i, k + 1] = getattr(found, name)[0]
+                path.left[i, k] = found.left[0]
             if path.anchors.size:
                 path.anchors[:, k + 1] = anchors_after(model, path.anchors[:, k], path.q[:, k + 1], path.v[:, k + 1])
             yield k + 1
 
-    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray]) -> np.ndarray:
+    def _window(
+        self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray], cost: Cost
+    ) -> np.ndarray:
         """Rows (q, v, a, â, λ) that so many steps from `here` leave as there are inputs."""
         host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
         put_times(model, w, self.times(first, many).ravel().tolist())
@@ -158,51 +183,68 @@ class Stepping:
         rows = host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
         while (done < many).any():
             host["span"][:, 0] = many
-            for i in np.flatnonzero(done < many).tolist():
-                if w.status[i] == STATUS_CROWDED:
-                    raise crowded(model)
-                k = int(done[i])
-                before = {name: x[i] for name, x in here.items()} if k == 0 else _named(rows[i, k - 1], here)
-                self._go_on(model, w, (i, k), u[i, k], first + k, before)
-                rows[i, k] = np.concatenate([host[name][i] for name in here])
-                done[i] = host["span"][i, 0] = k + 1
+            behind = np.flatnonzero(done < many)
+            if (w.status[behind] == STATUS_CROWDED).any():
+                raise crowded(model)
+            k = done[behind].copy()
+            starts = np.hstack([x[behind] for x in here.values()])
+            begun = np.where((k > 0)[:, None], rows[behind, np.maximum(k - 1, 0)], starts)
+            cost.take(host["counts"])
+            self._go_on(model, w, (behind, k), u[behind, k], first, _named(begun, here), cost)
+            rows[behind, k] = np.hstack([host[name][behind] for name in here])
+            done[behind] = host["span"][behind, 0] = k + 1
             w.run()
+        cost.take(host["counts"])
         return rows
 
     def _go_on(
-        self, model: Model, w: Workspace, at: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
-    ) -> None:
-        """Put a step of one motion, which the kernel did not find, where the next one begins."""
-        (i, k), host, n = at, w.host, w.batch
-        own = model.one(i, n)
-        anchors = host["anchor"][i].reshape(-1, 6) if "anchor" in host else np.zeros((0, 6))
-        found = self._damped(own, (i, n), u, number, here | {"anchors": anchors})
+        self, model: Model, w: Workspace, at: tuple[np.ndarray, np.ndarray], u: np.ndarray, first: int,
+        here: dict[str, np.ndarray], cost: Cost,
+    ) -> None:  # fmt: skip
+        """Put a step of some motions, the k-th of a window of each, which the kernel did not find, where the next one
+        begins."""
+        (some, k), host, n, many = at, w.host, w.batch, len(at[0])
+        anchors = host["anchor"][some].reshape(many, -1, 6) if "anchor" in host else np.zeros((many, 0, 6))
+        found = self._damped(model, some, n, u, first + k, here | {"anchors": anchors}, cost)
         if anchors.size:
-            after = anchors_after(own, anchors[None], found.q[None], found.v[None])
-            host["anchor"][i] = after.reshape(-1, 3)
-            host["anchored"].reshape(n, -1, anchors.size)[i, k] = after.ravel()
+            own = [model.one(i, n) for i in some.tolist()] if model.models else [model]
+            rows = zip(*(np.array_split(x, len(own)) for x in (anchors, found.q, found.v)))
+            after = np.concatenate([anchors_after(one, *row) for one, row in zip(own, rows)]).reshape(many, -1)
+            host["anchor"][some] = after.reshape(host["anchor"][some].shape)
+            host["anchored"].reshape(n, -1, after.shape[1])[some, k] = after
         for name in here:
-            host[name][i] = getattr(found, name)
-        host["before"][i], host["force_before"][i] = found.a, found.force
-        host["counts"][i, 1:] = 0
+            host[name][some] = getattr(found, name)
+        host["before"][some], host["force_before"][some] = found.a, found.force
+        host["counts"][some, 1:] = 0
         if found.left.size:
-            host["left"].reshape(n, -1, found.left.size)[i, k] = found.left.ravel()
+            host["left"].reshape(n, -1, found.left[0].size)[some, k] = found.left.reshape(many, -1)
 
     def _damped(
-        self, own: Model, one: tuple[int, int], u: np.ndarray, number: int, here: dict[str, np.ndarray]
-    ) -> DampedStep:
-        """A step of one of so many motions from a state, in Python."""
-        found = damped_step(own, self.scheme, self.dt, self.tolerance, here, u, self.times(number, 1)[0])
-        if found is None:
-            where = f"instance {one[0]} of {one[1]}: " if one[1] > 1 else ""
+        self, model: Model, some: np.ndarray, n: int, u: np.ndarray, number: np.ndarray, here: dict[str, np.ndarray],
+        cost: Cost,
+    ) -> DampedSteps:  # fmt: skip
+        """A step of some of n motions from states, in Python; those of one model together."""
+        began, times = time.perf_counter(), np.concatenate([self.times(k, 1) for k in number.tolist()])
+        own, parts = [model.one(i, n) for i in some.tolist()] if model.models else [model], []
+        for one, rows in zip(own, np.array_split(np.arange(len(some)), len(own))):
+            begin = {name: x[rows] for name, x in here.items()}
+            parts.append(damped_steps(one, self.scheme, self.dt, self.tolerance, begin, u[rows], times[rows]))
+        found = joined(parts)
+        if not found.found.all():
+            k = int(np.argmin(found.found))
+            where = f"instance {some[k]} of {n}: " if n > 1 else ""
             raise ConvergenceError(
-                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number:g} s: Newton's method finds no "
-                "step; take a shorter dt, or one that the stiffest part of the motion allows"
+                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number[k]:g} s: Newton's method finds "
+                "no step; take a shorter dt, or one that the stiffest part of the motion allows"
             )
+        cost.damped += len(some)
+        cost.evaluations += found.iterations
+        cost.matrices += found.iterations
+        cost.damped_time += time.perf_counter() - began
         return found
 
 
-def _named(row: np.ndarray, like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The parts of a row, of the sizes of others."""
+def _named(rows: np.ndarray, like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The parts of rows, of the sizes of others."""
     ends = np.cumsum([x.shape[-1] for x in like.values()])
-    return dict(zip(like, np.split(row.copy(), ends[:-1])))
+    return dict(zip(like, np.split(rows.copy(), ends[:-1], axis=-1)))

@@ -29,11 +29,12 @@ STREAMED = "run.json"  # what the folder of a motion that streams there says of 
 @telling.in_one_line
 @dataclass(frozen=True)
 class Statistics:
-    """What a simulation cost.
+    """What a simulation or a rollout cost.
 
     Fields:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
         remark: what the method changed by itself, such as its order.
+        damped: steps of a rollout that Newton's method found by damping alone; damped_time: what these took [s].
     """
 
     method: str
@@ -42,6 +43,8 @@ class Statistics:
     jacobians: int
     wall_time: float
     remark: str = ""
+    damped: int = 0
+    damped_time: float = 0.0
 
     @classmethod
     def of(cls, given: Any) -> Statistics:
