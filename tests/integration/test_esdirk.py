@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from dynamics.custom_joints import universal
 from integration.test_loops import SILICONE, at_rest, driven, shift
 
 import lissom as ls
@@ -165,6 +166,25 @@ def test_auto():
         model, 0.1, method="auto", controller=lambda t, q, v: [1.0 + 0.1 * np.tanh(v[0])], period=0.02
     )
     assert sampled.statistics.method == "esdirk"
+
+
+@pytest.mark.parametrize("viscosity, method", [(0.0, "esdirk"), (3e3, "bdf")])
+def test_auto_for_joints_of_python(viscosity, method):
+    """A free tree with a joint of Python that nothing damps keeps its energy by default to rtol, which bdf does not where
+    it is stiff; where all is damped, bdf takes the fewest evaluations."""
+    robot = ls.Robot("tree", gravity=(0, 0, 0))
+    robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree())
+    material = ls.Material(young=1e6, poisson=0.5, density=1000.0, viscosity=viscosity)
+    rod = ls.Rod(0.3, ls.SectionCircle(0.02), ls.BasisLegendre(bending_y=1, bending_z=1), material)
+    robot.add_link("arm", rod, parent="base")
+    robot.add_link("hand", ls.RigidBody.box(0.1, 0.05, 0.05, density=800.0), ls.JointCustom(universal, 2), "arm")
+    model = robot.build()
+    v0 = 2.0 * np.random.default_rng(1).normal(size=model.nv) * model.dofs.scale
+    motion = ls.simulate(model, 0.02, v0=v0)
+    assert motion.statistics.method == method and motion.statistics.remark.startswith("auto:")
+    if viscosity == 0.0:
+        energy = ls.energy(model, motion.q[[0, -1]], motion.v[[0, -1]]).total
+        assert abs(energy[1] - energy[0]) < 1e-6 * energy[0]
 
 
 def test_a_step_that_is_not_to_be_found(rod):

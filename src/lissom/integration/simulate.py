@@ -101,7 +101,8 @@ def simulate(
             "bathe", "sdirk", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
             (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
             contacts that stick. "auto" takes "esdirk", with a given dt "generalized_alpha", and without one "bdf" where
-            Python is asked at every evaluation; `statistics` of the result says which.
+            Python is asked at every evaluation, but for robots with joints or bodies of Python that vibrate without
+            damping; `statistics` of the result says which.
         dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
             other methods [s].
         rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
@@ -274,11 +275,20 @@ def chosen_method(
             )
         asks = has_feedback or (model is not None and model.calls_python)
         if asks and model is not None and not model.surroundings.sticks:
-            return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
+            if not (model.calls_python and _rings(model)):
+                return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
+            return METHODS["esdirk"], "esdirk", "auto: what vibrates without damping keeps its energy, unlike by bdf"
         return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, and steps that stay in the kernel"
     if not isinstance(method, str) or method not in METHODS:
         raise ModelError(f"method: must be one of {[*sorted(METHODS), 'auto']} (got {method!r})")
     return METHODS[method], method, ""
+
+
+def _rings(model: Model) -> bool:
+    """Whether a coordinate or a deformable body springs back and nothing damps it."""
+    stiff, damped = (np.diag(x) > 0.0 for x in (model.elasticity.stiffness, model.elasticity.damping))
+    bodies = (body.material.damping_time == 0.0 for body in model.deforming.integrals)
+    return bool((stiff & ~damped).any()) or any(bodies)
 
 
 def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
