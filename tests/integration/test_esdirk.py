@@ -170,8 +170,8 @@ def test_auto():
 
 @pytest.mark.parametrize("viscosity, method", [(0.0, "esdirk"), (3e3, "bdf")])
 def test_auto_for_joints_of_python(viscosity, method):
-    """A free tree with a joint of Python that nothing damps keeps its energy by default to rtol, which bdf does not where
-    it is stiff; where all is damped, bdf takes the fewest evaluations."""
+    """A free tree with a joint of Python that nothing damps keeps its energy by default to rtol, by a method that is
+    stable for vibrations; where all is damped, bdf takes the fewest evaluations."""
     robot = ls.Robot("tree", gravity=(0, 0, 0))
     robot.add_link("base", ls.RigidBody.box(0.2, 0.1, 0.1, density=300.0), ls.JointFree())
     material = ls.Material(young=1e6, poisson=0.5, density=1000.0, viscosity=viscosity)

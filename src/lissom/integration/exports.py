@@ -80,7 +80,8 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
         file["q"].attrs["start"] = model.links.q_start
         file["v"].attrs["start"] = model.links.v_start
         for key, value in vars(trajectory.statistics).items():
-            file.attrs[f"statistics.{key}"] = value
+            if value is not None:
+                file.attrs[f"statistics.{key}"] = value
         tips = file.create_group("tips", track_order=True)
         for name, pose in poses.items():
             tip = tips.create_group(name.replace("/", "_"))

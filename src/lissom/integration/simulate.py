@@ -30,6 +30,7 @@ from lissom.integration.controllers import Controller, control_law
 from lissom.integration.encounters import encounters_kernel
 from lissom.integration.esdirk import esdirk
 from lissom.integration.fused_runs import steps_kernel
+from lissom.integration.global_errors import global_error, warn_of_error
 from lissom.integration.inputs import InputRows
 from lissom.integration.motions import motion_arrays
 from lissom.integration.paced_batches import what_parts
@@ -86,6 +87,7 @@ def simulate(
     progress: bool = False,
     out: Any = None,
     flush: float = 10.0,
+    check: bool = False,
 ) -> Trajectory:
     """Motion of a robot from t = 0.
 
@@ -119,6 +121,9 @@ def simulate(
             interrupted, `resume` goes on. The methods of SUNDIALS and SciPy then begin anew every 2000 steps, since
             what they remember within cannot be kept.
         flush: time between two flushes to `out`, behind which nothing is lost [s].
+        check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and put the estimated error of
+            q into `statistics.error`: the largest of all times, as a part of the way of the coordinate that moves
+            farthest. AccuracyWarning says so where it is above 0.01.
     Returns:
         Trajectory, whose arrays stay on the disk where there is an `out`; leading axes of q0, v0 or u give a batch, for
         which t_eval is needed. Steps of dt of an implicit scheme run for all of it at once, on all cores, where no
@@ -134,7 +139,8 @@ def simulate(
     given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
     given["project_velocity"] = project_velocity
     motion = _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
-    return replace(motion, model=model)
+    motion = replace(motion, model=model)
+    return _with_error(motion, given) if check else motion
 
 
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
@@ -220,6 +226,19 @@ def _simulated(
     if count > 1:
         why = "; ".join(filter(None, (why, f"one motion after the other: {apart}")))
     return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)
+
+
+def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
+    """A motion whose statistics say how far it is from the true one, by a finer one."""
+    one, dt, atol, controller = given["model"].one(0, 1), given["dt"], given["atol"], given["controller"]
+    run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
+    finer, share = {"rtol": 0.1 * given["rtol"], "atol": tuple(0.1 * x for x in np.broadcast_to(atol, 2).tolist())}, 1.0
+    if dt is not None and getattr(run, "func", None) is integrate_implicit:
+        finer, share = {"dt": 0.5 * dt}, 1.0 - 0.5 ** run.keywords["scheme"].order
+    other = _simulated(None, False, **(given | {"t_eval": motion.t} | finer))
+    error = global_error(one, motion.q, other.q) / share
+    warn_of_error(error)
+    return replace(motion, statistics=replace(motion.statistics, error=error))
 
 
 def _explained(motion: Trajectory, why: str) -> Trajectory:

@@ -35,6 +35,7 @@ class Statistics:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
         remark: what the method changed by itself, such as its order.
         damped: steps of a rollout that Newton's method found by damping alone; damped_time: what these took [s].
+        error: estimated by `simulate(check=True)`, as a part of the way that was moved; None where it was not asked.
     """
 
     method: str
@@ -45,6 +46,7 @@ class Statistics:
     remark: str = ""
     damped: int = 0
     damped_time: float = 0.0
+    error: float | None = None
 
     @classmethod
     def of(cls, given: Any) -> Statistics:
