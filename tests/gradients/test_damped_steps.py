@@ -96,7 +96,7 @@ def test_steps_that_are_damped_together():
     they cost is told: of all steps, how many were damped, and in what part of the time."""
     model, rng = touching(), np.random.default_rng(3)
     u = rng.uniform(0.0, 40.0, (4, 12, 1))
-    options = {"dt": DT, "scheme": "implicit_euler"}
+    options = {"dt": DT, "method": "implicit_euler"}
     both = ls.rollout(model, u=u, **options)
     damped = 0
     for one, q in zip(u, both.q):
