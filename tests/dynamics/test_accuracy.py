@@ -159,3 +159,12 @@ def test_rigid_robots_are_exact():
     model = robot.build()
     found = ls.accuracy(model, model.neutral())
     assert found.error == 0.0 and repr(found) == "Accuracy(exact)"
+
+
+def test_models_of_a_batch():
+    """A batch of models has an estimate for each."""
+    models = swinging(2).batch("rod.material.young", [2e6, 3e6])
+    rest = ls.solve_statics(models)
+    each = [ls.accuracy(model, q) for model, q in zip(models, rest.q)]
+    np.testing.assert_allclose([float(one.error) for one in ls.accuracy(models, rest.q)], [one.error for one in each])
+    np.testing.assert_allclose(rest.accuracy.error, [one.error for one in each], rtol=1e-9)

@@ -143,7 +143,7 @@ def test_every_function_is_here():
     """A new public function of the dynamics must take batches of models."""
     public = {name for home, names in ls._PUBLIC.items() if home.startswith("dynamics.") for name in names}
     functions = {name for name in public if name[0].islower()}
-    assert functions - {"assemble", "modes"} == CALLS.keys() - {"tangent_stiffness"}
+    assert functions - {"assemble", "modes", "accuracy"} == CALLS.keys() - {"tangent_stiffness"}
 
 
 def is_asked(name, kind):
@@ -256,7 +256,7 @@ def test_a_batch_is_a_sequence():
     assert len(models) == N and len(list(models)) == N and models.models[2] is models[2] is models[-1]
     assert isinstance(models[0], ls.Model) and len(models[1:]) == 2
     assert (models.nq, models.nv, models.nu) == (3, 3, 1)
-    assert repr(models) == "ModelBatch(3 x Model('rod', nq=3, nv=3, nu=1, n_nodes=12))"
+    assert repr(models) == "ModelBatch(3 x Model('rod', nq=3, nv=3, nu=1, n_nodes=14))"
     q = 0.2 * np.ones((N, 3))
     expected = ls.mass_matrix(models, q)
     for other in (pickle.loads(pickle.dumps(models)), copy.copy(models), copy.deepcopy(models), models.on("cpu")):

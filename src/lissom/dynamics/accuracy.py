@@ -77,7 +77,7 @@ class Accuracy:
         return f"Accuracy({'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''})"
 
 
-@over_models("q", "u", "v", "a")
+@over_models("q", "u", "v", "a", apart=True)
 def accuracy(
     model: Model,
     q: Any,

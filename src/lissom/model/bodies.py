@@ -18,7 +18,7 @@ from lissom.model.fluid import felt_by
 from lissom.model.growing import GrowingTree
 from lissom.model.nodes import Frame, Node, Point, RodStrain, RodTable, numbered, point_before
 from lissom.model.placed_body import WORLD, PlacedBody
-from lissom.model.quadrature import gauss_rule, interval_points, least_of_two_steps, warn_inexact
+from lissom.model.quadrature import exponentials, gauss_rule, interval_points, warn_inexact
 from lissom.robot import checks
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.contacts import Contact
@@ -105,11 +105,10 @@ class PlacedRod(PlacedBody):
     def _add_intervals(self, where: str) -> tuple[np.ndarray, np.ndarray]:
         """Add nodes at the Gauss points, with mass, and at the ends of smooth stretches, without; K and D."""
         K, D = np.zeros((self.size, self.size)), np.zeros((self.size, self.size))
-        here, s0, stretches = self.base, 0.0, self.stretches(where)
-        least = least_of_two_steps(self.body, stretches)
-        for _, stop, points, weights in stretches:
+        here, s0, in_two = self.base, 0.0, exponentials(self.body) == 2
+        for _, stop, points, weights in self.stretches(where):
             for s, weight in [*zip(points, weights * self.length), (stop, 0.0)]:
-                if s - s0 >= least and self.strain.varies(s0, float(s)):
+                if in_two and self.strain.varies(s0, float(s)):
                     first, node = self.strain.halves(self.link, here, s0, float(s))
                     self.tree.add(first)
                 else:

@@ -30,7 +30,6 @@ MOST_POINTS = 1000  # on one smooth stretch
 SAMPLES = 12  # points in which a taper is looked at, on each smooth stretch of the basis
 FITS = 1e-7  # what a polynomial may leave of a taper, relative to its size
 BEND = 2  # points more for a turn along the rod
-SHORT = 0.25  # of the longest interval: where one exponential is as exact as two are there
 LOSS_OF_STIFFNESS, LOSS_OF_MASS = 1e-6, 1e-2  # what an explicit rule may leave out before a warning
 
 
@@ -67,12 +66,9 @@ def default_gauss_points(rod: Rod, where: str) -> int:
     return count
 
 
-def least_of_two_steps(rod: Rod, rule: list[tuple[float, float, np.ndarray, np.ndarray]]) -> float:
-    """Length in s of the shortest interval that takes two exponentials, (3) of nodes; infinite where none does."""
-    chosen = 2 if rod.gauss_points is None and rod.interval_points is None else 1
-    if (rod.exponentials or chosen) == 1:
-        return np.inf
-    return SHORT * max(float(np.diff([start, *points, stop]).max()) for start, stop, points, _ in rule)
+def exponentials(rod: Rod) -> int:
+    """By how many exponentials the pose goes from point to point, where the strain varies."""
+    return rod.exponentials or (2 if rod.gauss_points is None and rod.interval_points is None else 1)
 
 
 def interval_points(rod: Rod) -> int:
