@@ -168,3 +168,6 @@ def test_models_of_a_batch():
     each = [ls.accuracy(model, q) for model, q in zip(models, rest.q)]
     np.testing.assert_allclose([float(one.error) for one in ls.accuracy(models, rest.q)], [one.error for one in each])
     np.testing.assert_allclose(rest.accuracy.error, [one.error for one in each], rtol=1e-9)
+    found = ls.modes(models, rest.q)
+    alone = [ls.modes(model, q).accuracy.points for model, q in zip(models, rest.q)]
+    np.testing.assert_array_equal(found.accuracy.points, alone)

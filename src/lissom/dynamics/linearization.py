@@ -37,6 +37,7 @@ from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.robot import telling
 from lissom.systems.allowed_motions import allowed_motions
 
@@ -82,7 +83,7 @@ class Modes:
     shapes: np.ndarray
     exponents: np.ndarray
     v: np.ndarray
-    model: Model = field(repr=False, compare=False)
+    model: Model | ModelBatch = field(repr=False, compare=False)
     q: np.ndarray = field(repr=False, compare=False)
     u: np.ndarray = field(repr=False, compare=False)
     t: float = field(repr=False, compare=False)
@@ -92,7 +93,11 @@ class Modes:
     def accuracy(self) -> ModesAccuracy:
         """Estimated errors of the frequencies by points and bases of rods, from finer models about the same
         equilibrium; computed when first asked for, with an AccuracyWarning where that of the lowest is above 1 %."""
-        return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
+        if not isinstance(self.model, ModelBatch):
+            return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
+        rows = zip(self.model, self.q, self.u, self.v, np.asarray(self.t), self.frequencies, np.asarray(self.damped))
+        each = [accuracy_of_modes(one, q, u, v, float(t), w, bool(damped)) for one, q, u, v, t, w, damped in rows]
+        return ModesAccuracy(np.array([x.points for x in each]), np.array([x.basis for x in each]), each[0].cure)
 
     @property
     def damping_ratios(self) -> np.ndarray:
