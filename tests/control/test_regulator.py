@@ -101,6 +101,10 @@ def test_law_and_its_limits(upright):
     np.testing.assert_allclose(by_v, -law.gain[:, nv:])
     u = free.output(0.0, far, v, np.zeros(0))
     np.testing.assert_array_equal(cut.output(0.0, far, v, np.zeros(0)), np.clip(u, -0.5, [0.2, 0.3, 0.4]))
+    inside = (u > -0.5) & (u < [0.2, 0.3, 0.4])
+    assert not inside.all()
+    for own, whole in zip(cut.derivatives(0.0, far, v, np.zeros(0)), (by_q, by_v)):
+        np.testing.assert_array_equal(own, np.where(inside[:, None], whole, 0.0))
     assert (np.abs(u) > 0.5).any() and np.all(free.output(0.0, q, np.zeros(nv), np.zeros(0)) == 0.0)
 
 

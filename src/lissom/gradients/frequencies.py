@@ -54,7 +54,8 @@ def mode_derivatives(equilibrium: Equilibrium, *, parameters: Sequence[str] = ()
         sum.
     Raises:
         ShapeError: a batch of equilibria, or one in motion. ConvergenceError, ModelError: as equilibrium_derivatives.
-    Accuracy: 1e-8 of the larger terms of (1), whose matrices are differenced.
+    Accuracy: 1e-8 of the larger terms of (1), whose matrices are differenced. They are wrong where a contact begins,
+        ends or slides, or a tendon goes slack, within the steps of these differences, 2e-4 of a design value.
     """
     model = equilibrium.model
     if equilibrium.q.ndim != 1 or not isinstance(model, Model):
