@@ -51,7 +51,7 @@ def build() -> ls.Model:
     bumps = ls.InflationBumps(angles=(0.0, np.pi), sharpness_along=4.0 / LENGTH)
     motion = ls.KinematicsStrain.constant_curvature(LENGTH, planar=True, elongation=True, inflation=bumps)
     material = ls.HyperelasticCompressibleNeoHookean(young=4 * C, poisson=0.0, damping_time=ETA / 2)
-    domain = ls.DomainCylinder(LENGTH, RADIUS, degree=8, degree_along=16)
+    domain = ls.DomainCylinder(LENGTH, RADIUS)  # its points are chosen for the bumps
     body = ls.DeformableBody(motion, domain, material, DENSITY, tip="tip")
     robot, parent = ls.Robot("inflated arm"), None
     for name in BODIES:

@@ -77,6 +77,7 @@ _PUBLIC = {
         "HyperelasticLinear",
         "HyperelasticNeoHookean",
         "HyperelasticSaintVenantKirchhoff",
+        "HyperelasticUniaxial",
     ),
     "deformable.meshes": ("DomainTetrahedra",),
     "deformable.strains": ("KinematicsStrain",),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -63,12 +64,13 @@ def test_info_says_what_deformable_bodies_are(tmp_path, capsys):
     pytest.importorskip("jax")
     body = "{type: DeformableBody, density: 1e3, domain: {type: DomainBox, length: 0.1, width_y: 0.02, width_z: 0.01}, "
     body += "kinematics: {type: KinematicsStrain, length: 0.1, basis: {type: BasisMonomial, bending_z: 1}}, "
-    body += "material: {type: HyperelasticLinear, young: 1e5, poisson: 0.3}, tip: tip}"
+    body += "material: {type: HyperelasticUniaxial, young: 1e5, poisson: 0.3}, tip: tip}"
     path = tmp_path / "soft.yaml"
     path.write_text("links:\n  - {name: finger, body: " + body + "}\n", encoding="utf-8")
     assert main(["info", str(path)]) == 0
     said = capsys.readouterr().out
     assert "deformable body 'finger': KinematicsStrain, n 2, DomainBox of 2e-05 m³, 0.02 kg" in said
+    assert re.search(r"0\.02 kg, (\d+) points \(\d+ x \d+ x \d+ points, \d+ steps chosen, off by [\d.]+e-", said)
 
 
 def test_info_says_nothing_of_a_rule_that_is_meant(capsys):

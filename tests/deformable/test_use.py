@@ -185,7 +185,9 @@ def test_robot_files_do_not_hold_functions(tmp_path):
 
 def test_without_jax_it_says_what_to_install(monkeypatch):
     """Also where the kinematics is the library's."""
-    body = ls.DeformableBody(ls.KinematicsStrain.constant_curvature(LENGTH), DOMAIN, LAW, 1e3)
+    body = ls.DeformableBody(
+        ls.KinematicsStrain.constant_curvature(LENGTH), DOMAIN, ls.HyperelasticUniaxial(1e5, 0.4), 1e3
+    )
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(ls.ModelError, match=r"link 'soft' > body: a DeformableBody needs JAX: .*lissom\[deformable\]"):
         described(body).check()

@@ -21,7 +21,7 @@ def test_a_deformable_body_on_an_imported_arm(load, file):
         arm, other = load(ROBOTS / file), load(ROBOTS / file)
     last = list(arm.links)[-1]
 
-    skin = ls.HyperelasticSaintVenantKirchhoff(young=2e5, poisson=0.45, damping_time=0.02)
+    skin = ls.HyperelasticUniaxial(young=2e5, poisson=0.45, damping_time=0.02)
     bends, shape = ls.KinematicsStrain.constant_curvature(LENGTH), ls.DomainCylinder(LENGTH, RADIUS)
 
     finger = ls.DeformableBody(bends, shape, skin, DENSITY)

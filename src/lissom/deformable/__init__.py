@@ -4,7 +4,7 @@ What a body is made of, each from its own module:
 domains: DomainCylinder, DomainAnnulus, DomainCone, DomainBox; meshes: DomainTetrahedra, and of simple shapes by
 structured_meshes: box_mesh, cylinder_mesh.
 materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
-HyperelasticLinear, HyperelasticFunction.
+HyperelasticLinear, HyperelasticUniaxial, HyperelasticFunction.
 kinematics: KinematicsFunction, KinematicsRitz; strains: KinematicsStrain; inflations: InflationUniform, InflationBumps.
 volume_preserving: KinematicsVolumePreserving of PrimitiveStretch, PrimitiveBending, PrimitiveTwist, PrimitiveShear and
 PrimitiveSource; finite_elements: KinematicsFiniteElements, KinematicsReduced.

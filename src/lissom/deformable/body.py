@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any, final
 
 import numpy as np
@@ -15,17 +15,15 @@ from lissom.deformable.integrals import ShapeIntegrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
-from lissom.deformable.moved_points import MovedPoints
+from lissom.deformable.resolution import Resolution
 from lissom.deformable.sharing import shared
+from lissom.deformable.trial_moves import TrialMoves, check_independent, short, too_stiff
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.bodies import Body
 from lissom.robot.poses import PoseFunction, compiled, in_double
 
-_SMALL = 1e-2  # displacements, in lengths of the body, of the shapes that are looked at
-_LOOKS = 4  # how many of them
-_PLACE = 1e-9  # how far f(x, 0) may be from x, and a contact area from rigid, in lengths of the body
-_VOLUME = 1e-9  # how far det ∂f/∂x may be from one where volume is kept
+_PLACE = 1e-9  # how far a point that stays may move, and a contact area be from rigid, in lengths of the body
 
 
 @final
@@ -62,16 +60,27 @@ class DeformableBody(Body):
     balls: Any = 32
 
     @cached_property
-    def motion(self) -> Kinematics:
+    def _given(self) -> Kinematics:
         """The kinematics, also where it was given as a function."""
         if isinstance(self.kinematics, Kinematics):
             return self.kinematics
         return KinematicsFunction(self.kinematics, self.n)  # pyright: ignore[reportArgumentType]
 
     @cached_property
+    def resolution(self) -> Resolution:
+        """How finely it is integrated."""
+        return shared(Resolution, self._given, self.domain, self.material, self.density)
+
+    @property
+    def motion(self) -> Kinematics:
+        """The kinematics, with the steps that were chosen for it where they were left open."""
+        return self.resolution.chosen.kinematics if self._given.chooses_steps else self._given
+
+    @cached_property
     def integrals(self) -> ShapeIntegrals:
         """What its inertia, weight and elasticity come from."""
-        return shared(ShapeIntegrals, self.motion, self.domain, self.material, self.density)
+        chosen = self.resolution.chosen
+        return shared(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
 
     @cached_property
     def tip_pose(self) -> PoseFunction | MaterialFrame | None:
@@ -122,6 +131,17 @@ class DeformableBody(Body):
             return surface_balls(self.domain, int(self.balls))
         return checks.array(self.balls, (-1, 4), "balls", "must be rows (x, y, z, radius), or how many")
 
+    @property
+    def doubt(self) -> str | None:
+        """What of it is unlikely to be meant."""
+        more = too_stiff(self.material)
+        if not more or not self.trials.rigid_sections:
+            return None
+        ratio = f"{1.0 + more:.3g} times too stiff" if np.isfinite(more) else "far too stiff"
+        law = type(self.material).__name__
+        text = f"its sections cannot expand sideways, so that {law} makes it {ratio} along its axis"
+        return f"{text}; take HyperelasticUniaxial, or poisson=0"
+
     def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
         """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
         places = list(self._seen(x))
@@ -131,14 +151,9 @@ class DeformableBody(Body):
         return float(np.abs(np.array(places) - places[0]).max()) <= _PLACE * self._size
 
     def _seen(self, x: np.ndarray) -> np.ndarray:
-        """Where a material point (3,) is at some θ, shape (_LOOKS, 3)."""
-        import jax
-
-        points = self.integrals.points
-        if points is not None:
-            at = points.numbers(x[None])
-            return np.array([points.slopes(at, q).p[:, 0] for q in self._looks])
-        return np.asarray(compiled(jax.vmap(lambda q: self.motion.positions(x[None], q)[0]))(self._looks))
+        """Where a material point (3,) is at some θ, shape (k, 3)."""
+        moved = self.motion.samples(x[None])
+        return np.array([moved.positions(q)[0][0] for q in self._looks])
 
     @property
     def feels_fluid(self) -> bool:
@@ -181,7 +196,7 @@ class DeformableBody(Body):
             import jax  # noqa: F401
         except ImportError:
             raise ModelError(f"{where}: a DeformableBody needs JAX: pip install 'lissom[deformable]'") from None
-        motion = self.motion
+        motion = self._given
         rule = "must be a Kinematics or a function f(x, θ)"
         checks.require(
             callable(self.kinematics) or isinstance(self.kinematics, Kinematics),
@@ -201,15 +216,17 @@ class DeformableBody(Body):
             self._check_density(f"{where}: density")
         fits = self.n is None or self.n == motion.n
         checks.require(fits, f"{where}: n", f"must be {motion.n}, as the kinematics has it, or be left out", self.n)
-        lightest = float(self.integrals.masses.min())
-        checks.require(lightest > 0.0, f"{where}: density", "must be > 0 everywhere", lightest)
+        self._check_masses(f"{where}: density")
         law, name = type(self.material).__name__, type(motion).__name__
         fits = motion.keeps_volume or not self.material.needs_volume_kept
         rule = f"{law} is incompressible and needs a kinematics that keeps volume"
         checks.require(fits, f"{where} > material", rule, name)
         self._check_balls(f"{where}: balls")
+        fits = not self.material.needs_rigid_sections or not motion.is_of_cells
+        checks.require(fits, f"{where} > material", f"{law} needs sections that keep their shape, not those of", name)
         if "sound" not in self.integrals.looked_at:
-            self._check_motion(f"{where} > kinematics")
+            self._check_motion(f"{where} > kinematics", f"{where} > material")
+            self.resolution.warn(where)
             self.integrals.looked_at["sound"] = True
         if not self._is_sound:
             if self.tip is not None:
@@ -235,59 +252,34 @@ class DeformableBody(Body):
             raise ModelError(f"{where}: {rule} ({type(error).__name__}: {error})") from error
         checks.require(bool(np.isfinite(value)), where, f"must be finite at {x.tolist()}", value)
 
-    @cached_property
-    def _size(self) -> float:
-        return float(np.ptp(self.domain.points, axis=0).max()) or 1.0
+    def _check_masses(self, where: str) -> None:
+        lightest = float(self.integrals.masses.min())
+        checks.require(lightest > 0.0, where, "must be > 0 everywhere", lightest)
+
+    @property
+    def trials(self) -> TrialMoves:
+        """Small θ, tried."""
+        known = self.integrals.looked_at
+        if "trials" not in known:
+            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.quadrature)
+        return known["trials"]
 
     @property
     def _looks(self) -> np.ndarray:
-        """Some θ that move the body a little, shape (_LOOKS, n), and zero first."""
-        known = self.integrals.looked_at
-        if "looks" not in known:
-            known["looks"] = self._small_shapes()
-        return known["looks"]
+        """Some θ that move the body a little, shape (k, n), and zero first."""
+        return self.trials.q
 
-    def _small_shapes(self) -> np.ndarray:
-        import jax
+    @property
+    def _size(self) -> float:
+        return self.trials.size
 
-        zero = np.zeros(self.motion.n)
-        points = self.integrals.points
-        if points is not None:
-            J = points.slopes(np.arange(points.count), zero).J.T
-        else:
-            slope = self.integrals.compiled(lambda x, w, m, q: jax.jacfwd(lambda q: self.motion.positions(x, q))(q))
-            J = np.asarray(slope(zero))
-        reach = np.sqrt((J * J).sum(axis=1)).max(axis=0)
-        q = np.random.default_rng(0).uniform(-1.0, 1.0, (_LOOKS, len(zero)))
-        q[0] = 0.0
-        return q * _SMALL * self._size / np.where((reach > 0.0) & np.isfinite(reach), reach, np.nan)
-
-    def _check_motion(self, where: str) -> None:
-        """f(x, 0) = x, every coordinate moves something, and nothing folds near the reference shape."""
-        x, motion = self.domain.points, self.motion
-        points = self.integrals.points
-        if points is None:
-            look = self.integrals.compiled(lambda x, w, m, q: (motion.positions(x, q), motion.deformations(x, q)))
-        else:
-            look = partial(_positions_and_slopes, points)
-        p = np.asarray(look(np.zeros(motion.n))[0])
-        worst = int(np.argmax(np.abs(p - x).max(axis=1)))
-        near = np.abs(p - x).max() <= _PLACE * self._size  # not so for NaN
-        checks.require(bool(near), where, f"f(x, 0) must be x = {x[worst].tolist()}", p[worst])
-        for k in np.flatnonzero(~np.isfinite(self._looks).all(axis=0))[:1]:
-            rule = f"coordinate {k} must move some point of the quadrature at θ = 0, with a finite derivative"
-            checks.require(False, where, rule, float(self._looks[1, k]))
-        for q in self._looks:
-            p, F = look(q)
-            checks.require(bool(np.isfinite(np.asarray(p)).all()), where, "must be finite", q)
-            J = np.linalg.det(np.asarray(F))
-            k = int(np.argmin(J))
-            rule = f"folds: det ∂f/∂x must be > 0 at x = {x[k].tolist()}, θ = {q.tolist()}"
-            checks.require(bool(J[k] > 0.0), where, rule, float(J[k]))
-            k = int(np.argmax(np.abs(J - 1.0)))
-            rule = f"must keep volume, as it says: det ∂f/∂x must be 1 at x = {x[k].tolist()}, θ = {q.tolist()}"
-            kept = not motion.keeps_volume or abs(J[k] - 1.0) <= _VOLUME
-            checks.require(bool(kept), where, rule, float(J[k]))
+    def _check_motion(self, where: str, material: str) -> None:
+        self.trials.check(where)
+        fits = not self.material.needs_rigid_sections or self.trials.rigid_sections
+        rule = f"{type(self.material).__name__} needs sections that keep their shape, not those of"
+        checks.require(fits, material, rule, type(self.motion).__name__)
+        tried = np.stack([self._looks[0], 10.0 * self._looks[1]])
+        check_independent(self.motion, self.domain, self.resolution.chosen.quadrature, tried, where)
 
     def _tip_points(self, where: str) -> np.ndarray:
         """The material points of the tip, shape (1, 3) or (3, 3)."""
@@ -321,15 +313,9 @@ class DeformableBody(Body):
             moved = self.moved(points, q)
             change = (moved[1:] - moved[0]) @ (moved[1:] - moved[0]).T - gram
             off = float(np.abs(change).max() / lengths.min())
-            rule = f"its points must move as a rigid area; lengths and angles change at θ = {q.tolist()}, in metres by"
+            rule = f"its points must move as a rigid area; lengths and angles change at θ = {short(q)}, in metres by"
             if not off <= _PLACE * self._size:
                 raise ModelError(f"{where}: {rule} {off:.3g} (one point as tip follows an area that deforms)")
-
-
-def _positions_and_slopes(points: MovedPoints, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """f (N, 3) and ∂f/∂x (N, 3, 3) of the points of the quadrature."""
-    found = points.slopes(np.arange(points.count), q)
-    return found.p.T, np.moveaxis(found.F, -1, 0)
 
 
 @final

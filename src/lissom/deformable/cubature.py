@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import pairwise
 from math import comb
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,23 +18,46 @@ def gauss(count: int, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
     return 0.5 * (low + high) + 0.5 * (high - low) * x, 0.5 * (high - low) * w
 
 
-def gauss_of_degree(degree: int, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
+class Line(NamedTuple):
+    """A rule on [0, 1]: points and weights of sum one."""
+
+    at: np.ndarray
+    weights: np.ndarray
+
+
+def line(count: int, breaks: Sequence[float] = ()) -> Line:
+    """Gauss-Legendre points, so many on each piece between breaks in (0, 1)."""
+    ends = [0.0, *breaks, 1.0]
+    at, weights = zip(*(gauss(count, low, high) for low, high in pairwise(ends)))
+    return Line(np.concatenate(at), np.concatenate(weights))
+
+
+def line_of_degree(degree: int) -> Line:
     """The Gauss-Legendre rule that is exact to a degree with fewest points."""
-    return gauss(degree // 2 + 1, low, high)
+    return line(degree // 2 + 1)
 
 
-def ring(degree: int, inner: float, outer: float) -> tuple[np.ndarray, np.ndarray]:
-    """Points (m, 2) and weights on a disk or an annulus, exact for all polynomials up to a degree.
+def radii(count: int) -> Line:
+    """Of squares of radii, exact for polynomials of the radius up to degree 2 count − 1, times the radius."""
+    from scipy.special import roots_jacobi
 
-    Polynomials of even degree k integrate along r as polynomials of degree k/2 in t = r², those of odd degree vanish
-    round the circle, where degree + 1 equidistant points are exact.
-    """
-    t, w = gauss_of_degree(degree // 2, inner**2, outer**2)
-    angle = 2.0 * np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1)
-    circle = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
-    points = np.sqrt(t)[:, None, None] * circle
-    weights = np.repeat(np.pi * w / (degree + 1), degree + 1)  # dA = r dr dφ = dt dφ / 2
-    return points.reshape(-1, 2), weights
+    x, w, *_ = roots_jacobi(count, 0, 1)
+    return Line((0.5 * (np.asarray(x) + 1.0)) ** 2, 0.5 * np.asarray(w))
+
+
+def equidistant(count: int) -> Line:
+    """Of periodic functions, exact for all of less than `count` waves."""
+    return Line((np.arange(count) + 0.5) / count, np.full(count, 1.0 / count))
+
+
+def circle(count: int, breaks: Sequence[float] = ()) -> Line:
+    """Of periodic functions: so many equidistant points, or Gauss-Legendre points on each arc between breaks, which
+    are in turns."""
+    if not breaks:
+        return equidistant(count)
+    start = min(breaks)
+    arcs = line(count, [part - start for part in sorted(breaks)[1:]])
+    return Line((arcs.at + start) % 1.0, arcs.weights)
 
 
 def tetrahedron(degree: int) -> tuple[np.ndarray, np.ndarray]:

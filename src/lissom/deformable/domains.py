@@ -11,9 +11,11 @@ from typing import NamedTuple, final
 import numpy as np
 
 from lissom.deformable import cubature, surfaces
+from lissom.deformable.cubature import Line
 from lissom.robot import checks
 
 MOST_DEGREE = 60
+_DEGREE = 6  # of the quadrature of a domain that no body has chosen one for
 
 
 class Quadrature(NamedTuple):
@@ -40,6 +42,11 @@ class Domain(ABC):
     @abstractmethod
     def quadrature(self) -> Quadrature:
         """The points and weights of the law."""
+
+    @property
+    def is_chosen_by_body(self) -> bool:
+        """Whether its quadrature is left to the body, which chooses it for its motion."""
+        return False
 
     @property
     @abstractmethod
@@ -74,11 +81,48 @@ class Domain(ABC):
         return self._made.weights
 
 
-def check_degree(degree: int, degree_along: int | None, where: str) -> None:
+def check_degree(degree: int | None, degree_along: int | None, where: str) -> None:
     """Raise ModelError where the degrees of a quadrature break a rule."""
-    checks.integer(degree, f"{where}: degree", least=0, most=MOST_DEGREE)
-    if degree_along is not None:
-        checks.integer(degree_along, f"{where}: degree_along", least=0, most=MOST_DEGREE)
+    for name, given in (("degree", degree), ("degree_along", degree_along)):
+        if given is not None:
+            checks.integer(given, f"{where}: {name}", least=0, most=MOST_DEGREE)
+
+
+class SweptDomain(Domain):
+    """A section swept along x, whose quadrature is a product of three rules in one dimension.
+
+    Law: each rule stands on [0, 1]: of s = x/length, and of two coordinates of the section, the second of which may be
+    an angle in turns.
+    """
+
+    length: float
+    degree: int | None
+    degree_along: int | None
+
+    @property
+    @abstractmethod
+    def goes_round(self) -> bool:
+        """Whether the last coordinate of the section is an angle."""
+
+    @abstractmethod
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        """The product of three rules."""
+
+    @property
+    def is_chosen_by_body(self) -> bool:
+        return self.degree is None
+
+    def quadrature(self) -> Quadrature:
+        degree = _DEGREE if self.degree is None else self.degree
+        along = cubature.line_of_degree(max(degree, self.degree_along or 0) + self._along_more)
+        first = cubature.line_of_degree(degree // 2 if self.goes_round else degree)
+        second = cubature.equidistant(degree + 1) if self.goes_round else cubature.line_of_degree(degree)
+        return self.product(along, first, second)
+
+    @property
+    def _along_more(self) -> int:
+        """Degree that sections which change add along x."""
+        return 0
 
 
 def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.ndarray) -> Quadrature:
@@ -87,6 +131,19 @@ def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.nda
     areas = np.broadcast_to(areas, (len(x), areas.shape[-1]))
     points = np.concatenate([np.broadcast_to(x[:, None, None], (*across.shape[:2], 1)), across], axis=-1)
     return Quadrature(points.reshape(-1, 3), (weights[:, None] * areas).ravel())
+
+
+def _revolved(
+    length: float, inner: np.ndarray, outer: np.ndarray, along: Line, first: Line, second: Line
+) -> Quadrature:
+    """Of annuli between two radii at the points along x; dA = r dr dφ = dt dφ / 2 with t = r²."""
+    inner, outer = (np.broadcast_to(r, along.at.shape)[:, None] ** 2 for r in (inner, outer))
+    r = np.sqrt(inner + (outer - inner) * first.at)
+    turned = 2.0 * pi * second.at
+    circle = np.stack([np.cos(turned), np.sin(turned)], axis=-1)
+    across = (r[:, :, None, None] * circle).reshape(len(along.at), -1, 2)
+    areas = (pi * (outer - inner))[:, :, None] * np.outer(first.weights, second.weights)
+    return _swept(length * along.at, length * along.weights, across, areas.reshape(len(along.at), -1))
 
 
 def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
@@ -98,18 +155,19 @@ def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
 
 @final
 @dataclass(frozen=True)
-class DomainCylinder(Domain):
+class DomainCylinder(SweptDomain):
     """Circular cylinder along x.
 
     Args:
         length, radius: [m].
-        degree: of the polynomials that the quadrature integrates exactly.
-        degree_along: the same along x alone, where the motion varies more than across; None is `degree`.
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone, where the motion varies more than across; None is as `degree`.
     """
 
     length: float
     radius: float
-    degree: int = 6
+    degree: int | None = None
     degree_along: int | None = None
 
     def check(self, where: str) -> None:
@@ -117,9 +175,12 @@ class DomainCylinder(Domain):
         checks.number(self.radius, f"{where}: radius", above=0.0)
         check_degree(self.degree, self.degree_along, where)
 
-    def quadrature(self) -> Quadrature:
-        along = cubature.gauss_of_degree(max(self.degree, self.degree_along or 0), 0.0, self.length)
-        return _swept(*along, *cubature.ring(self.degree, 0.0, self.radius))
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.zeros(1), np.array([self.radius]), along, first, second)
 
     @property
     def volume(self) -> float:
@@ -136,19 +197,20 @@ class DomainCylinder(Domain):
 
 @final
 @dataclass(frozen=True)
-class DomainAnnulus(Domain):
+class DomainAnnulus(SweptDomain):
     """Circular tube along x, open at both ends.
 
     Args:
         length, outer, inner: length and radii [m].
-        degree: of the polynomials that the quadrature integrates exactly.
-        degree_along: the same along x alone; None is `degree`.
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
     """
 
     length: float
     outer: float
     inner: float
-    degree: int = 6
+    degree: int | None = None
     degree_along: int | None = None
 
     def check(self, where: str) -> None:
@@ -157,9 +219,12 @@ class DomainAnnulus(Domain):
         checks.require(self.outer > inner, f"{where}: outer", f"must be > inner, {inner:g}", self.outer)
         check_degree(self.degree, self.degree_along, where)
 
-    def quadrature(self) -> Quadrature:
-        along = cubature.gauss_of_degree(max(self.degree, self.degree_along or 0), 0.0, self.length)
-        return _swept(*along, *cubature.ring(self.degree, self.inner, self.outer))
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.array([self.inner]), np.array([self.outer]), along, first, second)
 
     @property
     def volume(self) -> float:
@@ -176,19 +241,20 @@ class DomainAnnulus(Domain):
 
 @final
 @dataclass(frozen=True)
-class DomainCone(Domain):
+class DomainCone(SweptDomain):
     """Circular cone or truncated cone along x.
 
     Args:
         length, base_radius, tip_radius: [m]; the tip may be a point, radius 0.
-        degree: of the polynomials that the quadrature integrates exactly.
-        degree_along: the same along x alone; None is `degree`.
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
     """
 
     length: float
     base_radius: float
     tip_radius: float = 0.0
-    degree: int = 6
+    degree: int | None = None
     degree_along: int | None = None
 
     def check(self, where: str) -> None:
@@ -200,12 +266,16 @@ class DomainCone(Domain):
     def _radius(self, x: np.ndarray) -> np.ndarray:
         return self.base_radius + (self.tip_radius - self.base_radius) * x / self.length
 
-    def quadrature(self) -> Quadrature:
-        # x^a y^b z^c is a polynomial of degree a along x times R(x)^(2+b+c)
-        x, w = cubature.gauss_of_degree(max(self.degree, self.degree_along or 0) + 2, 0.0, self.length)
-        unit, areas = cubature.ring(self.degree, 0.0, 1.0)
-        R = self._radius(x)
-        return _swept(x, w, R[:, None, None] * unit, R[:, None] ** 2 * areas)
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    @property
+    def _along_more(self) -> int:
+        return 2  # x^a y^b z^c is a polynomial of degree a along x times R(x)^(2+b+c)
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.zeros(1), self._radius(self.length * along.at), along, first, second)
 
     @property
     def volume(self) -> float:
@@ -225,19 +295,20 @@ class DomainCone(Domain):
 
 @final
 @dataclass(frozen=True)
-class DomainBox(Domain):
+class DomainBox(SweptDomain):
     """Box along x: x from 0 to the length, y and z centred.
 
     Args:
         length, width_y, width_z: [m].
-        degree: of the polynomials that the quadrature integrates exactly.
-        degree_along: the same along x alone; None is `degree`.
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
     """
 
     length: float
     width_y: float
     width_z: float
-    degree: int = 6
+    degree: int | None = None
     degree_along: int | None = None
 
     def check(self, where: str) -> None:
@@ -245,11 +316,15 @@ class DomainBox(Domain):
             checks.number(getattr(self, name), f"{where}: {name}", above=0.0)
         check_degree(self.degree, self.degree_along, where)
 
-    def quadrature(self) -> Quadrature:
-        along = cubature.gauss_of_degree(max(self.degree, self.degree_along or 0), 0.0, self.length)
-        (y, a), (z, b) = (cubature.gauss_of_degree(self.degree, -h / 2, h / 2) for h in (self.width_y, self.width_z))
+    @property
+    def goes_round(self) -> bool:
+        return False
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        y, z = (h * (rule.at - 0.5) for h, rule in ((self.width_y, first), (self.width_z, second)))
         across = np.stack(np.meshgrid(y, z, indexing="ij"), axis=-1).reshape(-1, 2)
-        return _swept(*along, across, np.outer(a, b).ravel())
+        areas = self.width_y * self.width_z * np.outer(first.weights, second.weights).ravel()
+        return _swept(self.length * along.at, self.length * along.weights, across, areas)
 
     @property
     def volume(self) -> float:

@@ -15,6 +15,7 @@ from lissom.deformable.elements import Located, TetrahedralElements
 from lissom.deformable.kinematics import Kinematics, area_axes
 from lissom.deformable.materials import Hyperelastic
 from lissom.deformable.meshes import DomainTetrahedra
+from lissom.deformable.samples import Samples, SamplesOfShapes
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
@@ -43,6 +44,13 @@ class KinematicsOfNodes(Kinematics):
     @property
     def takes_arrays(self) -> bool:
         return False
+
+    @property
+    def is_of_cells(self) -> bool:
+        return True
+
+    def samples(self, points: np.ndarray) -> Samples:
+        return SamplesOfShapes(self, points)
 
     def map(self, x: Any, q: Any) -> Any:
         import jax.numpy as jnp

@@ -24,6 +24,11 @@ class Inflation(ABC):
     def size(self) -> int:
         """Number of coordinates."""
 
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        """Angles in [0, 1), in turns from +y towards +z, where growth is not smooth, or as if it were not."""
+        return ()
+
     @abstractmethod
     def growth(self, s: Any, y: Any, z: Any) -> Any:
         """The functions of the law at a point, shape (size,), made of jax.numpy."""
@@ -80,6 +85,13 @@ class InflationBumps(Inflation):
     def size(self) -> int:
         return len(self.angles)
 
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        """Where bumps begin and end."""
+        edges = [(angle + side * 0.5 * self.width) / (2 * pi) % 1.0 for angle in self.angles for side in (-1, 1)]
+        edges = sorted(edge for k, edge in enumerate(edges) if all(_apart(edge, other) > 1e-9 for other in edges[:k]))
+        return tuple(edges)
+
     def check(self, where: str) -> None:
         angles = checks.array(self.angles, (-1,), f"{where}: angles", "must be a list of finite numbers")
         checks.require(len(angles) > 0, f"{where}: angles", "must hold at least one", self.angles)
@@ -97,6 +109,11 @@ class InflationBumps(Inflation):
         cosine, sine = jnp.cos(jnp.asarray(self.angles)), jnp.sin(jnp.asarray(self.angles))
         away = jnp.arctan2(z * cosine - y * sine, y * cosine + z * sine)
         return along * _bump(2.0 * away / self.width, self.sharpness_around)
+
+
+def _apart(a: float, b: float) -> float:
+    """Of two angles in turns."""
+    return abs((a - b + 0.5) % 1.0 - 0.5)
 
 
 def _bump(u: Any, sharpness: float) -> Any:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.deformable import moving_points
-from lissom.deformable.domains import Domain
+from lissom.deformable.domains import Domain, Quadrature
 from lissom.deformable.kinematics import ComposedKinematics, Kinematics
 from lissom.deformable.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.deformable.materials import Hyperelastic, determinant
@@ -76,12 +76,12 @@ class ShapeIntegrals:
     """The integrals of one body, compiled by JAX on their first use, in float64.
 
     Args:
-        kinematics, domain, material: of the body.
+        kinematics, material: of the body. domain: it, or the points and weights of a quadrature of it.
         density: [kg/m³], or a function of a material point (3,).
     """
 
     kinematics: Kinematics
-    domain: Domain
+    domain: Domain | Quadrature
     material: Hyperelastic
     density: float | Callable[[np.ndarray], float]
 

@@ -10,6 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.deformable import slopes
+from lissom.deformable.samples import Samples, SamplesByJax, SamplesOfComposition
 from lissom.deformable.slopes import Bends, Slopes
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -26,6 +27,10 @@ class Kinematics(ABC):
     is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
     takes_arrays: bool = True  # whether `positions` and `deformations` take points that JAX traces; else NumPy arrays
+    breaks: tuple[float, ...] = ()  # abscissae x/length within (0, 1) where f is not smooth
+    breaks_around: tuple[float, ...] = ()  # and angles about x in [0, 1), in turns from +y
+    is_of_cells: bool = False  # whether f is made for the points of a mesh
+    chooses_steps: bool = False  # whether an integrator within it has steps that a body is to choose
 
     @abstractmethod
     def map(self, x: Any, q: Any) -> Any:
@@ -46,6 +51,14 @@ class Kinematics(ABC):
         import jax
 
         return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
+
+    def samples(self, points: np.ndarray) -> Samples:
+        """Points (N, 3) to be moved for those who choose a quadrature."""
+        return SamplesByJax(self, points)
+
+    def stepped(self, count: int) -> Kinematics:
+        """The same with so many steps of its integrator."""
+        return self
 
     def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
         """Positions and ∂f/∂x of fixed points at θ = q with derivatives by θ, and J̇θ̇ for θ̇ = v."""
@@ -84,6 +97,9 @@ class Kinematics(ABC):
 class ComposedKinematics(Kinematics):
     """A motion composed of others, whose derivatives cost little where those of the others are known, and are those of
     ∂f/∂x as it is."""
+
+    def samples(self, points: np.ndarray) -> Samples:
+        return SamplesOfComposition(self, points)
 
     @abstractmethod
     def jets(self, points: Any, q: Any) -> Any:

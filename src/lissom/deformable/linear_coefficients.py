@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from lissom.deformable.domains import Domain
+from lissom.deformable.domains import Domain, Quadrature
 from lissom.deformable.kinematics import Kinematics
 from lissom.deformable.materials import Hyperelastic
 from lissom.errors import ModelError
@@ -46,7 +46,7 @@ class LinearCoefficients(NamedTuple):
 
 
 def linear_coefficients(
-    kinematics: Kinematics, domain: Domain, law: Hyperelastic, masses: np.ndarray
+    kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic, masses: np.ndarray
 ) -> LinearCoefficients:
     """The constants of a linear kinematics, `masses` being those of the points of the domain."""
     points, m, n = domain.points, masses, kinematics.n
@@ -60,7 +60,9 @@ def linear_coefficients(
     return LinearCoefficients(float(m.sum()), *inertia, first, second, *_polynomial(kinematics, domain, law))
 
 
-def _polynomial(kinematics: Kinematics, domain: Domain, law: Hyperelastic) -> tuple[np.ndarray | None, ...]:
+def _polynomial(
+    kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic
+) -> tuple[np.ndarray | None, ...]:
     """K2, K3 and K4 of (3)."""
     n = kinematics.n
     if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):

@@ -36,6 +36,7 @@ class Hyperelastic(ABC):
 
     damping_time: float  # [s]
     needs_volume_kept: bool = False  # whether it is for motions that keep the volume of every part
+    needs_rigid_sections: bool = False  # and whose sections across x keep their shape
     is_quadratic: bool = False  # whether W = ½ E : ℂ : E, a polynomial in θ where the kinematics is linear
     is_linear: bool = False  # whether, besides, E is linear in F
 
@@ -193,6 +194,52 @@ class HyperelasticLinear(_Isotropic):
         import jax.numpy as jnp
 
         return 0.5 * (F + F.T) - jnp.eye(3)
+
+
+@final
+@dataclass(frozen=True)
+class HyperelasticUniaxial(Hyperelastic):
+    """Uniaxial stress along x, W = E E_xx²/2 + 2 G (E_xy² + E_xz²) of Green's strain, for sections that are rigid.
+
+    A section that cannot expand holds stresses sideways that a slender body does not have, and makes a law of three
+    dimensions stiffer along x by (1 − ν)/((1 + ν)(1 − 2ν)), 3.8 times for ν = 0.45. Here they are zero, as in rods:
+    E is Young's modulus, and G = E/2(1 + ν).
+
+    Args:
+        young: [Pa].
+        poisson: ratio, at most 0.5; it counts in the shear modulus alone.
+        damping_time: of Kelvin-Voigt damping [s].
+    """
+
+    young: float
+    poisson: float
+    damping_time: float = 0.0
+
+    @property
+    def needs_rigid_sections(self) -> bool:
+        return True
+
+    @property
+    def is_quadratic(self) -> bool:
+        return True
+
+    def check(self, where: str) -> None:
+        checks.number(self.young, f"{where}: young", above=0.0)
+        poisson = checks.number(self.poisson, f"{where}: poisson")
+        checks.require(-1.0 < poisson <= 0.5, f"{where}: poisson", "must lie in (-1, 0.5]", self.poisson)
+        _check_damping(self.damping_time, where)
+
+    def moduli(self) -> np.ndarray:
+        C = np.zeros((3, 3, 3, 3))
+        C[0, 0, 0, 0] = self.young
+        for a, b in ((0, 1), (1, 0), (0, 2), (2, 0)):
+            C[a, b, a, b] = C[a, b, b, a] = self.young / (2.0 * (1.0 + self.poisson))
+        return C.reshape(9, 9)
+
+    def energy_density(self, F: Any) -> Any:
+        E = self.strain(F)
+        shear = self.young / (1.0 + self.poisson)
+        return 0.5 * self.young * E[0, 0] ** 2 + shear * (E[0, 1] ** 2 + E[0, 2] ** 2)
 
 
 @final

@@ -16,13 +16,13 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.deformable.kinematics import ComposedKinematics
 from lissom.deformable.slopes import Bends, Slopes, packed, unpacked
 from lissom.deformable.together import one_by_one
 from lissom.robot.poses import compiled
 
 _UNIT = 16  # points of which rows are multiples
 _LONGEST = 256  # points of a row
+_SHORT = 128  # and of one that is not filled up to the longest, which is compiled but once
 _MORE = 56  # points of frames and tendons that a row has room for beside those of a quadrature
 _KEPT = 64  # rows at states
 # what several operations need is made once, where code says so, and not in whatever XLA fuses with it
@@ -32,9 +32,9 @@ _ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
 @final
 @dataclass(frozen=True, eq=False)
 class MotionSlopes:
-    """How points of a composed motion change with θ, as functions that JAX compiles."""
+    """How points of a ComposedKinematics change with θ, as functions that JAX compiles."""
 
-    kinematics: ComposedKinematics
+    kinematics: Any
 
     @cached_property
     def _made(self) -> list[Any]:
@@ -159,15 +159,16 @@ class MovedPoints:
     """The points of a body, those of its quadrature first.
 
     Args:
-        motion: what moves them. points: of the quadrature, shape (N, 3) [m].
+        motion: what moves them. points: of the quadrature, shape (N, 3) [m]. longest: rows are, however few points.
     """
 
-    def __init__(self, motion: MotionSlopes, points: np.ndarray) -> None:
+    def __init__(self, motion: MotionSlopes, points: np.ndarray, *, longest: bool = False) -> None:
         self.count = len(points)
         self.size = float(np.ptp(points, axis=0).max()) or 1.0
         self._points = list(points)
         self._number: dict[bytes, int] = {}
-        length = min(-(-(len(points) + _MORE) // _UNIT) * _UNIT, _LONGEST)
+        length = -(-(len(points) + _MORE) // _UNIT) * _UNIT
+        length = _LONGEST if longest or length > _SHORT else length
         self._jets = motion.jets
         self._given: OrderedDict[tuple[int, bytes], tuple[Any, np.ndarray]] = OrderedDict()
         self._slopes, self._bends = (Rows(find, self._of_row, length) for find in (motion.slopes, motion.bends))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
@@ -12,13 +12,17 @@ from numpy.polynomial import chebyshev
 from lissom.deformable import twists
 from lissom.deformable.inflations import Inflation
 from lissom.deformable.kinematics import Kinematics
+from lissom.deformable.samples import Samples, in_chunks
+from lissom.deformable.sharing import shared
 from lissom.robot import checks
 from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant
+from lissom.robot.poses import compiled
 
+STEPS = 8  # of the integrator where no body has chosen them
 _STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 _DEGREES = (4, 8, 16, 32, 64)
 _RESOLVED = 1e-14  # last coefficients of a series that says all, relative to the largest
-_GAUSS = 0.5 + np.array([-0.5, 0.5]) / 3**0.5
+_GAUSS = 0.5 + np.array([-0.5, 0.0, 0.5]) * 0.6**0.5
 
 
 class _Pieces(NamedTuple):
@@ -41,14 +45,15 @@ class KinematicsStrain(Kinematics):
         length: [m].
         basis: of the strains, in strain units; s is x/length.
         inflation: growth of the sections; None: they are rigid.
-        steps: of the Magnus integrator of order 4, from the base to the section on each smooth stretch of the basis;
-            one is exact, and taken, where strains are constant.
+        steps: of the Magnus integrator of order 6, from the base to the section on each smooth stretch of the basis;
+            one is exact, and taken, where strains are constant. None: a body chooses them to 1e-6 of what its inertia
+            is made of, and by itself the motion takes 8.
     """
 
     length: float
     basis: Basis
     inflation: Inflation | None = None
-    steps: int = 8
+    steps: int | None = None
 
     @classmethod
     def constant_curvature(cls, length: float, *, planar: bool = False, elongation: bool = False,
@@ -91,6 +96,29 @@ class KinematicsStrain(Kinematics):
     def takes_arrays(self) -> bool:
         return False
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether strains are constant between the breaks of the basis, where one step is exact."""
+        return self._pieces.coefficients.shape[1] == 1
+
+    @property
+    def chooses_steps(self) -> bool:
+        return self.steps is None and not self.is_exact
+
+    def stepped(self, count: int) -> KinematicsStrain:
+        return replace(self, steps=count)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return tuple(self.basis.breaks())
+
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        return () if self.inflation is None else self.inflation.breaks_around
+
+    def samples(self, points: np.ndarray) -> Samples:
+        return _SamplesOfSections(self, points)
+
     def check(self, where: str) -> None:
         checks.number(self.length, f"{where}: length", above=0.0)
         checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)
@@ -99,7 +127,8 @@ class KinematicsStrain(Kinematics):
             fits = isinstance(self.inflation, Inflation)
             checks.require(fits, f"{where}: inflation", "must be an Inflation", self.inflation)
             self.inflation.check(f"{where} > inflation")
-        checks.integer(self.steps, f"{where}: steps", least=1, most=1000)
+        if self.steps is not None:
+            checks.integer(self.steps, f"{where}: steps", least=1, most=1000)
         last = np.abs(self._pieces.coefficients[:, -2:]).max(initial=0.0)
         smooth = self._pieces.coefficients.shape[1] <= max(_DEGREES)
         checks.require(smooth, f"{where} > basis", "must be smooth between its breaks; its series does not end", last)
@@ -129,14 +158,15 @@ class KinematicsStrain(Kinematics):
         return self._pose(*self._nodes(x, jnp), q)
 
     def _nodes(self, x: Any, xp: Any) -> tuple[Any, Any]:
-        """Chebyshev polynomials (degree + 1, p, steps, 2) at the points of the integrator up to x, and the length of
+        """Chebyshev polynomials (degree + 1, p, steps, 3) at the points of the integrator up to x, and the length of
         its steps on each smooth stretch, (p,) [m], of NumPy or jax.numpy."""
         starts, ends, coefficients = self._pieces
-        s, steps = x / self.length, 1 if coefficients.shape[1] == 1 else self.steps
+        s, steps = x / self.length, 1 if self.is_exact else self.steps or STEPS
         begin = [start + 0.0 * s if k == 0 else xp.where(s > start, start, s) for k, start in enumerate(starts)]
         end = [s if k == len(ends) - 1 else xp.where(s > e, e, s) for k, e in enumerate(ends)]
         part = (xp.stack(end) - xp.stack(begin)) / steps
-        unit = (np.arange(steps)[:, None] + _GAUSS) * (part / (ends - starts))[:, None, None]
+        at = _GAUSS[1:2] if self.is_exact else _GAUSS
+        unit = (np.arange(steps)[:, None] + at) * (part / (ends - starts))[:, None, None]
         T = [xp.ones_like(unit), 2.0 * unit - 1.0]
         while len(T) < coefficients.shape[1]:
             T.append(2.0 * T[1] * T[-1] - T[-2])
@@ -147,12 +177,33 @@ class KinematicsStrain(Kinematics):
         import jax.numpy as jnp
 
         series = self._pieces.coefficients @ q[: self.basis.size]  # (p, degree + 1, 6)
-        h = lengths[:, None, None]
-        xi = jnp.einsum("kpmg,pkr->gpmr", T, series) + _STRAIGHT
-        Omega = 0.5 * h * (xi[0] + xi[1])
-        if len(T) > 1:
-            Omega = Omega + 3**0.5 / 12.0 * h * h * twists.bracket(xi[0], xi[1])  # Magnus, order 4
-        return twists.product(twists.exp(Omega.reshape(-1, 6)))
+        return twists.product(self._by_steps(jnp.einsum("kpmg,pkr->gpmr", T, series), lengths).reshape(-1, 3, 4))
+
+    def nodes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `poses` takes of sections at x (a,) [m]."""
+        T, lengths = (np.stack(part, axis=-1) for part in zip(*(self._nodes(one, np) for one in x)))
+        return T, lengths[..., None]
+
+    def poses(self, nodes: tuple[np.ndarray, np.ndarray], q: np.ndarray) -> np.ndarray:
+        """The same of many sections by NumPy at several θ (d, n), real or complex, shape (d, a, 3, 4)."""
+        series = self._pieces.coefficients @ q[:, : self.basis.size].T  # (p, degree + 1, 6, d)
+        strains = np.einsum("kpmga,pkrd->gpmadr", nodes[0], series, optimize=True)
+        g = self._by_steps(strains, nodes[1])
+        return twists.product(g.reshape(-1, *g.shape[2:])).swapaxes(0, 1)
+
+    @staticmethod
+    def _by_steps(strains: Any, lengths: Any) -> Any:
+        """Of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) less those of a straight line, in the Gauss
+        points of each, by a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ)."""
+        h = lengths[:, None, ..., None]
+        xi = h * (strains + _STRAIGHT)
+        if len(xi) == 1:
+            return twists.exp(xi[0])
+        mean, slope, bend = xi[1], 15**0.5 / 3 * (xi[2] - xi[0]), 10 / 3 * (xi[2] - 2 * xi[1] + xi[0])
+        first = twists.bracket(slope, mean)
+        second = twists.bracket(mean, 2 * bend + first) / 60
+        last = twists.bracket(slope + second, first - 20 * mean - bend) / 240
+        return twists.exp(mean + bend / 12 + last)
 
     def _section(self, x: Any, q: Any) -> Any:
         """Where the point x of the reference shape lies in its section, shape (3,)."""
@@ -192,6 +243,80 @@ class KinematicsStrain(Kinematics):
         slope = jax.vmap(lambda x: jax.jacfwd(self._section)(x, q))(points)
         stretch = xi[:, 3:] + twists.cross(xi[:, :3], rho)
         return slope.at[:, :, 0].add(stretch)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Growing:
+    """What JAX compiles for the growth of sections."""
+
+    length: float
+    inflation: Inflation
+
+    @cached_property
+    def known(self) -> Any:
+        """Growth (n,) and its derivatives (3, n) by x, y and z, of points in rows."""
+        import jax
+
+        def at(x: Any) -> Any:
+            return self.inflation.growth(x[0] / self.length, x[1], x[2])
+
+        return compiled(jax.vmap(lambda x: (at(x), jax.jacfwd(at)(x).T)))
+
+
+@final
+class _SamplesOfSections(Samples):
+    """Points on sections that follow a line of strains, by NumPy but for their growth, which is linear in θ."""
+
+    def __init__(self, kinematics: KinematicsStrain, points: np.ndarray) -> None:
+        self._kinematics, self._points = kinematics, points
+        self._across = points * (0.0, 1.0, 1.0)
+        self._growth, self._growth_x = np.zeros((len(points), 0)), np.zeros((len(points), 3, 0))
+        if kinematics.inflation is not None:
+            growing = shared(_Growing, kinematics.length, kinematics.inflation)
+            self._growth, self._growth_x = in_chunks(growing.known, points)
+        self._x, self._section = np.unique(points[:, 0], return_inverse=True)
+
+    @cached_property
+    def _Phi(self) -> np.ndarray:
+        basis = self._kinematics.basis
+        return np.array([basis.evaluate(float(s)) for s in self._x / self._kinematics.length])[self._section]
+
+    def _placed(self, q: np.ndarray) -> np.ndarray:
+        """Where points lie in their sections."""
+        return (1.0 + self._growth @ q[self._kinematics.basis.size :])[:, None] * self._across
+
+    @cached_property
+    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._kinematics.nodes(self._x)
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, rho = self._kinematics.basis.size, self._placed(q)
+        found = self._kinematics.poses(self._nodes, q + 1e-30j * np.eye(len(q))[: max(m, 1)])  # exact derivatives
+        g = found[0].real[self._section]
+        J = np.empty((len(rho), 3, len(q)))
+        for j in range(m):
+            J[:, :, j] = _on(found[j].imag[self._section] * 1e30, rho)
+        J[:, :, m:] = (g[:, :, :3] @ self._across[:, :, None]) * self._growth[:, None, :]
+        return _on(g, rho), J
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, rho, Phi = self._kinematics.basis.size, self._placed(q), self._Phi
+        xi = Phi @ q[:m] + _STRAIGHT
+        across = self._across[:, :, None, None]
+        grown = across * self._growth_x[:, None] + np.diag([0.0, 1.0, 1.0])[:, :, None] * self._growth[:, None, None]
+        F = np.diag([0.0, 1.0, 1.0]) + grown @ q[m:]
+        F[:, :, 0] += xi[:, 3:] + np.cross(xi[:, :3], rho)
+        F_j = np.zeros((*F.shape, len(q)))
+        F_j[..., m:] = grown
+        F_j[:, :, 0, :m] = Phi[:, 3:] + np.cross(Phi[:, :3], rho[:, :, None], axis=1)
+        F_j[:, :, 0, m:] += np.cross(xi[:, :3], self._across)[:, :, None] * self._growth[:, None, :]
+        return F, F_j
+
+
+def _on(g: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """R p + r of each motion and point."""
+    return g[:, :, 3] + (g[:, :, :3] @ points[:, :, None])[:, :, 0]
 
 
 @final

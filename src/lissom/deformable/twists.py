@@ -1,11 +1,11 @@
-"""Rigid motions of twists, made of jax.numpy, smooth at zero.
+"""Rigid motions of twists, made of jax.numpy or NumPy, smooth at zero.
 
 exp needs c_1 = sin φ/φ, c_2 = (1 − cos φ)/φ² and c_3 = (φ − sin φ)/φ³, functions of Stumpff of t = φ²:
 
     c_k(t) = Σ (−t)^j/(2j + k)!,   c_k = 1/k! − t c_(k+2),   dc_k/dt = ½ (k c_(k+2) − c_(k+1))              (1)
 
 They are entire, and their derivatives are members of the family again: told to JAX, that gives derivatives of any order
-exact in float64, small enough to compile, and never NaN at zero.
+exact in float64, small enough to compile, and never NaN at zero. Arrays of NumPy, real or complex, stay with NumPy.
 """
 
 from __future__ import annotations
@@ -15,30 +15,40 @@ from functools import lru_cache
 from math import factorial
 from typing import Any
 
+import numpy as np
+
 _SWITCH = 16.0  # up to this t by series from above, beyond it by sine and cosine from below
 _TERMS = 20  # 16^20/41! is 4e-26
 
 
-def _stumpff(t: Any, first: int, count: int) -> Any:
-    """c_k for k from `first`, stacked in front."""
+def _library(x: Any) -> Any:
+    """NumPy for its arrays, else jax.numpy."""
+    if isinstance(x, np.ndarray):
+        return np
     import jax.numpy as jnp
 
-    small = t < _SWITCH
-    low, high = jnp.where(small, t, 0.0), jnp.where(small, _SWITCH, t)
+    return jnp
+
+
+def _stumpff(t: Any, first: int, count: int) -> Any:
+    """c_k for k from `first`, stacked in front."""
+    xp = _library(t)
+    small = t.real < _SWITCH
+    low, high = xp.where(small, t, 0.0), xp.where(small, _SWITCH, t)
     last = first + count - 1
     series: dict[int, Any] = {}
     for k in (last, last - 1):
-        total = jnp.zeros_like(low)
+        total = xp.zeros_like(low)
         for j in reversed(range(_TERMS)):
             total = (-1.0) ** j / factorial(2 * j + k) + low * total
         series[k] = total
-    root = jnp.sqrt(high)
-    closed = {0: jnp.cos(root), 1: jnp.sin(root) / root}
+    root = xp.sqrt(high)
+    closed = {0: xp.cos(root), 1: xp.sin(root) / root}
     for k in range(last - 2, first - 1, -1):
         series[k] = 1.0 / factorial(k) - low * series[k + 2]
     for k in range(2, last + 1):
         closed[k] = (1.0 / factorial(k - 2) - closed[k - 2]) / high
-    return jnp.stack([jnp.where(small, series[k], closed[k]) for k in range(first, last + 1)])
+    return xp.stack([xp.where(small, series[k], closed[k]) for k in range(first, last + 1)])
 
 
 @lru_cache(maxsize=1)
@@ -60,11 +70,10 @@ def _family() -> Callable[..., Any]:
 
 def cross(a: Any, b: Any) -> Any:
     """a×b of vectors (..., 3)."""
-    import jax.numpy as jnp
-
     x, y, z = (a[..., k] for k in range(3))
     u, v, w = (b[..., k] for k in range(3))
-    return jnp.stack([y * w - z * v, z * u - x * w, x * v - y * u], axis=-1)
+    parts = [y * w - z * v, z * u - x * w, x * v - y * u]
+    return _library(parts[0]).stack(parts, axis=-1)
 
 
 def _times(A: Any, B: Any) -> Any:
@@ -74,37 +83,34 @@ def _times(A: Any, B: Any) -> Any:
 
 def exp(twist: Any) -> Any:
     """Rotations and positions (R, r) of twists (..., 6), as matrices (..., 3, 4)."""
-    import jax.numpy as jnp
-
+    xp = _library(twist)
     w, v = twist[..., :3], twist[..., 3:]
     t = (w * w).sum(axis=-1)
-    first, second, third = _family()(t, 1, 3)[..., None]
-    one = jnp.eye(3)
+    first, second, third = (_stumpff if xp is np else _family())(t, 1, 3)[..., None]
+    one = xp.eye(3)
     columns = []
     for k in range(3):  # R e_k = e_k + c_1 w×e_k + c_2 (w w_k − t e_k)
-        e = jnp.broadcast_to(one[k], w.shape)
+        e = xp.broadcast_to(one[k], w.shape)
         columns.append(e + first * cross(w, e) + second * (w * w[..., k : k + 1] - t[..., None] * e))
     turned = cross(w, v)
     columns.append(v + second * turned + third * cross(w, turned))
-    return jnp.stack(columns, axis=-1)
+    return xp.stack(columns, axis=-1)
 
 
 def bracket(a: Any, b: Any) -> Any:
     """ad(a) b of twists (..., 6)."""
-    import jax.numpy as jnp
-
+    xp = _library(a)
     w, u = a[..., :3], b[..., :3]
-    return jnp.concatenate([cross(w, u), cross(w, b[..., 3:]) + cross(a[..., 3:], u)], axis=-1)
+    return xp.concatenate([cross(w, u), cross(w, b[..., 3:]) + cross(a[..., 3:], u)], axis=-1)
 
 
 def product(g: Any) -> Any:
-    """The motions (m, 3, 4) one after the other, pair by pair, shape (3, 4)."""
-    import jax.numpy as jnp
-
+    """The motions (m, ..., 3, 4) one after the other, pair by pair, shape (..., 3, 4)."""
+    xp = _library(g)
     while len(g) > 1:
         even = len(g) - len(g) % 2
         first, second = g[0:even:2], g[1:even:2]
         both = _times(first[..., :3], second)
-        both = jnp.concatenate([both[..., :3], both[..., 3:] + first[..., 3:]], axis=-1)
-        g = jnp.concatenate([both, g[even:]]) if len(g) % 2 else both
+        both = xp.concatenate([both[..., :3], both[..., 3:] + first[..., 3:]], axis=-1)
+        g = xp.concatenate([both, g[even:]]) if len(g) % 2 else both
     return g[0]

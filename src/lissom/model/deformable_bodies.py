@@ -30,6 +30,10 @@ class PlacedDeformableBody(PlacedBody):
         self.q_start = 0
 
     @property
+    def doubt(self) -> str | None:
+        return self.body.doubt
+
+    @property
     def size(self) -> int:
         return self.body.motion.n
 

@@ -49,6 +49,11 @@ class PlacedBody(ABC):
         return abs(a - b) * self.length
 
     @property
+    def doubt(self) -> str | None:
+        """What of it is unlikely to be meant."""
+        return None
+
+    @property
     def size(self) -> int:
         """Number of coordinates of its own."""
         return 0

@@ -59,6 +59,8 @@ def _doubts(robot: Robot) -> Iterator[str]:
 
 
 def _doubts_of_body(body: PlacedBody, where: str) -> Iterator[str]:
+    if body.doubt is not None:
+        yield f"{where}: {body.doubt}"
     if body.length == 0.0:
         return
     if not LENGTH[0] <= body.length <= LENGTH[1]:
@@ -116,6 +118,11 @@ def inside_out(model: Model, q: np.ndarray) -> tuple[int, str] | None:
             folded = f"det ∂f/∂x = {least[row]:.3g} at x = {x}"
             found.append((row, f"deformable body {name!r} is turned inside out ({folded})"))
     return min(found, key=lambda one: one[0], default=None)
+
+
+def is_folded(model: Model, q: np.ndarray) -> bool:
+    """Whether a deformable body is turned inside out in a configuration (nq,)."""
+    return any(float(least[0]) <= 0.0 for _, _, least, _ in _folds(model, q[None]))
 
 
 def warn_of_shapes(model: Model, q: np.ndarray, t: np.ndarray | None = None) -> None:

@@ -11,6 +11,7 @@ from lissom.dynamics.python_forces import put_python_forces, python_response
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
+from lissom.model.plausibility import is_folded
 from lissom.passes.scratch import STATUS_CROWDED
 from lissom.statics.neutral_step import SUSPECT, shortest_step
 from lissom.statics.newton_kernel import Sought, newton_workspace
@@ -27,6 +28,8 @@ from lissom.statics.newton_stages import (
     SOLVE,
     UNKNOWNS,
 )
+
+_BEYOND = 1e150  # residual of a point to which no step may lead: matter is turned inside out there
 
 
 def newton_in_python(
@@ -68,6 +71,8 @@ def _gone_on(model: Model, w: Workspace, part: int, sought: Sought) -> int:
     t, factor = sought.t, sought.factor
     if part == RESIDUAL:
         put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.hold)
+        if not np.array_equal(q, w.host["start"][0]) and is_folded(model, q):
+            w.host["extra"][0] = _BEYOND
     elif part == BORDER and model.calls_python:
         K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
         K += python_response(model, q, v, u, t, factor)[0]

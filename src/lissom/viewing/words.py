@@ -29,7 +29,8 @@ def deformable_bodies(robot: Robot) -> list[str]:
     found = [(name, link.body) for name, link in robot.links.items() if isinstance(link.body, DeformableBody)]
     return [
         f"deformable body {name!r}: {type(body.motion).__name__}, n {body.motion.n}, {type(body.domain).__name__} "
-        f"of {body.domain.volume:.6g} m³, {body.integrals.masses.sum():.6g} kg"
+        f"of {body.domain.volume:.6g} m³, {body.integrals.masses.sum():.6g} kg, {len(body.integrals.masses)} points"
+        + (f" ({body.resolution.chosen.words})" if body.resolution.chosen.words else "")
         for name, body in found
     ]
 
