@@ -44,5 +44,7 @@ def test_what_pressures_do(study, tmp_path):
         assert (grown[0] - grown[1]) * (plus - minus) > 0.0
         assert max(grown) > 1.0
         assert numbers[f"{name}: elongation [mm]"] > 0.0
+    first, second = numbers["body 1: growth on +y [%]"], numbers["body 2: growth on -y [%]"]
+    assert first == pytest.approx(second, rel=0.05), "mirrored pressures, with little else to tell them apart"
     assert numbers["end of the motion from equilibrium"] < 0.05
     assert (tmp_path / "inflated_arm.png").stat().st_size > 10_000

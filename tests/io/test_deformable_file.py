@@ -16,7 +16,7 @@ VERTICES = [[0, 0, 0], [0.1, 0, 0], [0, 0.1, 0], [0, 0, 0.1]]
 CORNER = ls.DomainTetrahedra(VERTICES, [[0, 1, 2, 3]], marks={"rim": [0, 0.1, 0]})
 DOMAINS = [TUBE, CORNER, ls.DomainCone(0.2, 0.02), ls.DomainBox(0.2, 0.02, 0.03), ls.DomainCylinder(0.2, 0.02, 4)]
 LAWS = [LAW, ls.HyperelasticLinear(1e5, 0.3), ls.HyperelasticCompressibleNeoHookean(1e5, 0.3),
-        ls.HyperelasticNeoHookean(1e5, 0.1)]  # fmt: skip
+        ls.HyperelasticNeoHookean(1e5, 0.1), ls.HyperelasticUniaxial(1e5, 0.45)]  # fmt: skip
 PARTS = [PRIMITIVES[name][0] for name in ("stretch", "bending_y", "twist", "shear_z", "source")]
 OTHERS = ("function", "ritz", "gaussian")  # functions, which are refused, and a bell, which becomes a table
 
@@ -61,7 +61,7 @@ def test_kinematics_come_back(kind, tmp_path, monkeypatch):
 @pytest.mark.parametrize("domain", DOMAINS)
 def test_domains_tips_and_materials_come_back(domain, tmp_path, monkeypatch):
     """Domains, with tips by points and places, and materials."""
-    tips = (None, "tip", ("tip", "tip_y", "tip_z"), ((0.2, 0, 0), (0.2, 0.01, 0), (0.2, 0, 0.01)))
+    tips = (None, "tip", ("tip", "tip_y", "tip_z"), ((0.2, 0, 0), (0.2, 0.01, 0), (0.2, 0, 0.01)), "base")
     for law, tip in zip(LAWS, tips, strict=True):
         made = robot(KINDS["planar"][0], domain, law, tip=tip)
         assert same(through(made, tmp_path, monkeypatch), made.links["body"].body)
