@@ -41,6 +41,7 @@ from lissom.deformable.materials import HyperelasticFunction as HyperelasticFunc
 from lissom.deformable.materials import HyperelasticLinear as HyperelasticLinear
 from lissom.deformable.materials import HyperelasticNeoHookean as HyperelasticNeoHookean
 from lissom.deformable.materials import HyperelasticSaintVenantKirchhoff as HyperelasticSaintVenantKirchhoff
+from lissom.deformable.materials import HyperelasticUniaxial as HyperelasticUniaxial
 from lissom.deformable.meshes import DomainTetrahedra as DomainTetrahedra
 from lissom.deformable.strains import KinematicsStrain as KinematicsStrain
 from lissom.deformable.structured_meshes import box_mesh as box_mesh
