@@ -212,7 +212,7 @@ CHECKED = {
     # links and the tree
     "parent unknown": (
         link(parent="bse"),
-        "link 'x': parent: must be one of the links ['arm', 'base', 'x'] (got 'bse')",
+        "link 'x': parent: must be one of the links ['arm', 'base'] (got 'bse'); did you mean 'base'?",
     ),
     "parent itself": (link(parent="x"), "link 'x': parent: must not close a cycle (got 'x -> x')"),
     "parent list": (link(parent=["base"]), "link 'x': parent: must be one of the links"),

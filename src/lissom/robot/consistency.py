@@ -109,11 +109,12 @@ def _check_point(link: Link, s: Any, where: str) -> None:
 def _check_parent(robot: Robot, link: Link) -> None:
     if link.parent is not None:
         where = f"link {link.name!r}: parent"
-        if link.parent not in robot.links and checks.among(link.parent, _WORLD):
-            cure = "; leave the parent out, which is None in Python: the link then hangs on the world"
-            raise checks.fail(where, f"must be one of the links {sorted(robot.links)}", link.parent, cure)
-        others = {name: other for name, other in robot.links.items() if name != link.name}
-        checks.named(link.parent, robot.links if link.parent == link.name else others, where, "links")
+        if not (isinstance(link.parent, str) and link.parent in robot.links):
+            others = [name for name in robot.links if name != link.name]
+            if checks.among(link.parent, _WORLD):
+                cure = "; leave the parent out, which is None in Python: the link then hangs on the world"
+                raise checks.fail(where, f"must be one of the links {sorted(others)}", link.parent, cure)
+            checks.named(link.parent, dict.fromkeys(others), where, "links")
         parent = robot.links[link.parent]
         _check_point(parent, link.at, f"link {link.name!r}: at")
 
