@@ -39,6 +39,7 @@ from lissom.robot.bases import STRAINS
 
 DOUBTFUL = 1e-2  # of a rod's length, from which on a result is not to be trusted
 STEPS = 4
+LONGEST = 1.0  # step [rad, -]: what asks for more is far off in any case
 _SMALL = 1e-9  # step after which no other follows [rad, -]
 _RANK = 1e-12  # of the largest singular value of (2): what is neutral stays
 
@@ -236,7 +237,8 @@ def corrected(
         size = float(np.abs(step / model.dofs.scale).max(initial=0.0))
         if not size < last:
             break
-        q, force, last = integrate(model, q, step), force + more, 0.5 * size
+        part = min(1.0, LONGEST / size) if size > 0.0 else 1.0
+        q, force, last = integrate(model, q, part * step), force + part * more, 0.5 * size
         if size < _SMALL:
             break
     return q
