@@ -85,7 +85,7 @@ MISTAKES = {
         "parent: base",
         "parent: bse",
         7,
-        ["parent", "['arm', 'base'] (got 'bse'); did you mean 'base'?"],
+        ["parent", "['base'] (got 'bse'); did you mean 'base'?"],
     ),
     "misspelt link of a tendon": ("link: arm, offset", "link: amr, offset", 16, ["'t1'", "did you mean 'arm'?"]),
     "misspelt actuator": ("gains: {t1: 1}", "gains: {t2: 1}", 19, ["actuators ['motor', 't1']", "did you mean 't1'?"]),
