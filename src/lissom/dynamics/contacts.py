@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -281,6 +283,23 @@ def _put_anchors_of(rows: np.ndarray, to: np.ndarray) -> None:
 def put_anchors(model: Model, anchors: np.ndarray) -> None:
     """Write anchors into the tables of a model that nobody else has."""
     device_tables(model).surroundings.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
+
+
+@contextmanager
+def anchored_copy(model: Model, anchors: np.ndarray) -> Iterator[Model]:
+    """A copy of a model whose contacts hold on at given anchors, for one run that moves them.
+
+    Tables and buffers of copies of earlier runs serve again: to make them takes a hundred times as long as a step.
+    """
+    free = model.cached(("tables and buffers of anchored copies",), list)
+    known = free.pop() if free else {}
+    copy = replace(model.anchored(anchors), cache=known)
+    if known:
+        put_anchors(copy, anchors)
+    try:
+        yield copy
+    finally:
+        free.append(known)
 
 
 def present_anchors(model: Model) -> np.ndarray:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
-from lissom.dynamics.contacts import anchors_after, put_anchors
+from lissom.dynamics.contacts import anchored_copy, anchors_after, put_anchors
 from lissom.errors import ModelError
 from lissom.integration.starts import accelerations
 from lissom.model.model import Model
@@ -31,11 +33,12 @@ def held_starts(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tu
     if not own.size:
         return own, *accelerations(model, 0.0, q, v, u)
     first, found, copies = anchors_after(model, own, q, v), [], {}
-    for i, one in enumerate(model.of_rows(len(q))):
-        if id(one) not in copies:
-            copies[id(one)] = one.anchored(own[i])
-        copy = copies[id(one)]
-        put_anchors(copy, first[i])
-        found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
+    with ExitStack() as lent:
+        for i, one in enumerate(model.of_rows(len(q))):
+            if id(one) not in copies:
+                copies[id(one)] = lent.enter_context(anchored_copy(one, own[i]))
+            copy = copies[id(one)]
+            put_anchors(copy, first[i])
+            found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
     a, force = zip(*found)
     return first, np.concatenate(a), np.concatenate(force)
