@@ -134,7 +134,7 @@ def test_no_input_is_zero_input():
         ls.center_of_mass,
         ls.actuation_matrix,
         lambda m, q: ls.frame_jacobian(m, q, "rod"),
-        lambda m, q: ls.frame_pose(m, q, "rod", 0.33),
+        lambda m, q: ls.frame_pose(m, q, "rod", 0.7),
     ],
 )
 def test_an_interval_must_turn_less_than_a_full_turn(call):

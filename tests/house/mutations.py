@@ -263,8 +263,8 @@ MUTATIONS = (
     Mutation(
         "predictive control plans by implicit Euler",
         "control/model_predictive.py",
-        '    scheme: str | Scheme = "sdirk"\n',
-        '    scheme: str | Scheme = "implicit_euler"\n',
+        '    method: str | Scheme = "sdirk"\n',
+        '    method: str | Scheme = "implicit_euler"\n',
         ("tests/control/test_model_predictive.py", "-k", "throw"),
     ),
     Mutation(

@@ -338,7 +338,8 @@ def soft_arm():
     """An arm of 0.4 m on three tendons, each of which can bend it beyond what an interval of its rod may turn."""
     robot = ls.Robot("arm")
     material = ls.Material(young=1e6, poisson=0.5, density=1000, viscosity=2e3)
-    robot.add_link("rod", ls.Rod(0.4, ls.SectionCircle(0.01), ls.BasisLegendre(bending_y=2, bending_z=2), material))
+    basis = ls.BasisLegendre(bending_y=2, bending_z=2)
+    robot.add_link("rod", ls.Rod(0.4, ls.SectionCircle(0.01), basis, material, gauss_points=5))
     for k, angle in enumerate(2 * np.pi * np.arange(3) / 3):
         y, z = 0.02 * np.cos(angle), 0.02 * np.sin(angle)
         robot.add_tendon(f"t{k}", "rod", offset=lambda s, y=y, z=z: (y, z))
