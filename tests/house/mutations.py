@@ -103,7 +103,7 @@ MUTATIONS = (
         "a broken file of the cache is told and stays",
         "lie/start.py",
         "        for path in files:\n            _remove(path)\n",
-        "",
+        "        pass\n",
         ("tests/launch/test_broken_files.py",),
     ),
     Mutation(
