@@ -87,7 +87,7 @@ def test_info_warns_on_stderr_about_too_few_gauss_points(tmp_path, capsys):
     assert main(["info", str(write(tmp_path / "cdm.yaml", text))]) == 0
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 1 and lines[0].startswith("warning: link 'arm' > body: 5 Gauss points give the stiffness to ")
-    assert lines[0].endswith("; by default it takes 8")
+    assert lines[0].endswith("; by default it takes 10")
 
 
 def test_info_says_which_number_looks_like_a_slip_of_units(tmp_path, capsys):

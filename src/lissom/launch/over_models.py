@@ -37,7 +37,7 @@ def over_models(
     def decorate(function: Any) -> Any:
         known = signature(function)
         place = list(known.parameters).index("t") - 1 if "t" in known.parameters else None  # behind the model
-        check = checks.times if place is not None and known.parameters["t"].annotation == "Any" else checks.time
+        check = checks.time if place is not None and known.parameters["t"].annotation == "float" else checks.times
 
         @wraps(function)
         def call(model: Any, *args: Any, **kwargs: Any) -> Any:
