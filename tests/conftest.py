@@ -19,7 +19,7 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
 os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
 
-GROWTH = 3e8  # [B]
+GROWTH = 2e8  # [B]
 _freed = 0  # memory when some was last freed
 
 

@@ -111,7 +111,15 @@ def test_a_world_force_gives_its_impulse(method):
     model = robot.build()
     force, moment, T = np.array([0.3, -0.5, 0.2]), np.array([0.01, 0.02, -0.015]), 1.5
     v0 = np.array([1.0, -0.4, 0.3, 0.2, 0.1, -0.3])
-    step = {"generalized_alpha": 0.01, "newmark": 0.01, "hht": 0.01, "bathe": 0.01, "implicit_euler": 1e-3}.get(method)
+    step = {
+        "generalized_alpha": 0.01,
+        "newmark": 0.01,
+        "hht": 0.01,
+        "bathe": 0.01,
+        "sdirk": 0.01,
+        "implicit_euler": 1e-3,
+    }
+    step = step.get(method)
     motion = ls.simulate(model, T, v0=v0, u=[*moment, *force], method=method, dt=step, t_eval=[0.0, T], rtol=1e-9)
     momentum = []
     for q, v in zip(motion.q, motion.v):

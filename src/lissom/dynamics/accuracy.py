@@ -21,7 +21,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 
@@ -35,7 +35,11 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.bodies import placed
 from lissom.model.enrichment import strains_of
 from lissom.model.model import Model
+from lissom.robot import telling
 from lissom.robot.bases import STRAINS
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 DOUBTFUL = 1e-2  # of a rod's length, from which on a result is not to be trusted
 STEPS = 4
@@ -75,20 +79,20 @@ class Accuracy:
     def __repr__(self) -> str:
         each = [np.reshape(x, (-1, len(self.links))).max(axis=0, initial=0.0) for x in (self.points, self.basis)]
         rows = [f"{name}: points {p:.1e} m, basis {b:.1e} m" for name, p, b in zip(self.links, *each) if p + b > 0.0]
-        return f"Accuracy({'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''})"
+        return telling.in_brackets("Accuracy", f"{'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''}")
 
 
 @over_models("q", "u", "v", "a", apart=True)
 def accuracy(
     model: Model,
-    q: Any,
-    u: Any = None,
+    q: ArrayLike,
+    u: ArrayLike | None = None,
     *,
-    v: Any = None,
-    a: Any = None,
+    v: ArrayLike | None = None,
+    a: ArrayLike | None = None,
     t: float = 0.0,
     duration: float | None = None,
-    force: Any = None,
+    force: ArrayLike | None = None,
 ) -> Accuracy:
     """Estimated error of an equilibrium, or of a state of a motion, by the points along rods and by the bases, in
     metres by link.
@@ -302,8 +306,8 @@ class ModesAccuracy:
         return self.points + self.basis
 
     def __repr__(self) -> str:
-        lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error[:4])
-        return f"ModesAccuracy(lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''})"
+        lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
+        return telling.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
 
 
 def accuracy_of_modes(

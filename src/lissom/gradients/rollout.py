@@ -57,7 +57,7 @@ class Rollout:
     model: Model | ModelBatch = field(repr=False)
     path: Path = field(repr=False)
     stepping: Stepping = field(repr=False)
-    statistics: Statistics
+    statistics: Statistics = field(repr=False)
 
     @property
     def lead(self) -> tuple[int, ...]:

@@ -22,7 +22,7 @@ def sdirk() -> Scheme:
     """Alexander's scheme of two stages: second order under inputs that jump, from q and v alone.
 
     Returns:
-        Scheme, for `simulate(method=)`, `rollout(scheme=)` and control.
+        Scheme, for `simulate(method=)`, `rollout(method=)` and control.
     Source: Alexander 1977.
     """
     y, rest = _GAMMA, 1.0 - _GAMMA

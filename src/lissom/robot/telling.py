@@ -63,6 +63,12 @@ def result_words(found: Any) -> str:
     return f"{type(found).__name__}({', '.join(parts)[:_LONGEST]})"
 
 
+def in_brackets(title: str, words: str) -> str:
+    """Words of a result behind the name of its class, in one line that is cut where it is too long."""
+    line = " ".join(words.split())
+    return f"{title}({line if len(line) <= _LONGEST else line[: _LONGEST - 3] + '...'})"
+
+
 def _value_words(name: str, value: Any, with_range: bool) -> str:
     """A field in a few words."""
     if isinstance(value, bool | int | float | str | np.generic):
