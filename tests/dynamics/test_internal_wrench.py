@@ -367,11 +367,13 @@ def test_wrong_arguments_are_named():
         ls.joint_wrench(model, q, v, a, None, "leg")
     with pytest.raises(ls.ModelError, match=r"s: must lie in \[0, 1\]"):
         ls.internal_wrench(model, q, v, a, None, "a", 1.5)
-    for name, wrong in {"q": q[:-1], "v": v[:-1], "a": a[:-1], "u": [1.0], "t": "soon", "multipliers": [1.0]}.items():
+    for name, wrong in {"q": q[:-1], "v": v[:-1], "a": a[:-1], "u": [1.0], "multipliers": [1.0]}.items():
         given = {"q": q, "v": v, "a": a, "u": None, "t": 0.0, "multipliers": None} | {name: wrong}
         states = [given.pop(x) for x in "qvau"]
         with pytest.raises(ls.ShapeError, match=f"{name}: expected"):
             ls.joint_wrench(model, *states, "a", **given)
+    with pytest.raises(ls.ModelError, match=r"t: must be finite times \(got 'soon'\)"):
+        ls.joint_wrench(model, q, v, a, None, "a", t="soon")
     with pytest.raises(ls.ShapeError, match="u: must be finite"):
         ls.joint_wrench(model, q, v, a, np.full(model.nu, np.nan), "a")
     with pytest.raises(ls.ShapeError, match="too large"):

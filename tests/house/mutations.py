@@ -284,8 +284,8 @@ MUTATIONS = (
     Mutation(
         "a contact slides later in its design derivatives than in its force",
         "gradients/touching_designs.py",
-        "stick.real * length.real <= most.real",
-        "stick.real * length.real <= 2.0 * most.real",
+        "np.real(stick) * np.real(length) <= np.real(most)",
+        "np.real(stick) * np.real(length) <= 2.0 * np.real(most)",
         ("tests/gradients/test_design_branches.py", "-k", "fingers or shapes"),
     ),
     Mutation(

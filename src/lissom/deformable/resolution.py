@@ -95,8 +95,7 @@ class Resolution:
         """Points and steps, those that were given as they are."""
         motion, domain = self.kinematics, self.domain
         quadrature, counts, left = Quadrature(domain.points, domain.weights), None, 0.0
-        chooses = isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells
-        if chooses:
+        if isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells:
             rules, left = self._rules(domain)
             quadrature, counts = domain.product(*rules), tuple(len(rule.at) for rule in rules)
         steps = None
@@ -259,7 +258,7 @@ def moving_limits(moved: Any, q: np.ndarray, most_moved: float, most_strained: f
     """By how much each coordinate may change from θ = q: until points move, or ∂f/∂x changes, as far as that; NaN where
     it moves nothing."""
     (_, J), (_, F_j) = moved.positions(q), moved.slopes(q)
-    return limits_of(*(reach(part) for part in (J, F_j)), most_moved, most_strained)
+    return limits_of(reach(J), reach(F_j), most_moved, most_strained)
 
 
 def reach(slopes: np.ndarray) -> np.ndarray:

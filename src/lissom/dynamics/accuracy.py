@@ -124,7 +124,10 @@ def estimate(
     models: Sequence[Model], rows: Sequence[np.ndarray], t: np.ndarray, lead: tuple[int, ...], duration: float | None
 ) -> Accuracy:
     """The accuracy of states of models, rows of q, v, a, u and forces of loops, at times t, with leading axes."""
-    found = [_of_state(model, *row, float(at), duration) for model, *row, at in zip(models, *rows, t)]
+    q, v, a, u, force = rows
+    found = [
+        _of_state(model, q[k], v[k], a[k], u[k], force[k], float(t[k]), duration) for k, model in enumerate(models)
+    ]
     names = models[0].links.names if models else ()
     points, basis = (np.array([one[k] for one in found]).reshape(*lead, len(names)) for k in (0, 1))
     length = np.array([placed(body).length for body in (models[0].links.body if models else ())])

@@ -131,7 +131,7 @@ def _answers(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarr
 def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: np.ndarray, v: np.ndarray) -> _Answers:
     """Of the rows of a few states."""
     own, J_c, J_w = (y[0] for y in _smooth(model, (model,), x, q, v))
-    f, m, _ = (y.real for y in _law(own[:, None].astype(complex), x))
+    f, m, _ = (np.real(y) for y in _law(own[:, None].astype(complex), x))
     f, m = f[:, 0], m[:, 0]
     slopes = np.zeros((len(x.state), count, own.shape[1] + model.nv))
     for common, weights, models in beside:
@@ -140,7 +140,7 @@ def _answers_of_part(model: Model, beside: _Beside, count: int, x: Touching, q: 
         pushed = np.einsum("mrij,ri->mrj", by_c, f) + np.einsum("mrij,ri->mrj", by_w, m)
         slopes += np.einsum("pm,mrj->rpj", weights, np.concatenate([X - own, pushed], axis=-1))
     by_X, pushed = np.split(slopes, [own.shape[1]], axis=-1)
-    answer = [y.imag / _STEP for y in _law(own[:, None] + 1j * _STEP * by_X, x)]
+    answer = [np.imag(y) / _STEP for y in _law(own[:, None] + 1j * _STEP * by_X, x)]
     force = np.einsum("rij,rpi->rpj", J_c, answer[0]) + np.einsum("rij,rpi->rpj", J_w, answer[1])
     residual = -(pushed + force)
     residual[..., model.prescribed.dof] = 0.0
@@ -192,9 +192,9 @@ def _law(X: np.ndarray, x: Touching) -> tuple[np.ndarray, np.ndarray, np.ndarray
     R, R_a = (y.reshape(*y.shape[:-1], 3, 3) for y in (R, R_a))
     depth, n = _distance(x, radius, size, _turned(_t(R), c - p), R)
     swell = 1.0 - damping * _dot(n, u)
-    push = np.where(swell.real > 0.0, k * depth**power * swell, 0.0)
+    push = np.where(np.real(swell) > 0.0, k * depth**power * swell, 0.0)
     slip = u - _dot(n, u) * n - radius * np.cross(spin, n)
-    most, sticks = friction * push, stick.real > 0.0
+    most, sticks = friction * push, np.real(stick) > 0.0
     smooth = -most * slip / np.sqrt(_dot(slip, slip) + slip_speed**2)
     way, moved = _slipped(x, radius, n, c, R, p, R_a)
     s = way + lag * slip
@@ -210,9 +210,9 @@ def _law(X: np.ndarray, x: Touching) -> tuple[np.ndarray, np.ndarray, np.ndarray
 
 def _held(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Whether a spring of friction holds at a slip, and the size of that."""
-    nothing = ~s.real.any(axis=-1, keepdims=True)
+    nothing = ~np.real(s).any(axis=-1, keepdims=True)
     length = np.sqrt(np.where(nothing, 1.0, _dot(s, s)))
-    return nothing | (stick.real * length.real <= most.real), length
+    return nothing | (np.real(stick) * np.real(length) <= np.real(most)), length
 
 
 def _slipped(
@@ -231,7 +231,7 @@ def _slipped(
 def _rolled(n: np.ndarray, b: np.ndarray) -> np.ndarray:
     """G of friction."""
     z = -_dot(n, b)
-    near = 1.0 - z.real < _SMALL
+    near = 1.0 - np.real(z) < _SMALL
     y, term, series = np.where(near, 1.0 - z, 0.0), np.ones_like(z), np.zeros_like(z)
     for m in range(9):
         series, term = series + term, term * (m + 1.0) / (2.0 * m + 3.0) * y
@@ -244,28 +244,28 @@ def _distance(
     x: Touching, radius: np.ndarray, size: np.ndarray, y: np.ndarray, R: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Depth and normal in the world by (2): real parts are those of the kernel, imaginary ones follow from them."""
-    back = _t(R.real)
+    back = _t(np.real(R))
     n, kind = _turned(back, x.n[:, None]), x.kind[:, None, None]
-    step = y.imag - _grown(kind, size, y.real, n)
-    turn, away = _turned(back @ x.N[:, None] @ R.real, step), _dot(n, step)
+    step = np.imag(y) - _grown(kind, size, np.real(y), n)
+    turn, away = _turned(back @ x.N[:, None] @ np.real(R), step), _dot(n, step)
     if (kind == ShapeKind.CONE.value).any():
         on_side, beyond, across = _side_of_cone(kind, size, y, n)
         turn, away = np.where(on_side, across, turn), np.where(on_side, beyond, away)
-    return x.depth[:, None, None] + 1j * (radius.imag - away), _turned(R, n + 1j * turn)
+    return x.depth[:, None, None] + 1j * (np.imag(radius) - away), _turned(R, n + 1j * turn)
 
 
 def _grown(kind: np.ndarray, size: np.ndarray, y: np.ndarray, n: np.ndarray) -> np.ndarray:
     """s' of (2)."""
-    first, second = size.imag[..., :1], size.imag[..., 1:2] * _E_Z
+    first, second = np.imag(size)[..., :1], np.imag(size)[..., 1:2] * _E_Z
     out, side = np.zeros_like(y), np.where(y < 0.0, -1.0, 1.0)
     outwards, end = first * _around(y), side[..., 2:] * second
     for known, moved in (
         (ShapeKind.SPHERE, first * n),
-        (ShapeKind.BOX, side * size.imag),
+        (ShapeKind.BOX, side * np.imag(size)),
         (ShapeKind.CYLINDER, outwards + end),
         (ShapeKind.HOLLOW, outwards),
         (ShapeKind.CAPSULE, first * n + end),
-        (ShapeKind.CONE, np.where(_along_side(size.real, y)[1] > 1.0, second, outwards - second)),
+        (ShapeKind.CONE, np.where(_along_side(np.real(size), y)[1] > 1.0, second, outwards - second)),
     ):
         out = np.where(kind == known.value, moved, out)
     return out
@@ -279,14 +279,14 @@ def _side_of_cone(
     slant = np.sqrt(radius**2 + 4.0 * half**2)
     out, up = 2.0 * half / slant, radius / slant
     flat = y * _ACROSS
-    axis = ~flat.real.any(axis=-1, keepdims=True)
+    axis = ~np.real(flat).any(axis=-1, keepdims=True)
     far = np.sqrt(np.where(axis, 1.0, _dot(flat, flat)))
     round_it = np.where(axis, 0.0, flat / far)
     beyond = out * (np.where(axis, 0.0, far) - radius) + up * (y[..., 2:] + half)
-    outside, along = _along_side(size.real, y.real)
+    outside, along = _along_side(np.real(size), np.real(y))
     rim = (outside > 0.0) & (along < 0.0)
     on_side = (kind == ShapeKind.CONE.value) & ~rim & (along <= 1.0) & (n[..., 2:] > -1.0 + 1e-9)
-    return on_side, beyond.imag, (out * round_it + up * _E_Z).imag
+    return on_side, np.imag(beyond), np.imag(out * round_it + up * _E_Z)
 
 
 def _along_side(size: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -234,10 +234,12 @@ def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
     """A motion whose statistics say how far it is from the true one, by a finer one."""
     one, dt, atol, controller = given["model"].one(0, 1), given["dt"], given["atol"], given["controller"]
     run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
-    finer, share = {"rtol": 0.1 * given["rtol"], "atol": tuple(0.1 * x for x in np.broadcast_to(atol, 2).tolist())}, 1.0
+    finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
+    share = 1.0
     if dt is not None and getattr(run, "func", None) is integrate_implicit:
         finer, share = {"dt": 0.5 * dt}, 1.0 - 0.5 ** run.keywords["scheme"].order
-    other = _simulated(None, False, **(given | {"t_eval": motion.t} | finer))
+    finer["t_eval"] = motion.t
+    other = _simulated(None, False, **(given | finer))
     error = global_error(one, motion.q, other.q) / share
     warn_of_error(error)
     return replace(motion, statistics=replace(motion.statistics, error=error))

@@ -106,11 +106,12 @@ class Trajectory:
             for x in (self.q, self.v, self.u, self.multipliers[..., model.n_motions :])
         )
         t = np.tile(self.t[k], batch_of(lead))
-        a = np.array([forward_dynamics(*one, float(at)) for *one, at in zip(models, q, v, u, t)]).reshape(v.shape)
+        rows = [forward_dynamics(one, q[i], v[i], u[i], float(t[i])) for i, one in enumerate(models)]
+        a = np.reshape(rows, v.shape)
         duration = float(self.t[-1] - self.t[0]) if n else None
         found = estimate(models, (q, v, a, u, force), t, (*lead, len(k)), duration)
-        largest = (x.max(axis=-2, initial=0.0) for x in (found.points, found.basis))
-        return Accuracy(found.links, *largest, found.length, found.cure)
+        points, basis = (x.max(axis=-2, initial=0.0) for x in (found.points, found.basis))
+        return Accuracy(found.links, points, basis, found.length, found.cure)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model, which would be built again wherever a trajectory is sent."""

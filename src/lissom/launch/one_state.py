@@ -26,7 +26,9 @@ def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryv
 
     def of_one(x: Any) -> np.ndarray | None:
         try:
-            first[_ALL] = x if x.__class__ is not MASKED else None
+            if x.__class__ is MASKED:
+                return None
+            first[_ALL] = x
         except REFUSED:
             return None
         launch()

@@ -113,8 +113,8 @@ class RodStrain:
     def interval(self, link: int, parent: Frame, s0: float, s1: float) -> Node:
         """The node that carries the rod's frame from s0 to s1."""
         h = (s1 - s0) * self.length
-        ends = (interval_ends(function, s0, s1, self.interval_points) for function in (self.basis, self.reference))
-        return self._node(link, parent, s1, h, *ends)
+        Phi, xi = (interval_ends(function, s0, s1, self.interval_points) for function in (self.basis, self.reference))
+        return self._node(link, parent, s1, h, Phi, xi)
 
     def varies(self, s0: float, s1: float) -> bool:
         """Whether strains on [s0, s1] turn the rod and are not constant there, so that (1) is inexact."""
@@ -132,7 +132,8 @@ class RodStrain:
         return first, self._node(link, (first, np.eye(4)), s1, h, basis[2:], reference[2:])
 
     def _node(self, link: int, parent: Frame, s: float, h: float, Phi: np.ndarray, xi: np.ndarray) -> Node:
-        return Node(*parent, link, s, self.v_start, self.q_shift, MotionKind.EXP, *Phi, *xi, h,
+        node, G = parent
+        return Node(node, G, link, s, self.v_start, self.q_shift, MotionKind.EXP, Phi[0], Phi[1], xi[0], xi[1], h,
                     np.sqrt(3.0) * h**2 / 12.0)  # fmt: skip
 
 
