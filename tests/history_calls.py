@@ -13,7 +13,7 @@ LEADS = ((), (), (), (), (2,), (3,), (1,), (2, 2), (17,))
 TIMES = (0.0, 0.0, 1.0, 2.5)
 ABSCISSAE = (1.0, 0.5, [0.5], [0.2, 0.9], [1.0], 0.0)
 SCHEMES = ("generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "esdirk")
-SILENT = ("model", "wall_time", "path", "stepping", "description")  # fields that are no results
+SILENT = ("model", "wall_time", "damped_time", "path", "stepping", "description")  # fields that are no results
 HINGE = ls.JointRevolute((0, 1, 0), stiffness=0.01)
 MOST = 2000  # evaluations of a law
 
@@ -269,6 +269,7 @@ def _lead_q(m, d):
 
 
 CALLS = {
+    "accuracy": lambda m, d: ls.accuracy(m, d.q((), 0.1), d.u(()), v=0.3 * d.v(())),
     "actuation_coordinates": lambda m, d: ls.actuation_coordinates(m, d.q()),
     "actuation_matrix": lambda m, d: ls.actuation_matrix(m, d.q()),
     "assemble": lambda m, d: ls.assemble(m, d.q((), 0.1), t=d.one_of(TIMES)),
@@ -348,8 +349,8 @@ CALLS = {
     "tendon_tensions": lambda m, d: ls.tendon_tensions(m, d.q(), d.u()),
 }
 RARE = {  # what takes long
-    "branches", "check_gradient", "continuation", "equilibrium_derivatives", "inverse_kinematics", "mode_derivatives",
-    "ModelPredictiveControl", "prescribed_equilibrium", "simulate by u", "simulate by a controller",
+    "accuracy", "branches", "check_gradient", "continuation", "equilibrium_derivatives", "inverse_kinematics",
+    "mode_derivatives", "ModelPredictiveControl", "prescribed_equilibrium", "simulate by u", "simulate by a controller",
     "simulate by samples", "feedback_rollout", "energy_balance", "solve_statics", "Rollout.backward",
 }  # fmt: skip
 CHEAP = tuple(name for name in CALLS if name not in RARE)

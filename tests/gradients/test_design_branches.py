@@ -18,7 +18,7 @@ def fingers(friction):
     robot, radius, down = ls.Robot("gripper"), 0.022, np.eye(4)
     material = ls.Material(young=1e6, poisson=0.45, density=1100, damping_time=0.02)
     for k, side in enumerate((-1.0, 1.0)):
-        rod = ls.Rod(0.1, ls.SectionCircle(0.008), ls.BasisLegendre(bending_y=1), material)
+        rod = ls.Rod(0.1, ls.SectionCircle(0.008), ls.BasisLegendre(bending_y=1), material, gauss_points=5)
         down[:3] = [[0.0, 0.0, 1.0, 0.031 * side], [0.0, 1.0, 0.0, 0.0], [-1.0, 0.0, 0.0, 0.0]]
         robot.add_link(f"finger {k}", rod, placement=down.copy())
         robot.add_tendon(f"tendon {k}", f"finger {k}", (0.0, -0.004 * side))
@@ -93,7 +93,7 @@ def test_a_tendon_at_its_slack_length(pulled):
         return
     h = 1e-9
     longer, shorter = (ls.solve_statics(redesigned(model, paths[1], x), u=[pulled]).q for x in (h, -h))
-    assert by_length == pytest.approx((longer - shorter) / (2.0 * h), rel=1e-5)
+    assert by_length == pytest.approx((longer - shorter) / (2.0 * h), abs=1e-5 * np.abs(by_length).max())
 
 
 H, WEIGHTS = 1e-6 * np.array([-2, -1, 1, 2]), np.array([1.0, -8.0, 8.0, -1.0]) / 12.0e-6

@@ -29,8 +29,8 @@ def test_a_benchmark_can_be_imported(found, name):
 
 
 def test_parts_of_a_step_can_be_timed(found):
-    """Steps with a new matrix and with an old one, and the iteration that these tell of; which is the longest is left to
-    the benchmark, since other work on the machine decides it here."""
+    """Steps with a new matrix and with an old one, and the iteration that these tell of. Their order is left to the
+    benchmark, since other work on the machine decides it here."""
     timing = found("timing")
     model = timing.load("cdm")
     fresh, old, iteration = timing.newton_iteration(model, np.full(model.nu, 5.0))

@@ -85,7 +85,7 @@ def crocoddyl_problem(
     dt: float,
     steps: int,
     t: float = 0.0,
-    method: str | Scheme = "implicit_euler",
+    method: str | Scheme = "sdirk",
     limits: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-11,
 ) -> Any:
