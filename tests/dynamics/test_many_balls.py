@@ -10,9 +10,9 @@ from lissom.model.balls import in_blocks
 RADIUS = 0.004
 
 
-def rope(links=4, **contact):
+def rope(links=4, room=10_000, **contact):
     """A chain of rods with many balls, that meet each other, a wall and the ground."""
-    robot = ls.Robot("rope")
+    robot = ls.Robot("rope", near_pairs=room)
     basis, steel = ls.BasisLegendre(bending_y=1, bending_z=1), ls.Material(young=1e7, density=1000)
     parent = None
     for k in range(links):
@@ -69,6 +69,12 @@ def test_what_is_listed_is_what_is_near(model):
         assert np.abs(ball_gaps(model, q) - expected).max() < 1e-12
         touched += np.count_nonzero(expected < 0.0)
     assert touched > 20
+
+
+def test_gaps_need_room_for_what_is_near():
+    """Where more is near than there is room for, gaps are refused, not taken from the pairs that were listed."""
+    with pytest.raises(ls.ModelError, match="near_pairs must hold the pairs that are near each other at once"):
+        ball_gaps(rope(room=100).build(), np.zeros(16))
 
 
 def test_every_pair_is_in_one_block(model):

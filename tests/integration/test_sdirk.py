@@ -35,7 +35,7 @@ def test_inputs_that_jump():
         x = expm(0.1 * whole) @ [*x[:2], u]
     errors = []
     for n in (5, 10, 20):
-        motion = ls.rollout(model, [0.05], [-0.2], np.repeat(jumps, n)[:, None], dt=0.1 / n, scheme="sdirk")
+        motion = ls.rollout(model, [0.05], [-0.2], np.repeat(jumps, n)[:, None], dt=0.1 / n, method="sdirk")
         errors.append([motion.q[-1, 0] - x[0], motion.v[-1, 0] - x[1]])
         said = [rows[-1, 0] for rows in motion.error()]
         np.testing.assert_allclose(said, errors[-1], rtol=0.1)
@@ -48,6 +48,6 @@ def test_a_soft_arm():
     model = soft().build()
     (q, v), u = start(model), np.random.default_rng(0).uniform(0.0, 3.0, (5, model.nu))
     for scheme, order in (("sdirk", 2.0), ("bathe", 1.0)):
-        runs = [ls.rollout(model, q, v, np.repeat(u, n, axis=0), dt=0.04 / n, scheme=scheme) for n in (10, 20, 40)]
+        runs = [ls.rollout(model, q, v, np.repeat(u, n, axis=0), dt=0.04 / n, method=scheme) for n in (10, 20, 40)]
         apart = [np.abs(one.q[-1] - other.q[-1]).max() for one, other in itertools.pairwise(runs)]
         assert np.log2(apart[0] / apart[1]) == pytest.approx(order, abs=0.15), scheme

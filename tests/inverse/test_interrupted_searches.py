@@ -17,6 +17,13 @@ def interrupted(function, *args, **options):
     return stop.value.partial
 
 
+def lowered(depth):
+    """A pose that far down."""
+    g = np.eye(4)
+    g[2, 3] = -depth
+    return g
+
+
 @pytest.fixture(scope="module")
 def shapes():
     """Positions of the tip of the rod under tensions, made by a stiffer one."""
@@ -62,10 +69,14 @@ def test_prescribed_equilibria_of_a_batch_are_kept(monkeypatch):
 
 
 def test_prescribed_equilibria_leave_no_others(monkeypatch):
-    """Purpose: Ctrl-C in the equilibria that these begin from does not pass them for prescribed ones."""
+    """Purpose: Ctrl-C in the equilibria that these go on from, where the first is unstable, does not pass them for
+    prescribed ones."""
+    robot, bar = ls.Robot("pendulum"), ls.RigidBody(0.1, (0.0, 0.0, -0.15), np.diag([1e-3, 1e-3, 1e-5]))
+    robot.add_link("upper", bar, ls.JointRevolute((0, 1, 0)))
+    robot.add_link("lower", bar, ls.JointRevolute((0, 1, 0)), parent="upper", placement=lowered(0.3))
+    robot.add_joint_actuator("motor", "lower")
     press_at(monkeypatch, "statics.equilibrium", 1)
-    u = np.zeros((2, 1))
-    assert interrupted(ls.prescribed_equilibrium, rod(), {"tendon": np.array([1e-3, 2e-3])}, u=u) is None
+    assert interrupted(ls.prescribed_equilibrium, robot.build(), {"motor": [0.0, 0.1]}, q0=[np.pi, 0.0]) is None
 
 
 @pytest.mark.parametrize("by", ["coordinates", "statics"])

@@ -66,7 +66,8 @@ def everything():
     hinge = ls.JointRevolute((1, 0, 0), stiffness=3.0, armature=0.02)
     mesh = ls.Mesh(vertices=[[0, 0, 0], [1, 0, 0], [0, 1, 0]], triangles=[[0, 1, 2]])
     solid = dataclasses.replace(ls.RigidBody.sphere(0.1, density=100.0), com=(0.01, 0, 0), meshes=(mesh,))
-    robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), gauss_points=6, interval_points=3), wheel)
+    points = {"gauss_points": 6, "interval_points": 3, "exponentials": 1}
+    robot.add_link("arm", rod(reference_strain=(0, 1, 0, 1, 0, 0), **points), wheel)
     robot.add_link("ball", solid,
                    hinge, parent="arm", at=0.5, placement=turn)  # fmt: skip
     robot.add_frame("eye", "arm", s=0.3, placement=turn)

@@ -7,6 +7,7 @@ import lissom as ls
 from lissom.launch import stacks
 
 jax = pytest.importorskip("jax")
+pytestmark = pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")
 
 L, RADIUS = 0.2, 0.02
 LAW = ls.HyperelasticNeoHookean(1e5, damping_time=0.02)

@@ -141,11 +141,16 @@ def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
 
 def ball_gaps(model: Model, q: np.ndarray) -> np.ndarray:
     """Distance of each ball from what it may touch at one state, no more than what counts as near, shape (n_balls,)
-    [m]; negative where it touches."""
+    [m]; negative where it touches.
+
+    Raises:
+        ModelError: more pairs are near than there is room for.
+    """
     w = workspace(model, "contacts", 1, _make)
     w.host["q"][0], w.host["v"][0], w.host["with_forces"][0] = q, 0.0, 0
     w.scratch.near.count.fill_(-1)  # a list of an earlier state may lack what has come near since
     w.run()
+    w.raise_for_status()
     return w.host["gap"][0].copy()
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 _SEEN = 1e-9  # least singular value of J, of the largest, in units of the values
+_ROUNDING = 1e-14  # slope by one value, of the largest: below that it is none
 
 
 @final
@@ -145,10 +146,15 @@ def _best_values(trials: Trials, outlier: float | None, progress: bool) -> np.nd
             advance(trials.count, f"{trials.count} tried, residuals of {np.sqrt(np.mean(r**2)):.3g} m")
             return r
 
+        def slopes(x: np.ndarray) -> np.ndarray:
+            J = trials.slopes(x * units) * units
+            sizes = np.abs(J).max(axis=0, initial=0.0)
+            return np.where(sizes > _ROUNDING * sizes.max(), J, 0.0)  # a value that does nothing is left as it is
+
         for scale in (None,) if outlier is None else (None, outlier):
             trials.count_by(scale)
             options: dict[str, Any] = {"xtol": 1e-9, "ftol": 1e-13, "gtol": None, "f_scale": scale or 1.0}
-            options |= {"loss": "soft_l1" if scale else "linear", "jac": lambda x: trials.slopes(x * units) * units}
+            options |= {"loss": "soft_l1" if scale else "linear", "jac": slopes}
             found = least_squares(residual, values / units, bounds=(low / units, high / units), **options)
             if not found.success:
                 name = trials.at(values)[0].name
