@@ -206,3 +206,19 @@ def test_rigid_sections_and_poisson_ratio():
     growing = ls.KinematicsStrain(L, ls.BasisMonomial(bending_z=0), ls.InflationUniform([[1.0]]))
     with pytest.raises(ModelError, match="HyperelasticUniaxial needs sections that keep their shape"):
         body(growing, material=ls.HyperelasticUniaxial(YOUNG, 0.45)).check("arm")
+
+
+def test_what_a_given_degree_leaves_is_estimated():
+    """At an equilibrium of a body with too low a degree, the estimate is how far its surface is from that of the body
+    which chooses its own points, within a tenth."""
+    robot = ls.Robot("finger", gravity=(0.0, -9.81, 0.0))
+    motion = ls.KinematicsStrain.polynomial_curvature(0.3, 2, planar=True)
+    law, domain = ls.HyperelasticUniaxial(1e5, 0.4), ls.DomainCylinder(0.3, 0.02, 4)
+    robot.add_link("finger", ls.DeformableBody(motion, domain, law, 1000.0, tip="tip"))
+    model = robot.build()
+    rest = ls.solve_statics(model)
+    own = model.description.with_({"links.finger.body.domain": ls.DomainCylinder(0.3, 0.02)}).build()
+    ends = [own.links.body[0].surface(q).vertices for q in (rest.q, ls.solve_statics(own, q0=rest.q).q)]
+    apart = np.linalg.norm(ends[1] - ends[0], axis=1).max()
+    assert rest.accuracy.error == pytest.approx(apart, rel=0.1) and apart > 1e-4
+    assert "leave degree and steps of link 'finger'" in rest.accuracy.cure

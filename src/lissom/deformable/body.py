@@ -10,7 +10,7 @@ from typing import Any, final
 import numpy as np
 
 from lissom.deformable.balls import surface_balls
-from lissom.deformable.domains import Domain, Surface
+from lissom.deformable.domains import Domain, Surface, SweptDomain
 from lissom.deformable.integrals import ShapeIntegrals
 from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
@@ -75,6 +75,18 @@ class DeformableBody(Body):
     def motion(self) -> Kinematics:
         """The kinematics, with the steps that were chosen for it where they were left open."""
         return self.resolution.chosen.kinematics if self._given.chooses_steps else self._given
+
+    @property
+    def finer_choice(self) -> dict[str, Any]:
+        """Its fields with points and steps that were given left to the body, which chooses them for a millionth."""
+        domain, motion = self.domain, self._given
+        out: dict[str, Any] = {}
+        if isinstance(domain, SweptDomain) and not domain.is_chosen_by_body and not motion.is_of_cells:
+            out["domain"] = domain.left_to_body()
+        free = motion.stepped(None)
+        if free.chooses_steps and not motion.chooses_steps:
+            out["kinematics"] = free
+        return out
 
     @cached_property
     def integrals(self) -> ShapeIntegrals:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import pi
-from typing import NamedTuple, final
+from typing import Any, NamedTuple, cast, final
 
 import numpy as np
 
@@ -111,6 +111,10 @@ class SweptDomain(Domain):
     @property
     def is_chosen_by_body(self) -> bool:
         return self.degree is None
+
+    def left_to_body(self) -> SweptDomain:
+        """The same domain, whose points a body chooses."""
+        return replace(cast(Any, self), degree=None, degree_along=None)
 
     def quadrature(self) -> Quadrature:
         degree = _DEGREE if self.degree is None else self.degree

@@ -56,8 +56,8 @@ class Kinematics(ABC):
         """Points (N, 3) to be moved for those who choose a quadrature."""
         return SamplesByJax(self, points)
 
-    def stepped(self, count: int) -> Kinematics:
-        """The same with so many steps of its integrator."""
+    def stepped(self, count: int | None) -> Kinematics:
+        """The same with so many steps of its integrator; None leaves them to a body."""
         return self
 
     def slopes(self, points: Any, q: Any, v: Any) -> Slopes:

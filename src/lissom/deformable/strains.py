@@ -105,7 +105,7 @@ class KinematicsStrain(Kinematics):
     def chooses_steps(self) -> bool:
         return self.steps is None and not self.is_exact
 
-    def stepped(self, count: int) -> KinematicsStrain:
+    def stepped(self, count: int | None) -> KinematicsStrain:
         return replace(self, steps=count)
 
     @property

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from lissom.deformable.body import DeformableBody
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
@@ -206,8 +207,7 @@ def _of_state(
     points, basis = none.copy(), none.copy()
     for k, name in enumerate(names):
         s = _places(model, name)
-        x, *moved = (frame_pose(*one, name, s)[:, :3, 3] for one in
-                     ((model, q), (fine.model, by_points), (fine.model, by_both)))  # fmt: skip
+        x, *moved = (_points(*one, k, s) for one in ((model, q), (fine.model, by_points), (fine.model, by_both)))
         points[k] = np.linalg.norm(moved[0] - x, axis=1).max()
         basis[k] = np.linalg.norm(moved[1] - moved[0], axis=1).max()
     if not (points + basis).any():
@@ -224,6 +224,14 @@ def _places(model: Model, name: str) -> list[float]:
         return [1.0]
     s = model.rods[name].node_s
     return [float(s[np.abs(s - 0.5).argmin()]), 1.0]
+
+
+def _points(model: Model, q: np.ndarray, k: int, s: list[float]) -> np.ndarray:
+    """Points of link k in the world at abscissae (n, 3), and behind these, in its base, points of a body that
+    deforms."""
+    links = model.links
+    own = q[int(links.q_start[k]) + links.joint[k].nq : int(links.q_start[k + 1])]
+    return np.concatenate([frame_pose(model, q, links.names[k], s)[:, :3, 3], placed(links.body[k]).outline(own)])
 
 
 def corrected(
@@ -271,6 +279,9 @@ def _step(
 def _cure(model: Model, fine: Finer, at: np.ndarray, points: np.ndarray, basis: np.ndarray, step: np.ndarray) -> str:
     """What lowers the larger of the two errors at the link that is off most."""
     names, k, found = model.links.names, int((points + basis).argmax()), []
+    for j, body in enumerate(model.links.body):
+        if isinstance(body, DeformableBody):
+            found.append((points[j], f"leave degree and steps of link {names[j]!r} to the body"))
     for name, rod in model.rods.items():
         j = names.index(name)
         own = slice(int(fine.model.links.v_start[j]), int(fine.model.links.v_start[j + 1]))

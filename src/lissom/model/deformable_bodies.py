@@ -37,6 +37,12 @@ class PlacedDeformableBody(PlacedBody):
     def size(self) -> int:
         return self.body.motion.n
 
+    def refined(self, *, enriched: bool) -> dict[str, Any]:
+        return self.body.finer_choice
+
+    def outline(self, q: np.ndarray) -> np.ndarray:
+        return self.body.surface(q).vertices
+
     def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
         integrals, n = self.body.integrals, self.size
         block, shift = tree.body_coordinates(link.name)

@@ -90,6 +90,10 @@ class PlacedBody(ABC):
         no finer body."""
         return {}
 
+    def outline(self, q: np.ndarray) -> np.ndarray:
+        """Points of a body that deforms by coordinates of its own, in its base frame (n, 3) [m]; others have none."""
+        return np.zeros((0, 3))
+
     def table(self) -> RodTable | None:
         """What a model keeps of it in order to place further points, once the nodes have their numbers."""
         return None
