@@ -10,7 +10,18 @@ import warp as wp
 from lissom.lie.types import mat6, vec6
 from lissom.passes.column_tables import Columns, Matrix
 
-DERIVATIVES = """
+_NOTHING = """
+    double any = 0.0;  // a massless frame on which nothing acts, such as that between two exponentials
+    for (int r = 0; r < 6; ++r)
+        for (int c = 0; c < 6; ++c)
+            any += fabs(M.data[r][c]) + fabs(N.data[r][c]) + fabs(H.data[r][c]);
+    if (any == 0.0)
+        return;
+"""
+
+DERIVATIVES = (
+    _NOTHING
+    + """
     const int width = x.width, slot = x.slot.data[k];
     const double *j0 = six_rows(J, i, k, width), *e0 = six_rows(J_E, i, k, width);
     const double *r0 = six_rows(J_R, i, k, width), *q0 = six_rows(J_Q, i, k, width);
@@ -42,6 +53,7 @@ DERIVATIVES = """
         }
     });
 """
+)
 
 
 @wp.func_native(DERIVATIVES)
@@ -87,7 +99,9 @@ def fold_derivatives(
     ...
 
 
-WEIGHTED = """
+WEIGHTED = (
+    _NOTHING
+    + """
     const int width = x.width;
     const double *p0 = six_rows(J_P, i, k, width), *r0 = six_rows(J_R, i, k, width), *j0 = six_rows(J, i, k, width);
     double* w = six_rows(W, i, x.slot.data[k], width);
@@ -109,6 +123,7 @@ WEIGHTED = """
             store(w + r * width + j, sum[r]);
     });
 """
+)
 
 
 @wp.func_native(WEIGHTED)
