@@ -65,8 +65,8 @@ def places(model, q, like):
 def check_random(seed):
     """The error of an equilibrium, from a solve with six orders more; whether that is the same equilibrium."""
     (model, u), (fine, _) = random_robot(seed), random_robot(seed, 6)
-    rest = ls.solve_statics(model, u, stable=False)
-    exact = ls.solve_statics(fine, u, q0=moved(model, fine, rest.q), stable=False)
+    rest = ls.solve_statics(model, u)
+    exact = ls.solve_statics(fine, u, q0=moved(model, fine, rest.q))
     error = np.linalg.norm(places(model, rest.q, model) - places(fine, exact.q, model), axis=1).max()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ls.AccuracyWarning)

@@ -253,7 +253,7 @@ def corrected(
         if not size < last:
             break
         part = min(1.0, LONGEST / size) if size > 0.0 else 1.0
-        q, force, last = integrate(model, q, part * step), force + part * more, 0.5 * size
+        q, force, last = integrate(model, q, part * step), force + part * more, (1.0 - 0.5 * part) * size
         if size < _SMALL:
             break
     return q
