@@ -32,7 +32,6 @@ def test_the_design_lifts_the_load(tmp_path):
     numbers = example("designed_arm").main(tmp_path)
     assert numbers["height before [mm]"] == pytest.approx(28.1, abs=0.1)
     assert numbers["height after [mm]"] > 300.0 and numbers["volume after/before"] < 1.0 + 1e-6
-    assert numbers["stiffness after [N/m]"] > 4.0 * numbers["stiffness before [N/m]"]
     for k in range(3):
         thin = min(numbers[f"radius {k} [mm]"], numbers[f"radius {k + 1} [mm]"])
         assert numbers[f"distance of the tendon in part {k} [mm]"] < 0.75 * thin + 1e-6
