@@ -1,7 +1,7 @@
 """Shared by all tests: one thread for linear algebra, whose matrices here are small, and what JAX compiles is kept.
 
-JAX optimises little: its functions run a few times here, and compiling them takes most of the time. What it
-has compiled serves other processes and later runs, as Warp's kernels do.
+JAX does not optimise: its functions run a few times here, and compiling them takes most of the time. All that it
+compiles is kept in the user's cache, where other processes, later runs and other checkouts find it, as Warp's kernels.
 """
 
 import ctypes
@@ -13,11 +13,20 @@ from pathlib import Path
 
 import pytest
 
+
+def _user_cache():
+    """The folder in which the user's programs keep what can be made again."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local")
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+
+
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ.setdefault(name, "1")
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=1")
-os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(Path(__file__).parents[1] / ".pytest_cache" / "jax"))
-os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.3")
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_user_cache() / "lissom" / "jax_of_tests"))
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
 GROWTH = 2e8  # [B]
 _freed = 0  # memory when some was last freed

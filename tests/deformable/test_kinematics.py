@@ -12,7 +12,7 @@ from lissom.deformable.domains import DomainCylinder
 from lissom.deformable.inflations import InflationBumps
 from lissom.deformable.strains import KinematicsStrain
 from lissom.robot.bases import BasisCustom, BasisLegendre
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 jax = pytest.importorskip("jax")
 DOMAIN = DomainCylinder(L, RADIUS, 2)
@@ -24,9 +24,10 @@ def large(kind, seed=0):
     return KINDS[kind][1] * np.random.default_rng(seed).uniform(-1, 1, KINDS[kind][0].n)
 
 
-def moved(kinematics, points, q):
-    """Positions of points as NumPy numbers."""
-    return np.asarray(in_double(kinematics.positions)(points, q))
+def mover(kinematics, points):
+    """Positions of points as a function of θ, compiled once."""
+    positions = compiled(lambda q: kinematics.positions(points, q))
+    return lambda q: np.asarray(positions(q))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -35,13 +36,14 @@ def test_laws(kind):
     kinematics = KINDS[kind][0]
     kinematics.check("here")
     assert kinematics.n == len(KINDS[kind][1])
-    np.testing.assert_allclose(moved(kinematics, POINTS, np.zeros(kinematics.n)), POINTS, atol=1e-15)
+    moved = mover(kinematics, POINTS)
+    np.testing.assert_allclose(moved(np.zeros(kinematics.n)), POINTS, atol=1e-15)
     q = large(kind)
     few = POINTS[::7]
-    mapped = in_double(jax.jit(jax.vmap(kinematics.map, (0, None))))
+    mapped = compiled(jax.vmap(kinematics.map, (0, None)))
     one = lambda points, q: np.asarray(mapped(points, q))  # noqa: E731
-    np.testing.assert_allclose(one(few, q), moved(kinematics, few, q), atol=1e-15)
-    F = np.asarray(in_double(kinematics.deformations)(few, q))
+    np.testing.assert_allclose(one(few, q), moved(q)[::7], atol=1e-15)
+    F = np.asarray(compiled(lambda q: kinematics.deformations(few, q))(q))
     h = 1e-3 * RADIUS * np.eye(3)
     slope = np.stack([8 * (one(few + d, q) - one(few - d, q)) - one(few + 2 * d, q) + one(few - 2 * d, q)
                       for d in h], axis=-1) / (12 * h[0, 0])  # fmt: skip
@@ -68,23 +70,23 @@ def test_derivatives_at_the_reference_shape(kind):
         (low, middle), (second, third) = jax.jvp(p2, (t,), (1.0,))
         return low[0], middle[0], second[1], third[1]
 
-    compiled = in_double(jax.jit(rates))
+    followed = compiled(rates)
     h = 1e-4
-    low, exact, high = (np.array([np.asarray(part) for part in compiled(np.float64(t))]) for t in (-h, 0.0, h))
+    low, exact, high = (np.array([np.asarray(part) for part in followed(np.float64(t))]) for t in (-h, 0.0, h))
     assert np.isfinite(exact).all()
     np.testing.assert_allclose((high - low)[:-1] / (2 * h), exact[1:], atol=1e-6 * (np.abs(exact).max() + L))
 
 
 def test_constant_curvature_is_a_circle():
     """Planar constant curvature has its closed form, for angles from 1e-9 to a turn and a half."""
-    kinematics = KINDS["planar"][0]
+    moved = mover(KINDS["planar"][0], POINTS)
     x, y, z = POINTS.T
     for angle in (1e-9, 1e-5, 1e-3, 0.1, 1.0, 3.9, 4.1, 9.0):
         k = angle / L
         a = k * x
         rise = np.where(a < 1e-3, k * x * x / 2 * (1 - a * a / 12), (1 - np.cos(a)) / k)
         exact = np.stack([np.sin(a) / k - y * np.sin(a), rise + y * np.cos(a), z], axis=-1)
-        np.testing.assert_allclose(moved(kinematics, POINTS, np.array([k])), exact, atol=2e-16 + 1e-15 * L)
+        np.testing.assert_allclose(moved(np.array([k])), exact, atol=2e-16 + 1e-15 * L)
 
 
 ORDERS = [*list(permutations(["stretch", "bending_y", "twist", "bending_z"], 4))[::7], *[[name] for name in PRIMITIVES]]
@@ -96,7 +98,7 @@ def test_primitives_keep_volume(names):
     kinematics, size = composed(names)
     kinematics.check("here")
     q = size * np.random.default_rng(len(names)).uniform(-1, 1, kinematics.n)
-    F = np.asarray(in_double(jax.jit(lambda q: kinematics.deformations(POINTS, q)))(q))
+    F = np.asarray(compiled(lambda q: kinematics.deformations(POINTS, q))(q))
     assert np.abs(F - np.eye(3)).max() > 1e-3
     np.testing.assert_allclose(np.linalg.det(F), 1.0, atol=1e-12)
 
@@ -104,23 +106,24 @@ def test_primitives_keep_volume(names):
 def test_primitives_do_what_they_say():
     """On the axis: bending makes an arc, stretch lengthens by ∫m, twist and shear turn and slide sections."""
     tip = np.array([[L, 0.0, 0.0]])
-    bent = moved(composed(["bending_y"])[0], tip, np.array([4.0, 0.0]))[0]
+    bent = mover(composed(["bending_y"])[0], tip)(np.array([4.0, 0.0]))[0]
     np.testing.assert_allclose(bent, (np.sin(4 * L) / 4, 0, -(1 - np.cos(4 * L)) / 4), atol=1e-15)
-    longer = moved(composed(["stretch"])[0], tip, np.array([0.3, 0.6]))[0]
+    longer = mover(composed(["stretch"])[0], tip)(np.array([0.3, 0.6]))[0]
     np.testing.assert_allclose(longer, (L * (1 + 0.3 / 6 + 0.6 / 3), 0, 0), atol=1e-15)
     rim = np.array([[L, RADIUS, 0.0]])
-    turned = moved(composed(["twist"])[0], rim, np.array([0.5]))[0]
+    turned = mover(composed(["twist"])[0], rim)(np.array([0.5]))[0]
     np.testing.assert_allclose(turned, (L, RADIUS * np.cos(0.5), RADIUS * np.sin(0.5)), atol=1e-15)
-    slid = moved(composed(["shear_z"])[0], tip, np.array([0.5]))[0]
+    slid = mover(composed(["shear_z"])[0], tip)(np.array([0.5]))[0]
     np.testing.assert_allclose(slid, (L, 0, 0.05), atol=1e-15)
-    wider = moved(composed(["source"])[0], rim, np.array([1e-4]))[0]
+    wider = mover(composed(["source"])[0], rim)(np.array([1e-4]))[0]
     np.testing.assert_allclose(wider, (L, np.sqrt(RADIUS**2 + 1e-4), 0), atol=1e-15)
 
 
 def test_bumps():
     """Bumps are one amid the body in their direction, vanish on the other side and at the ends, and are smooth."""
     bumps = InflationBumps(angles=(np.pi / 2,))
-    growth = lambda s, y, z: float(in_double(bumps.growth)(s, y, z)[0])  # noqa: E731
+    grown = compiled(bumps.growth)
+    growth = lambda s, y, z: float(grown(s, y, z)[0])  # noqa: E731
     assert growth(0.5, 0.0, 1.0) == pytest.approx(1.0)
     assert growth(0.5, 0.0, -1.0) == growth(0.0, 0.0, 1.0) == growth(1.0, 0.3, 1.0) == 0.0
     ratio = np.exp(-16 / 3 / np.pi**2 * 0.25)
@@ -140,17 +143,18 @@ def test_sections_are_those_of_the_native_rod(kind):
     robot.add_link("rod", rod, ls.JointFixed())
     model = robot.build()
     across = np.array([[0.0, 0.0, 0.0], [0.0, 0.01, 0.0], [0.0, 0.0, 0.01]])
-    for s in (0.3, 0.77, 1.0):
+    places = (0.3, 0.77, 1.0)
+    moved = mover(kinematics, np.concatenate([across + np.array([s * L, 0, 0]) for s in places]))(q).reshape(3, 3, 3)
+    for s, found in zip(places, moved):
         g = ls.frame_pose(model, q, "rod", s)
-        exact = g[:3, 3] + across @ g[:3, :3].T
-        np.testing.assert_allclose(moved(kinematics, across + np.array([s * L, 0, 0]), q), exact, rtol=0, atol=1e-6 * L)
+        np.testing.assert_allclose(found, g[:3, 3] + across @ g[:3, :3].T, rtol=0, atol=1e-6 * L)
 
 
 def test_order_of_the_integrator():
     """Poses along curves of varying strain converge with the sixth power of the steps."""
     basis = BasisLegendre(torsion=1, bending_y=2, bending_z=1, elongation=1)
     q = np.array([6.0, 4.0, 5.0, 4.0, 3.0, 5.0, 4.0, 0.1, 0.1])
-    tips = [moved(KinematicsStrain(L, basis, steps=n), np.array([[L, 0.01, 0.0]]), q) for n in (3, 6, 12, 64)]
+    tips = [mover(KinematicsStrain(L, basis, steps=n), np.array([[L, 0.01, 0.0]]))(q) for n in (3, 6, 12, 64)]
     errors = [np.linalg.norm(tip - tips[-1]) for tip in tips[:-1]]
     assert np.log2(errors[0] / errors[1]) > 5.6 and np.log2(errors[1] / errors[2]) > 5.6
 

@@ -16,12 +16,13 @@ from lissom.deformable.kinematics import Kinematics, KinematicsFunction
 from lissom.deformable.material_frames import MaterialFrame, MaterialFrames
 from lissom.deformable.materials import Hyperelastic
 from lissom.deformable.resolution import Resolution
+from lissom.deformable.samples import Samples
 from lissom.deformable.sharing import shared
 from lissom.deformable.trial_moves import TrialMoves, check_independent, short, too_stiff
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.bodies import Body
-from lissom.robot.poses import PoseFunction, compiled, in_double
+from lissom.robot.poses import PoseFunction, in_double
 
 _PLACE = 1e-9  # how far a point that stays may move, and a contact area be from rigid, in lengths of the body
 
@@ -182,21 +183,23 @@ class DeformableBody(Body):
 
     def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
         """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
-        return np.asarray(in_double(self.motion.positions)(np.asarray(points, dtype=np.float64), np.asarray(q)))
+        points, q = np.asarray(points, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        if self.motion.is_of_cells:  # shapes of many points would fill the memory
+            return np.asarray(in_double(self.motion.positions)(points, q))
+        return self.followed(points)(q)
 
     def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
         """The same as a function of θ that is called many times."""
+        moved, _ = self.motion.samples(points), self._sampled
         if self.motion.is_linear:
-            shapes = self.motion.shapes(points)
+            shapes = moved.positions(np.zeros(self.motion.n))[1]
             return lambda q: points + shapes @ q
-        return lambda q: np.asarray(self._moved(points, q))
+        return lambda q: moved.positions(q)[0]
 
     @cached_property
-    def _moved(self) -> Callable[..., Any]:
-        """f of points and θ; the points are no constants, which XLA would fold for a minute."""
-        import jax
-
-        return compiled(lambda points, q: jax.vmap(lambda x: self.motion.map(x, q))(points))
+    def _sampled(self) -> Samples:
+        """One point: what is compiled for any points lives as long as it does."""
+        return self.motion.samples(np.zeros((1, 3)))
 
     def surface(self, q: np.ndarray) -> Surface:
         """The boundary at θ = q."""

@@ -23,7 +23,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import in_double
+from lissom.robot.poses import compiled
 
 _NO_STRESS = 1e-8  # of a user's law in the reference shape, relative to its moduli
 
@@ -276,8 +276,9 @@ class HyperelasticFunction(Hyperelastic):
         """W, ∂W/∂F and ∂²W/∂F² at F = 1."""
         import jax
 
-        parts = (self.energy_density, jax.jacfwd(self.energy_density), jax.jacfwd(jax.jacfwd(self.energy_density)))
-        W, stress, tangent = (np.asarray(in_double(part)(np.eye(3))) for part in parts)
+        law = self.energy_density
+        parts = compiled(lambda F: (law(F), jax.jacfwd(law)(F), jax.jacfwd(jax.jacfwd(law))(F)))(np.eye(3))
+        W, stress, tangent = map(np.asarray, parts)
         return W, stress, tangent
 
     def energy_density(self, F: Any) -> Any:

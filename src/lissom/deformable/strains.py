@@ -273,8 +273,8 @@ class _SamplesOfSections(Samples):
         self._across = points * (0.0, 1.0, 1.0)
         self._growth, self._growth_x = np.zeros((len(points), 0)), np.zeros((len(points), 3, 0))
         if kinematics.inflation is not None:
-            growing = shared(_Growing, kinematics.length, kinematics.inflation)
-            self._growth, self._growth_x = in_chunks(growing.known, points)
+            self._growing = shared(_Growing, kinematics.length, kinematics.inflation)
+            self._growth, self._growth_x = in_chunks(self._growing.known, points)
         self._x, self._section = np.unique(points[:, 0], return_inverse=True)
 
     @cached_property
