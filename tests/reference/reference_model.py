@@ -28,6 +28,8 @@ from reference.reference_lie import (
     translation,
 )
 
+KEPT = 4  # states whose points are
+
 
 class Point(NamedTuple):
     """A frame of the robot: pose, body Jacobian, its time derivative, and the inertia it carries."""
@@ -87,7 +89,8 @@ class ReferenceModel:
         self.nq, self.nv = nq, nv
         self.inputs = self._inputs()
         self.nu = sum(size for _, size, _ in self.inputs)
-        self._key, self._points = None, {}
+        self._states = {}  # points by link of the last few states, with q and v
+        self._lines = {}  # of bases and reference strains on the intervals that were asked for
 
     # --- configuration ---------------------------------------------------------------------------------------------
 
@@ -121,8 +124,13 @@ class ReferenceModel:
         v = np.zeros(self.nv) if v is None else np.asarray(v, dtype=float)
         q = np.asarray(q, dtype=float)
         key = q.tobytes() + v.tobytes()
-        if key != self._key:
-            self._key, self._q, self._v, self._points = key, q.copy(), v.copy(), {}
+        known = key in self._states
+        if not known:
+            self._states[key] = q.copy(), v.copy(), {}
+            if len(self._states) > KEPT:
+                del self._states[next(iter(self._states))]
+        self._q, self._v, self._points = self._states[key]
+        if not known:
             for name in self.robot.links:
                 self._reach(name)
         return self._points
@@ -173,8 +181,12 @@ class ReferenceModel:
         if s1 == s0:
             return point._replace(inertia=None)
         h, q, v = (s1 - s0) * rod.length, self._q[self.q_body[name]], self._v[columns]
-        P1, P2 = at_zannah_points(lambda s: tables.basis_matrix(rod.basis, s), s0, s1, rod.interval_points)
-        straight = at_zannah_points(lambda s: tables.reference_strain(rod, s), s0, s1, rod.interval_points)
+        if (name, s0, s1) not in self._lines:
+            self._lines[name, s0, s1] = [
+                at_zannah_points(lambda s: tables.basis_matrix(rod.basis, s), s0, s1, rod.interval_points),
+                at_zannah_points(lambda s: tables.reference_strain(rod, s), s0, s1, rod.interval_points),
+            ]
+        (P1, P2), straight = self._lines[name, s0, s1]
         x1, x2 = P1 @ q + straight[0], P2 @ q + straight[1]
         c = np.sqrt(3) * h**2 / 12
         Omega = h / 2 * (x1 + x2) + c * ad(x1) @ x2

@@ -17,10 +17,10 @@ import lissom as ls
 TOLERANCE = 1e-10
 TIME = 0.37
 
-pytestmark = pytest.mark.parametrize("seed", SEEDS)
+pytestmark = pytest.mark.parametrize("seed", SEEDS, scope="module")  # so that all quantities of one seed come together
 
 
-@lru_cache(maxsize=2)  # tests run quantity by quantity for one seed when pytest groups them, and seed by seed otherwise
+@lru_cache(maxsize=1)
 def case(seed):
     """A tree's model, its slow model and a state."""
     robot = random_tree(seed)
