@@ -13,14 +13,15 @@ import pytest
 import lissom as ls
 
 DT, DURATION, MOST = 0.005, 0.02, 20_000
+LOOSE = {"rtol": 1e-3, "atol": 1e-5}  # what is compared is the same to the last bit, however exact it is
 METHODS = {
     "generalized_alpha": {"method": "generalized_alpha", "dt": DT},
     "newmark": {"method": "newmark", "dt": DT},
     "bathe": {"method": "bathe", "dt": DT},
-    "esdirk": {"method": "esdirk"},
-    "bdf": {"method": "bdf"},
-    "auto": {"method": "auto"},
-    "dop853": {"method": "dop853"},
+    "esdirk": {"method": "esdirk", **LOOSE},
+    "bdf": {"method": "bdf", **LOOSE},
+    "auto": {"method": "auto", **LOOSE},
+    "dop853": {"method": "dop853", **LOOSE},
 }
 KINDS = ("u", "controller", "sampled controller", "force", "load")
 Q, V = np.array([0.3, -0.4]), np.array([0.5, 1.0])
@@ -41,6 +42,11 @@ def simulated(model, t, options):
     """The end of a motion by the method of the outer one."""
     motion = ls.simulate(model, 2 * DT, Q, V, u=np.array([t, 0.0]), t_eval=[2 * DT], **options)
     return motion.q[-1]
+
+
+def by_steps(model, t, _):
+    """The same by given steps, whatever the method of the outer one."""
+    return simulated(model, t, METHODS["generalized_alpha"])
 
 
 def rolled(model, t, _):
@@ -78,6 +84,7 @@ def planned(model, t, _):
 
 INNER = {
     "simulate": simulated,
+    "simulate by steps": by_steps,
     "rollout": rolled,
     "step_derivatives": stepped,
     "solve_statics": rested,
@@ -144,9 +151,9 @@ def compare(method, kind, inner):
 @pytest.mark.parametrize("kind", KINDS)
 def test_functions_may_simulate_their_own_model(kind):
     """A law, a load or a force that simulates, by the same method, the model that it drives ends, and gives what it
-    gives with an equal model."""
+    gives with an equal model. Of a force under "esdirk" that takes longest: the slow test has it."""
     for method in METHODS:
-        compare(method, kind, "simulate")
+        compare(method, kind, "simulate by steps" if (kind, method) == ("force", "esdirk") else "simulate")
 
 
 @pytest.mark.parametrize("inner", INNER)
@@ -199,11 +206,10 @@ def test_batches_may_be_interrupted(kind):
 
 def test_pairs_of_methods():
     """A law of time under each method simulates its own model by each other one."""
+    model, other = chain().build(), chain().build()
     for outer, inner in product(METHODS, METHODS):
         ends = []
-        for asks_itself in (True, False):
-            model = chain().build()
-            asked = model if asks_itself else chain().build()
+        for asked in (model, other):
 
             def law(t, asked=asked, options=METHODS[inner]):
                 return 0.1 * simulated(asked, t, options) if t < 2 * DT else np.zeros(2)
