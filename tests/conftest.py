@@ -28,7 +28,8 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_user_cache() / "lissom" 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-GROWTH = 2e8  # [B]
+GROWTH, GROWTH_OF_A_FILE = 2e8, 3e7  # [B]
+TESTS = Path(__file__).parent
 _freed = 0  # memory when some was last freed
 
 
@@ -52,15 +53,25 @@ def pytest_runtest_setup(item):
         item.add_marker(pytest.mark.skip(reason=no_graphics()))
 
 
+def pytest_collection_finish(session):
+    """What was imported stays: from here on Python does not look for cycles in it."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item, nextitem):
-    """Free memory at the end of each file, and within one where it has grown by GROWTH.
+    """Free memory at the end of each file that took GROWTH_OF_A_FILE, and within one where it has grown by GROWTH.
 
     JAX keeps every function that it compiled, some 20 MB for a deformable body, and Python collects reference cycles
-    seldom where many objects live, while each model holds buffers of megabytes.
+    seldom where many objects live, while each model holds buffers of megabytes. The models that functions of tests keep
+    are let go with the file that asked for them.
     """
     global _freed
-    if nextitem is not None and nextitem.path == item.path and _resident() < _freed + GROWTH:
+    is_last = nextitem is None or nextitem.path != item.path
+    if is_last:
+        _forget(item.module)
+    if _resident() < _freed + (GROWTH_OF_A_FILE if is_last else GROWTH):
         return
     if "jax" in sys.modules:
         sys.modules["jax"].clear_caches()
@@ -68,6 +79,14 @@ def pytest_runtest_teardown(item, nextitem):
     if sys.platform == "linux":
         ctypes.CDLL(None).malloc_trim(0)
     _freed = _resident()
+
+
+def _forget(module):
+    """Empty the caches of the functions of tests that a module has, its own and those that it imports."""
+    for function in list(vars(module).values()):
+        written = getattr(getattr(function, "__wrapped__", None), "__code__", None)
+        if hasattr(function, "cache_clear") and written and Path(written.co_filename).is_relative_to(TESTS):
+            function.cache_clear()
 
 
 def _resident():

@@ -45,11 +45,12 @@ def test_native_joints_as_custom_ones(kind, name):
 
 @pairs
 def test_batches(kind):
-    """Leading axes give what single states do."""
+    """Leading axes give what single states do, to the rounding of JAX, which compiles for one state and for several."""
     _, custom = both(kind)
     q, v, a, _ = (np.array(rows) for rows in zip(*(state(custom, seed) for seed in range(40))))
     tau = ls.inverse_dynamics(custom, q, v, a)
-    assert np.array_equal(tau, [ls.inverse_dynamics(custom, *row) for row in zip(q, v, a)])
+    single = np.array([ls.inverse_dynamics(custom, *row) for row in zip(q, v, a)])
+    np.testing.assert_allclose(tau, single, rtol=0, atol=1e-14 * np.abs(single).max())
 
 
 @pairs
