@@ -62,13 +62,14 @@ def potential(model, q, u):
     return e.gravitational + e.elastic + ls.path_lengths(model, q) @ u
 
 
-def onto_loops(model, q):
-    """Configurations (n, nq) moved onto the loops, by a Jacobian of differences."""
+def onto_loops(model, q, near):
+    """Configurations (n, nq) moved onto the loops, by the Jacobian of differences at one near them."""
     if not model.n_multipliers:
         return q
-    for _ in range(4):
-        e = ls.loop_residual(model, q)
-        q = q - np.einsum("nij,nj->ni", np.linalg.pinv(loop_slopes(model, q), rcond=1e-6), e) * model.dofs.scale
+    back = np.linalg.pinv(loop_slopes(model, near[None])[0], rcond=1e-6)
+    for _ in range(10):
+        q = q - ls.loop_residual(model, q) @ back.T * model.dofs.scale
+    assert np.abs(ls.loop_residual(model, q)).max() < 1e-13
     return q
 
 
@@ -92,7 +93,7 @@ def hessian(model, q, u, h=1e-3):
     pairs = [(i, j) for i in range(n) for j in range(i + 1)]
     signs = ((1, 1), (1, -1), (-1, 1), (-1, -1))
     moves = np.array([h * (a * N[:, i] + b * N[:, j]) for i, j in pairs for a, b in signs])
-    V = potential(model, onto_loops(model, q + moves * model.dofs.scale), u).reshape(-1, 4)
+    V = potential(model, onto_loops(model, q + moves * model.dofs.scale, q), u).reshape(-1, 4)
     H = np.zeros((n, n))
     for (i, j), value in zip(pairs, V @ (1, -1, -1, 1) / (4 * h * h)):
         H[i, j] = H[j, i] = value
