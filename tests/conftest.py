@@ -46,6 +46,14 @@ def no_graphics():
     return ""
 
 
+@pytest.fixture
+def small_pictures(monkeypatch):
+    """Pictures of robots are 400 pixels wide where no width is given, and so drawn in a quarter of the time."""
+    from lissom import render
+
+    monkeypatch.setitem(render.__kwdefaults__, "size", 400)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item):
     """Skip tests that draw, by name and with the reason, where there is no OpenGL: no package of pip brings it."""

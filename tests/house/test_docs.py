@@ -47,7 +47,7 @@ def with_blocks(kind):
 
 
 @pytest.mark.parametrize("page", with_blocks("python"))
-def test_python_runs(page, folder):
+def test_python_runs(page, folder, small_pictures):
     """Purpose: the Python of each page runs from top to bottom as it stands, without a warning."""
     names = {"__name__": "__main__"}
     for line, code in blocks(page, "python"):
@@ -64,7 +64,7 @@ def test_robot_files_load_and_build(page, folder):
 
 
 @pytest.mark.parametrize("page", with_blocks("bash"))
-def test_commands_work(page, folder, capsys):
+def test_commands_work(page, folder, small_pictures, capsys):
     """Purpose: every command shown ends well and writes what it says."""
     for _, text in blocks(page, "bash"):
         for command in text.splitlines():
