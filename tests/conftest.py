@@ -28,7 +28,7 @@ os.environ.setdefault("JAX_COMPILATION_CACHE_DIR", str(_user_cache() / "lissom" 
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
 os.environ.setdefault("JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES", "-1")
 
-GROWTH, GROWTH_OF_A_FILE = 2e8, 3e7  # [B]
+GROWTH, GROWTH_OF_A_FILE = 1.5e8, 3e7  # [B]
 TESTS = Path(__file__).parent
 _freed = 0  # memory when some was last freed
 

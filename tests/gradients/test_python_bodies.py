@@ -159,7 +159,7 @@ def test_actuators_of_python():
 def test_forces_of_python(scheme):
     """Along start and inputs they are those of differences."""
     model, rng = pulled(force=spring), np.random.default_rng(5)
-    v, u = 0.3 * rng.normal(size=model.nv), 3.0 * rng.uniform(size=(20, 1))
+    v, u = 0.3 * rng.normal(size=model.nv), 3.0 * rng.uniform(size=(10, 1))
     dv, du = 0.3 * rng.normal(size=model.nv), rng.normal(size=u.shape)
 
     def run(x):
