@@ -242,13 +242,13 @@ from lissom.robot.shapes import ShapeCylinder as ShapeCylinder
 from lissom.robot.shapes import ShapePlane as ShapePlane
 from lissom.robot.shapes import ShapeSphere as ShapeSphere
 from lissom.robot.splines import BasisBSpline as BasisBSpline
-from lissom.statics.branch_events import BranchEvent as BranchEvent
-from lissom.statics.branch_runs import Branch as Branch
+from lissom.statics.continuation import Branch as Branch
+from lissom.statics.continuation import BranchEvent as BranchEvent
 from lissom.statics.continuation import branches as branches
 from lissom.statics.continuation import continuation as continuation
-from lissom.statics.ends import Equilibrium as Equilibrium
+from lissom.statics.equilibrium import Equilibrium as Equilibrium
 from lissom.statics.equilibrium import solve_statics as solve_statics
-from lissom.statics.tangent_stiffness import tangent_stiffness as tangent_stiffness
+from lissom.statics.residual import tangent_stiffness as tangent_stiffness
 from lissom.studies.results import SweepResults as SweepResults
 from lissom.studies.samples import Span as Span
 from lissom.studies.study import StudySimulation as StudySimulation

@@ -146,7 +146,7 @@ def test_an_interrupt_keeps_the_branch_so_far(small, tmp_path, capsys, monkeypat
             raise KeyboardInterrupt
         return ahead(*args)
 
-    monkeypatch.setattr("lissom.statics.branch_runs.ahead_on_each", interrupted)
+    monkeypatch.setattr("lissom.statics.continuation.ahead_on_each", interrupted)
     given = ["--inputs", "up=1", "--step", "0.02", "--out", str(tmp_path)]
     assert main(["continuation", str(small), *given]) == 130
     told = capsys.readouterr()

@@ -7,8 +7,8 @@ from statics.soft_robots import SOFT, arm, pair
 
 import lissom as ls
 from lissom.launch.workspace import Workspace
-from lissom.statics import branch_runs, continuation, static_path
-from lissom.statics.branch_events import crossing
+from lissom.statics import continuation, static_path
+from lissom.statics.continuation import crossing
 
 STIFF = ls.Material(young=1e7, poisson=0.5, density=1000)
 
@@ -171,7 +171,7 @@ def test_an_interrupt_keeps_the_branches_so_far(monkeypatch, count):
             raise KeyboardInterrupt
         return ahead(*args)
 
-    monkeypatch.setattr(branch_runs, "ahead_on_each", interrupted)
+    monkeypatch.setattr(continuation, "ahead_on_each", interrupted)
     with pytest.raises(KeyboardInterrupt) as stop:
         if count == 1:
             ls.continuation(model, step=0.05)

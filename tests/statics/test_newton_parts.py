@@ -7,9 +7,9 @@ from integration.test_loops import driven
 from statics.soft_robots import arm
 
 import lissom as ls
-from lissom.statics import newton_stages as stages
+from lissom.statics import newton_kernel as stages
+from lissom.statics.newton import newton_in_python
 from lissom.statics.newton_kernel import Sought, newton_in_kernel, results
-from lissom.statics.newton_python import newton_in_python
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 

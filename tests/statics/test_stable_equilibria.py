@@ -10,9 +10,8 @@ from statics.soft_robots import arm, built, closed, hessian, pair
 import lissom as ls
 from lissom.launch import progress
 from lissom.statics import descent
-from lissom.statics.newton_kernel import Sought, results
-from lissom.statics.newton_python import newton_in_python
-from lissom.statics.newton_stages import CONVERGED
+from lissom.statics.newton import newton_in_python
+from lissom.statics.newton_kernel import CONVERGED, Sought, results
 
 NONE = np.zeros(0)
 

@@ -28,7 +28,7 @@ from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.robot.functions import Tabulated
-from lissom.statics.tangent_stiffness import tangent_stiffness
+from lissom.statics.residual import tangent_stiffness
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -23,7 +23,7 @@ from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import telling
-from lissom.statics.ends import Equilibrium
+from lissom.statics.equilibrium import Equilibrium
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

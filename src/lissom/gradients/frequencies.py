@@ -23,7 +23,7 @@ from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.model.model import Model
 from lissom.robot import telling
-from lissom.statics.ends import Equilibrium
+from lissom.statics.equilibrium import Equilibrium
 
 _Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 

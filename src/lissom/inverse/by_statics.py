@@ -28,9 +28,8 @@ from lissom.inverse.least_inputs import least_within
 from lissom.inverse.targets import Targets, few_sizes, put_rows
 from lissom.model.model import Model
 from lissom.statics.newton import newton
-from lissom.statics.newton_kernel import Sought
-from lissom.statics.newton_stages import CONVERGED
-from lissom.statics.verdict import growing
+from lissom.statics.newton_kernel import CONVERGED, Sought
+from lissom.statics.stability import growing
 
 _LONGEST, _SHORTEST = 0.5, 1e-4  # step, in units of the coordinates' natural sizes
 _ASIDE = 0.5  # how far beside what S foretells an equilibrium may lie, over the step

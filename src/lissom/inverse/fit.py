@@ -31,7 +31,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
-from lissom.statics.ends import Equilibrium
+from lissom.statics.equilibrium import Equilibrium
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

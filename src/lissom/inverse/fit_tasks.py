@@ -12,7 +12,7 @@ from lissom.errors import ConvergenceError, ModelError
 from lissom.gradients.rollout import Rollout
 from lissom.inverse.measured import Measured
 from lissom.model.model import Model
-from lissom.statics.ends import Equilibrium
+from lissom.statics.equilibrium import Equilibrium
 
 Done = TypeVar("Done", Equilibrium, Rollout)
 Told = dict[str, np.ndarray]  # values by path

@@ -20,8 +20,7 @@ from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.inverse.fit_tasks import FitTask, Told
 from lissom.inverse.measured import Measured, Numbers, stand_alike
 from lissom.model.model import Model
-from lissom.statics.ends import Equilibrium
-from lissom.statics.equilibrium import solve_statics
+from lissom.statics.equilibrium import Equilibrium, solve_statics
 
 
 @final

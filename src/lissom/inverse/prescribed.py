@@ -39,7 +39,7 @@ from lissom.model.plausibility import inside_out
 from lissom.robot import checks, telling
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
-from lissom.statics.verdict import Reduced, floating, growing_on
+from lissom.statics.stability import Reduced, floating, growing_on
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

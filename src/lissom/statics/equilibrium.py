@@ -6,43 +6,245 @@ The step is accepted by the natural monotonicity test, which does not depend on 
 Newton step from the trial point must be shorter than the step that led there. Where K is singular to rounding the
 shortest step is taken, so that nothing moves along what is neutral. Where Newton stalls, the loads, inputs and gravity
 are raised in steps from zero. Where the equilibrium is unstable, a damped descent looks for one that is not.
+
+Equilibria among contacts with friction depend on how the robot came to rest. Held at its start q₀ by the forces r(q₀),
+the robot is let go in equal parts,
+
+    r(q) = (1 − p) r(q₀),   p from 0 to 1                                                                 (1)
+
+and after each part what has begun to touch is anchored where it is, and what slips takes its anchor along. Where
+nothing slips and nothing new touches, all parts at once do the same.
 Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 2011, §3.3 (the test).
 """
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.accuracy import Accuracy, estimate
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
-from lissom.dynamics.contacts import contact_anchors, present_anchors
+from lissom.dynamics.contacts import contact_anchors, contact_forces, present_anchors, put_anchors, shares_of_friction
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.errors import ConvergenceError, ShapeError, keeping
+from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
-from lissom.robot import checks
+from lissom.robot import checks, telling
 from lissom.statics.descent import EIGENVALUES, Descent
-from lissom.statics.ends import Equilibrium, Iterate
-from lissom.statics.moving import moving_model
 from lissom.statics.newton import newton
-from lissom.statics.newton_kernel import Sought, load_ahead
-from lissom.statics.newton_stages import CONVERGED, NO_STEP, NOT_FINITE, SINGULAR, TOO_MANY, WOUND_UP
-from lissom.statics.parts import raised
-from lissom.statics.sticking import let_go, stacked, warn_of_dropped_friction
-from lissom.statics.verdict import floats_at, warn_of_instability, what_hangs_loose
+from lissom.statics.newton_kernel import (
+    CONVERGED,
+    NO_STEP,
+    NOT_FINITE,
+    SINGULAR,
+    TOO_MANY,
+    WOUND_UP,
+    Sought,
+    load_ahead,
+)
+from lissom.statics.residual import moving_model, static_residual
+from lissom.statics.stability import floats_at, growing, least_stiffness, warn_of_instability, what_hangs_loose
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+def raised(here: Any, solve: Callable[[Any, float], Any], longest: float = 1.0) -> tuple[Any, float, str]:
+    """Follow equilibria from part 0 to part 1 of something; the last one, how far it got, and what stopped it."""
+    reached, step, remedy = 0.0, min(0.25, longest), ""
+    while reached < 1.0:
+        goal = min(1.0, reached + step)
+        trial = solve(here, goal)
+        trial.iterations += here.iterations
+        if not trial.remedy:
+            here, reached, step = trial, goal, min(longest, 1.5 * step)
+        else:
+            here.iterations, remedy = trial.iterations, trial.remedy
+            step *= 0.5
+            if step < 1e-3:
+                break
+    return here, reached, remedy
+
+
+@final
+@dataclass(frozen=True, repr=False)
+class Equilibrium:
+    """A static equilibrium.
+
+    Fields:
+        q: configuration (..., nq). u: inputs (..., nu). multipliers: forces of the prescribed motions, then of the
+        loops (..., n_multipliers) [N·m, N]. residual: largest entry of the generalised force that is left (...).
+        iterations: Newton steps, and those of a descent (...).
+        v: the velocity of the steady motion it is found in, zero at rest (..., nv).
+        is_stable: whether no small motion that loops and prescribed motions allow grows, flutter included (...);
+            motions that nothing holds and nothing drives do not count, nor does what only a gyroscope holds up. False
+            of an iterate that is no equilibrium.
+        unstable_count: number of motions that grow (...).
+        anchors: where contacts that stick hold on, (..., n_pairs, 6), for `Model.anchored`.
+        model, t: what it is an equilibrium of, and at which time [s].
+    """
+
+    q: np.ndarray
+    u: np.ndarray
+    multipliers: np.ndarray
+    residual: np.ndarray
+    iterations: np.ndarray
+    v: np.ndarray
+    is_stable: np.ndarray
+    unstable_count: np.ndarray
+    model: Model | ModelBatch = field(repr=False, compare=False)
+    t: float = field(repr=False, compare=False)
+    anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
+
+    __repr__ = telling.equilibrium_words  # type: ignore[assignment]
+
+    def _repr_html_(self) -> str:
+        return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
+
+    @cached_property
+    def accuracy(self) -> Accuracy:
+        """Estimated error by points and bases of rods [m], as of `accuracy`; computed when first asked for, with an
+        AccuracyWarning where it exceeds a hundredth of the longest rod."""
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
+        state = (self.q, self.v, np.zeros_like(self.v), self.u, self.multipliers[..., n_motions:])
+        rows = [np.reshape(x, (batch_of(lead), x.shape[-1])) for x in state]
+        return estimate(list(model.of_rows(batch_of(lead))), rows, np.full(batch_of(lead), self.t), lead, None)
+
+    @cached_property
+    def least_stiffness(self) -> np.ndarray:
+        """Least eigenvalue of the tangent stiffness on the motions that loops and prescribed motions allow, of its
+        symmetric part where loads are not conservative (...) [J].
+
+        A motion of unit size turns, stretches or shears a rod by 1 from end to end, turns a joint by 1 rad, or moves
+        one by as much as it moves the robot when turned by 1 rad (`model.dofs.scale`): the work it takes is half of
+        this. Negative where an equilibrium under conservative loads is unstable, zero where it buckles or is neutral;
+        infinite where nothing can move. Computed when first asked for, at the cost of an eigenvalue problem each.
+        """
+        model = self.model.common if isinstance(self.model, ModelBatch) else self.model
+        lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
+        rows = (
+            np.reshape(x, (batch_of(lead), x.shape[-1])) for x in (self.q, self.u, self.multipliers[..., n_motions:])
+        )
+        each = model.of_rows(batch_of(lead))
+        found = [least_stiffness(one, q, u, self.t, force) for one, q, u, force in zip(each, *rows)]
+        return np.array(found, dtype=np.float64).reshape(lead)
+
+
+@final
+@dataclass
+class Iterate:
+    """Where a Newton solve ended, with the forces of loops; what to do about it, empty where it converged; how many
+    motions grow, where that is known; and which descents towards a stable one were tried."""
+
+    q: np.ndarray
+    force: np.ndarray
+    iterations: int
+    remedy: str
+    growing: int | None = None
+    tried: str = ""
+
+    def unstable_count(self, model: Model, u: np.ndarray, t: float) -> int:
+        """How many motions grow about it under the full load."""
+        if self.growing is None:
+            self.growing = len(growing(model, self.q, u, t, self.force))
+        return self.growing
+
+    def equilibrium(self, model: Model, u: np.ndarray, t: float, factor: float = 1.0) -> Equilibrium:
+        """The iterate as a result, with the residual it leaves."""
+        r = static_residual(model, self.q, u, t, factor, self.force)
+        size = np.array(np.inf if r is None else np.abs(r[: model.nv]).max(initial=0.0))
+        forces = np.concatenate([np.zeros(model.n_motions - model.prescribed.n_held), self.force])
+        claims = np.array(False), np.array(0)
+        v = steady_velocity(model, factor)
+        return Equilibrium(self.q, u, forces, size, np.array(self.iterations), v, *claims, model, t)
+
+
+PART = 0.05  # of what holds the robot, let go at a time
+_AT_LIMIT = 1.0 - 1e-9  # share of friction from which a contact may have slipped
+_LOOKED_AT = 100  # rows of a batch that are searched for friction that is left out
+
+
+def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
+    """Warn where a contact touches at one of the rows of q whose friction statics leaves out."""
+    world = model.surroundings
+    moving = [name for name, law in zip(world.contact_names, world.law) if law[3] > 0.0 and law[5] == 0.0]
+    moving = [] if model.prescribed.steady is not None else moving
+    for row in q[:_LOOKED_AT] if moving else ():
+        found = sorted(set(moving) & set(contact_forces(model, row).contact))
+        if found:
+            warnings.warn(
+                f"contact {found[0]!r}: its friction is a law of speed, which is zero at rest: statics leaves it out; "
+                "give the contact a stick_stiffness",
+                AccuracyWarning,
+                stacklevel=3,
+            )
+            return
+
+
+def let_go(
+    newton: Callable[..., list[Any]],
+    model: Model,
+    start: Any,
+    direct: Any,
+    u: np.ndarray,
+    t: float,
+    tolerance: float,
+    limit: int,
+) -> Any:
+    """Where (1) leads to, its anchors left in the tables of a model that nobody else has.
+
+    Args:
+        newton: what iterates, of `equilibrium`. start, direct: the start, and what all parts at once have led to, which
+            serves where nothing has slipped, and where the path fails.
+    """
+    hold = static_residual(model, start.q, u, t, 1.0, start.force)
+    anchors, whole = present_anchors(model), np.zeros(0) if hold is None else hold[: model.nv]
+
+    def less_held(here: Any, part: float) -> Any:
+        rest = (1.0 - part) * whole
+        (end,) = newton(model, here.q[None], here.force[None], u[None], t, 1.0, tolerance, limit, hold=rest)
+        if not end.remedy:
+            put_anchors(model, contact_anchors(model, end.q))
+        return end
+
+    if hold is not None and (direct.remedy or not _is_unchanged(model, direct.q)):
+        here, reached, _ = raised(start, less_held, PART)
+        if reached == 1.0:
+            return here
+        put_anchors(model, anchors)
+    if not direct.remedy:
+        put_anchors(model, contact_anchors(model, direct.q))
+    return direct
+
+
+def stacked(alone: list[Any], lead: tuple[int, ...]) -> Any:
+    """Equilibria of single states as one of a batch, whose model is that of the first."""
+    given = {"model": alone[0].model, "t": alone[0].t}
+    found = {f.name: np.array([getattr(end, f.name) for end in alone]) for f in fields(alone[0]) if f.name not in given}
+    out = type(alone[0])(**{name: x.reshape(*lead, *x.shape[1:]) for name, x in found.items()}, **given)
+    vars(out)["least_stiffness"] = np.array([end.least_stiffness for end in alone]).reshape(lead)  # each has a model
+    return out
+
+
+def _is_unchanged(model: Model, q: np.ndarray) -> bool:
+    """Whether at q just what is anchored touches, and none of it has slipped."""
+    same = np.isnan(contact_anchors(model, q)) == np.isnan(present_anchors(model))
+    return bool(same.all()) and float(shares_of_friction(model, q).max(initial=0.0)) < _AT_LIMIT
+
 
 _DESCENTS = 20  # work of descents, over that of the solve
 _LEAST_ITERATIONS = 15  # that a solve counts

@@ -1,4 +1,15 @@
-"""Newton's method for equilibria: plain iterations, then shortest steps where those may have missed what is neutral."""
+"""Newton's method for equilibria: plain iterations, then shortest steps where those may have missed what is neutral.
+
+The plain iterations run in the kernel of newton_kernel. Python stands between its parts where forces call Python, and
+for the shortest steps. These are taken where the tangent stiffness K is singular to rounding, as where a round rod may
+turn about its own axis. In units D in which what springs and rods hold is 1,
+
+    D K D = U diag(s) Vᵀ,   x = −D V diag(1/s, 0 where neutral) Uᵀ D r                                    (1)
+
+is the shortest step. A direction is neutral if s < 1e-9 s₁; or if s < 1e-6 s₁ and r along it is rounding. It is left
+out of one step if s < 1e-3 s₁ and less than a thousandth of r is along it: near a neutral direction of equilibria what
+is left of r there says nothing before the rest is gone.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +18,137 @@ from dataclasses import replace
 
 import numpy as np
 
+from lissom.dynamics.python_forces import put_python_forces, python_response
+from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
-from lissom.statics.newton_kernel import Sought, last_stiffness, newton_in_kernel, results
-from lissom.statics.newton_python import newton_in_python
-from lissom.statics.newton_stages import ASTRAY, CONVERGED, NO_STEP, SINGULAR
-from lissom.statics.verdict import surely_stable
+from lissom.model.plausibility import is_folded
+from lissom.passes.scratch import STATUS_CROWDED
+from lissom.statics.newton_kernel import (
+    ASTRAY,
+    ASTRAY_BELOW,
+    BORDER,
+    CONVERGED,
+    LIMIT,
+    LOOKED_AT_FROM,
+    NO_STEP,
+    RESIDUAL,
+    SHORTEST,
+    SINGULAR,
+    SOLVE,
+    UNKNOWNS,
+    Sought,
+    last_stiffness,
+    newton_in_kernel,
+    newton_workspace,
+    results,
+)
+from lissom.statics.stability import surely_stable
+
+SUSPECT = 1.0  # stiffness along a step, over that of the coordinates themselves, below which one looks closer
+_SLACK = 1e-3
+_SOFT = 1e-6
+_NEUTRAL = 1e-9
+_CONSISTENT = 1e-6  # part of r that may lie along what is neutral
+_ROUNDING = 1e-13  # of the force for a unit move
+
+
+def shortest_step(
+    model: Model, own: np.ndarray, matrix: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, np.ndarray] | None:
+    """diag(1/s) Uᵀ D and D V of (1), which map what is on the right, one behind the other, to what solves the system of
+    the matrix (n, n), a stiffness with the rows of loops behind it, its coordinates being held by their `own` stiffness
+    (nv,); rows and columns of what is left out are zero. None where forces drive what nothing holds."""
+    S = model.dofs.scale
+    size = float(np.abs(S * right[: model.nv]).max(initial=0.0)) or 1.0
+    D = 1.0 / np.sqrt(np.where(own > 0.0, own, size / S**2))
+    rows = np.linalg.norm(matrix[model.nv :, : model.nv] * D, axis=1)
+    D = np.concatenate([D, 1.0 / np.where(rows > 0.0, rows, 1.0)])
+    U, s, V = np.linalg.svd(matrix * D * D[:, None])
+    met, rounding = np.abs(U.T @ (D * right)), _ROUNDING * float((S / D[: model.nv]).max(initial=0.0))
+    top = max(s[0], 1.0)
+    neutral = (s <= _NEUTRAL * top) | ((s <= _SOFT * top) & (met <= rounding))
+    if met[neutral].max(initial=0.0) > _CONSISTENT * met.max(initial=0.0) + rounding:
+        return None
+    left_out = neutral | ((s <= _SLACK * top) & (met <= _SLACK * met.max(initial=0.0)))
+    inverse = np.where(left_out, 0.0, 1.0 / np.where(left_out, 1.0, s))
+    return (inverse * U).T * D, D[:, None] * np.where(left_out, 0.0, V.T)
+
+
+_BEYOND = 1e150  # residual of a point to which no step may lead: matter is turned inside out there
+
+
+def newton_in_python(
+    model: Model, q: np.ndarray, force: np.ndarray, sought: Sought, *, shortest: bool = True
+) -> tuple[Workspace, int]:
+    """The iteration of newton_in_kernel for one robot, with Python forces; and with the shortest steps where the
+    stiffness is singular to rounding, if nothing drives what nothing holds there. Its workspace behind the last one,
+    and how it ended."""
+    w = newton_workspace(model, q[None], force[None], sought)
+    host, matrix, right = w.host, np.zeros(0), np.zeros(0)
+    if shortest:
+        host["numbers"][[ASTRAY_BELOW, LOOKED_AT_FROM]] = SUSPECT, 0.0
+    part = _run(w)
+    while part < CONVERGED:
+        if part == SOLVE:
+            matrix, right = host["matrix"].copy(), host["unknown"].copy()
+        part = _gone_on(model, w, part, sought)
+        if shortest and part in (SINGULAR, ASTRAY) and not host["notes"][0, SHORTEST]:
+            part = _shortened(model, w, matrix, right, part)
+    return w, part
+
+
+def bordered_at(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> tuple[np.ndarray, float]:
+    """Which rows of loops an iteration from q would keep, rising, and its unit σ of their forces."""
+    slack = np.zeros(model.n_rows)
+    sought = Sought(u[None], t, 1.0, slack, 1.0, 1)
+    w = newton_workspace(model, q[None], slack[None], sought)
+    part = _run(w)
+    while part < SOLVE:
+        part = _gone_on(model, w, part, sought)
+    w.raise_for_status()
+    return chosen_rows(w), float(w.host["sigma"][0])
+
+
+def _gone_on(model: Model, w: Workspace, part: int, sought: Sought) -> int:
+    """Fill in what a part needs of Python, and run from there to the next pause; which part comes then, or how it
+    ended."""
+    q, v, u = (w.host[name][0] for name in ("q", "v", "u"))
+    t, factor = sought.t, sought.factor
+    if part == RESIDUAL:
+        put_python_forces(model, w.host["extra"][0], w.host["load"], q, v, u, t, factor, sought.hold)
+        if not np.array_equal(q, w.host["start"][0]) and is_folded(model, q):
+            w.host["extra"][0] = _BEYOND
+    elif part == BORDER and model.calls_python:
+        K = w.host["K"][0].reshape(model.nv, -1)[:, : model.nv]
+        K += python_response(model, q, v, u, t, factor)[0]
+    return _run(w)
+
+
+def _run(w: Workspace) -> int:
+    """Run from the part that comes next to the next pause, or to the end; which part comes then, or how it ended."""
+    w.host["pause"][0, 0] = 1
+    w.run()
+    if w.status[0] == STATUS_CROWDED:
+        w.raise_for_status()
+    return int(w.host["pause"][0, 1])
+
+
+def _shortened(model: Model, w: Workspace, matrix: np.ndarray, right: np.ndarray, part: int) -> int:
+    """Let the iteration go on by shortest steps behind `part`, or as it is; which part comes next, or how it ended."""
+    host, n = w.host, int(w.host["notes"][0, UNKNOWNS])
+    width = matrix.size // (model.nv + model.n_rows)
+    square = matrix.reshape(-1, width)[:n, :n]
+    factors = shortest_step(model, host["own"][0], square, right[0, :n])
+    if factors is not None:
+        for name, factor in zip(("matrix", "factors"), factors):
+            host[name].reshape(-1, width)[:n, :n] = factor
+        host["unknown"][:], host["notes"][0, SHORTEST] = right, 1.0
+    elif part == SINGULAR:
+        return SINGULAR
+    host["pause"][0, 1] = LIMIT if factors is None else SOLVE
+    return _run(w)
+
 
 _LEAST_LEFT = 2  # iterations by shortest steps, however many the plain ones took
 

@@ -1,6 +1,9 @@
-"""Newton's method for equilibria in one kernel, a batch in one launch; the parts are those of newton_stages.
+"""Newton's method for equilibria in one kernel, a batch in one launch, in parts: residual, matrix, border, then solve,
+limit, try and judge.
 
-Where something needs Python, the kernel pauses: `pause` says whether it does, and which part comes next.
+The kernel runs through the parts by itself, or pauses before those where something needs Python: Python forces at a
+point that is new, what they add to the matrix, and shortest steps where it is singular to rounding. `pause` says
+whether it does, and which part comes next.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -26,14 +29,319 @@ from lissom.launch.compiling import ahead
 from lissom.launch.loop_buffers import shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, crowded, workspace
-from lissom.lie.types import kernel_options, vec3, vec6
+from lissom.lie import so3
+from lissom.lie.types import by_reference, kernel_options, vec3, vec6
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct
+from lissom.model.tables import Tables, TablesStruct
 from lissom.passes.column_tables import column_width
-from lissom.passes.scratch import STATUS_CROWDED, ScratchStruct
-from lissom.statics.newton_stages import BEGIN, FLOOR, ITERATION, NOTES, NUMBERS, EquilibriumRowsStruct, go_on
-from lissom.systems.newton_matrix import NewtonBuffersStruct, newton_buffers, newton_matrix_of
+from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
+from lissom.passes.moves import move_configuration
+from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
+from lissom.systems.bordered import LoopRows, ask_closed, border
+from lissom.systems.constrained import hold_prescribed
+from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
+
+Rows = wp.array2d(dtype=wp.float64)
+
+# What comes next,
+BEGIN, RESIDUAL, MATRIX, BORDER, SOLVE, LIMIT, TRY, JUDGE = range(8)
+# or how the iteration ended: SINGULAR and ASTRAY ask for shortest steps.
+CONVERGED, WOUND_UP, NOT_FINITE, SINGULAR, ASTRAY, NO_STEP, TOO_MANY = range(8, 15)
+
+# What is noted of an iteration, by instance: its number, the size of the system, the length of the step and of the one
+# before, whether that is the last, the fraction of it that is tried, whether the residual there is refused, whether the
+# iteration has just gone behind a tendon that begins to pull, and whether steps are the shortest.
+ITERATION, UNKNOWNS, LENGTH, LAST, IS_LAST, FRACTION, REFUSED, CROSSED, SHORTEST = range(9)
+NOTES = 9
+# What an iteration is told: the length of the last step, the most iterations, the stiffness along a step, over that of
+# the coordinates themselves, below which rounding may lead it, and the length from which on this is looked at.
+TOLERANCE, MOST_ITERATIONS, ASTRAY_BELOW, LOOKED_AT_FROM = range(4)
+NUMBERS = 4
+
+FLOOR = 1e-7  # length below which rounding may keep a step from shrinking
+LONGEST_STEP = wp.constant(wp.float64(2.0))  # of one iteration, in units of dofs.scale
+LEAST_FRACTION = wp.constant(wp.float64(1e-4))
+SHORTEST_SEEN = wp.constant(wp.float64(FLOOR))  # step that rounding lets be told from none
+ROUNDED_CONTRACTION = wp.constant(
+    wp.float64(0.3)
+)  # contraction above which a short step is as short as rounding lets it be
+
+
+@wp.struct
+class EquilibriumRowsStruct:
+    """Iterate `start`, point q that is looked at, Newton step with the change of the forces of loops behind it, its
+    tried part, the last tangent stiffness (nv rows) with how stiff each coordinate is held by itself, the residual met
+    at q, and what the residual needs, by instance, v being that of a steady motion; by how much the loops are meant to
+    stay open; units of the coordinates, and how stiff springs and rods hold each."""
+
+    start: Rows
+    q: Rows
+    step: Rows
+    move: Rows
+    stiffness: Rows
+    own: Rows
+    met: Rows
+    between: Rows
+    zeros: Rows
+    v: Rows
+    u: Rows
+    extra: Rows
+    notes: Rows
+    numbers: wp.array(dtype=wp.float64)
+    opened: wp.array(dtype=wp.float64)
+    inverse_scale: wp.array(dtype=wp.float64)
+    sprung: wp.array(dtype=wp.float64)
+
+
+EquilibriumRows = by_reference(EquilibriumRowsStruct)
+
+
+@wp.func(inline=False)
+def go_on(
+    at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: EquilibriumRows, i: int, gravity: vec3,
+    load: wp.array(dtype=vec6), residual: wp.Function, matrix: wp.Function,
+) -> int:  # fmt: skip
+    """Damped Newton iteration from one of its parts to its end, or to where Python has its turn; what comes next."""
+    part = int(at)
+    while part < CONVERGED:
+        if part == BEGIN:
+            part = begin(x, i)
+        elif part == RESIDUAL:
+            part = take_residual(t, s, x, b.loops, i, gravity, load, residual)
+        elif part == MATRIX:
+            part = make_matrix(t, s, b, x, i, gravity, load, matrix)
+        elif part == BORDER:
+            part = border_matrix(t, b, x, i)
+        elif part == SOLVE:
+            part = solve_step(t, b, x, i)
+        elif part == LIMIT:
+            part = limit_step(x, i)
+        elif part == TRY:
+            part = try_step(t, x, b.loops, i)
+        else:
+            part = judge(t, x, b.loops, i)
+        if pauses != 0 and (part == RESIDUAL or part == BORDER or part == SOLVE):  # noqa: SIM109 (kernels know no `in`)
+            return part
+    return part
+
+
+@wp.func
+def begin(x: EquilibriumRows, i: int) -> int:
+    """Look at the start."""
+    keep(x.q.shape[1], i, x.start, x.q)
+    x.notes[i, ITERATION] = so3.ZERO
+    x.notes[i, LAST] = FINITE
+    x.notes[i, CROSSED] = so3.ZERO
+    return RESIDUAL
+
+
+@wp.func
+def take_residual(
+    t: Tables, s: Scratch, x: EquilibriumRows, loops: LoopRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
+    residual: wp.Function,
+) -> int:  # fmt: skip
+    """Residual at q with zeros for prescribed coordinates, what it leaves in s being that of q; refused where a rod
+    interval turns too far or a number is not finite."""
+    s.status[i] = 0
+    residual(t, s, i, x.q, x.v, x.zeros, x.u, x.extra, gravity, load, loops, x.met)
+    for e in range(t.prescribed.dof.shape[0]):
+        x.met[i, t.prescribed.dof[e]] = so3.ZERO
+    bad = wp.float64(0.0)
+    for j in range(t.nv):
+        bad += so3.ZERO * x.met[i, j]
+    for row in range(loops.gap.shape[1]):
+        loops.gap[i, row] = loops.gap[i, row] - x.opened[row]
+        bad += so3.ZERO * loops.gap[i, row]
+    refused = s.status[i] != 0 or bad != so3.ZERO
+    x.notes[i, REFUSED] = wp.where(refused, so3.ONE, so3.ZERO)
+    if x.notes[i, ITERATION] > so3.ZERO:
+        return JUDGE
+    return wp.where(refused, WOUND_UP, MATRIX)
+
+
+@wp.func
+def make_matrix(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: EquilibriumRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
+    matrix: wp.Function,
+) -> int:  # fmt: skip
+    """The tangent stiffness, newton_matrix with c₀ = c₁ = 0, and the rows of loops."""
+    x.notes[i, ITERATION] = x.notes[i, ITERATION] + so3.ONE
+    matrix(t, s, b, i, x.q, x.v, x.zeros, x.zeros, so3.ZERO, so3.ZERO, gravity, load)
+    return BORDER
+
+
+@wp.func
+def border_matrix(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
+    """Border the stiffness by loops, hold prescribed coordinates, and put the residual on the right."""
+    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    keep(t.nv * b.x.width, i, b.matrix, x.stiffness)
+    put_own_stiffness(t.nv, b.x.width, i, x, b.loops.scale)
+    hold_prescribed(t, n, b.loops.width, i, x.zeros, b.loops.matrix, x.met)
+    ask(t.nv, x, i, b.loops)
+    x.notes[i, UNKNOWNS] = wp.float64(n)
+    x.notes[i, SHORTEST] = so3.ZERO
+    return SOLVE
+
+
+@wp.func
+def solve_step(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
+    """Factor the matrix, unless it is there as that of shortest steps, and solve for the step."""
+    n = int(x.notes[i, UNKNOWNS])
+    shortest = x.notes[i, SHORTEST] != so3.ZERO
+    pivot = wp.int32(0)
+    if not shortest:
+        pivot = lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots)
+    if pivot != 0:
+        return singular(t, b, x, i)
+    solve(n, x, i, b.loops)
+    for j in range(n):
+        x.step[i, j] = -b.loops.unknown[i, j]
+    length = largest(t.nv, i, x.inverse_scale, x.step)
+    x.notes[i, LENGTH] = length
+    if not (length < FINITE):
+        return singular(t, b, x, i)
+    if not shortest and length > x.numbers[LOOKED_AT_FROM] and is_led_astray(t.nv, i, x):
+        return ASTRAY
+    return LIMIT
+
+
+@wp.func
+def limit_step(x: EquilibriumRows, i: int) -> int:
+    """How much of the step is tried first, and whether it is the last one: short, or as short as rounding lets it."""
+    length = x.notes[i, LENGTH]
+    is_last = length <= x.numbers[TOLERANCE] or (
+        length < SHORTEST_SEEN and length > ROUNDED_CONTRACTION * x.notes[i, LAST]
+    )
+    x.notes[i, IS_LAST] = wp.where(is_last, so3.ONE, so3.ZERO)
+    x.notes[i, LAST] = length
+    x.notes[i, FRACTION] = wp.min(so3.ONE, LONGEST_STEP / wp.max(length, x.numbers[TOLERANCE]))
+    return TRY
+
+
+@wp.func
+def try_step(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
+    """Look at the point to which a fraction of the step leads, with the forces of loops that it says."""
+    fraction = x.notes[i, FRACTION]
+    for j in range(t.nv):
+        x.move[i, j] = fraction * x.step[i, j]
+    move_configuration(t, i, x.start, x.move, x.q)
+    add_forces(t.nv, i, fraction, x.step, loops)
+    return RESIDUAL
+
+
+@wp.func
+def judge(t: Tables, x: EquilibriumRows, loops: LoopRows, i: int) -> int:
+    """Go to the point if the step that would follow with the same matrix is shorter, or try half as much. Where a
+    tendon or a cable that begins to pull lets no step come nearer, the shortest one goes behind that once, where the
+    stiffness knows of its pull."""
+    length = x.notes[i, LENGTH]
+    fraction = x.notes[i, FRACTION]
+    good = x.notes[i, REFUSED] == so3.ZERO
+    next_length = wp.float64(FINITE)
+    if good:
+        ask(t.nv, x, i, loops)
+        solve(int(x.notes[i, UNKNOWNS]), x, i, loops)
+        next_length = largest(t.nv, i, x.inverse_scale, loops.unknown)
+    if x.notes[i, IS_LAST] != so3.ZERO:
+        if next_length <= length:
+            keep(x.q.shape[1], i, x.q, x.start)
+        else:
+            add_forces(t.nv, i, -fraction, x.step, loops)
+        return CONVERGED
+    nearer = next_length <= (so3.ONE - so3.HALF * so3.HALF * fraction) * length or (good and length < SHORTEST_SEEN)
+    may_pull = t.spools.channel.shape[0] + t.springs.node.shape[0] > 0
+    behind = may_pull and x.notes[i, CROSSED] == so3.ZERO and good and fraction < so3.TWO * LEAST_FRACTION
+    if nearer or behind:
+        x.notes[i, CROSSED] = wp.where(nearer, so3.ZERO, so3.ONE)
+        keep(x.q.shape[1], i, x.q, x.start)
+        return wp.where(x.notes[i, ITERATION] < x.numbers[MOST_ITERATIONS], MATRIX, TOO_MANY)
+    add_forces(t.nv, i, -fraction, x.step, loops)
+    x.notes[i, FRACTION] = so3.HALF * fraction
+    return wp.where(so3.HALF * fraction < LEAST_FRACTION, NO_STEP, TRY)
+
+
+@wp.func
+def ask(nv: int, x: EquilibriumRows, i: int, loops: LoopRows):
+    """Put the residual met at q, and what is left of loops, on the right side."""
+    keep(nv, i, x.met, loops.unknown)
+    ask_closed(nv, i, loops, so3.ONE, loops.gap)
+
+
+@wp.func
+def solve(n: int, x: EquilibriumRows, i: int, loops: LoopRows):
+    """Solve for the change that the right side asks for, in place, by factors of LU or by those of shortest steps."""
+    if x.notes[i, SHORTEST] == so3.ZERO:
+        lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+    else:
+        multiply(n, loops.width, i, loops.matrix, loops.unknown, x.between)
+        multiply(n, loops.width, i, loops.factors, x.between, loops.unknown)
+
+
+@wp.func
+def multiply(n: int, width: int, i: int, A: Rows, x: Rows, y: Rows):
+    """y = A x with n rows of width."""
+    for row in range(n):
+        total = wp.float64(0.0)
+        for j in range(n):
+            total += A[i, row * width + j] * x[i, j]
+        y[i, row] = total
+
+
+@wp.func
+def add_forces(nv: int, i: int, fraction: wp.float64, step: Rows, loops: LoopRows):
+    """λ += a fraction of what the step says of it."""
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.force[i, row] = loops.force[i, row] + fraction * loops.sigma[i] * step[i, nv + at]
+
+
+@wp.func
+def keep(n: int, i: int, here: Rows, there: Rows):
+    """Copy the first n numbers of row i."""
+    for j in range(n):
+        there[i, j] = here[i, j]
+
+
+@wp.func
+def singular(t: Tables, b: NewtonBuffers, x: EquilibriumRows, i: int) -> int:
+    """Why there is no step."""
+    bad = wp.float64(0.0)
+    for j in range(t.nv * b.x.width):
+        bad += so3.ZERO * x.stiffness[i, j]
+    for j in range(b.loops.A_q.shape[1]):
+        bad += so3.ZERO * b.loops.A_q[i, j]
+    return wp.where(bad == so3.ZERO, SINGULAR, NOT_FINITE)
+
+
+@wp.func
+def put_own_stiffness(nv: int, width: int, i: int, x: EquilibriumRows, scale: wp.array(dtype=wp.float64)):
+    """How stiff each coordinate is held by springs and rods, which makes units in which that is 1; others share the
+    largest stiffness that is no spring's. `scale` is zero for prescribed coordinates."""
+    loads = wp.float64(0.0)
+    for j in range(nv):
+        loads = wp.max(loads, wp.abs(x.stiffness[i, j * width + j] - x.sprung[j]) * scale[j] * scale[j])
+    for j in range(nv):
+        own = loads * x.inverse_scale[j] * x.inverse_scale[j]
+        if x.sprung[j] > so3.ZERO:
+            own = wp.max(x.sprung[j], wp.abs(x.stiffness[i, j * width + j]))
+        x.own[i, j] = own
+
+
+@wp.func
+def is_led_astray(nv: int, i: int, x: EquilibriumRows) -> bool:
+    """Whether a step may go where K holds nothing but rounding: |r| is next to nothing beside |K| |step|, each in units
+    in which own stiffnesses are 1."""
+    force = wp.float64(0.0)
+    moved = wp.float64(0.0)
+    for j in range(nv):
+        if x.own[i, j] > so3.ZERO:
+            root = wp.sqrt(x.own[i, j])
+            force = wp.max(force, wp.abs(x.met[i, j]) / root)
+            moved = wp.max(moved, wp.abs(x.step[i, j]) * root)
+    return force <= x.numbers[ASTRAY_BELOW] * moved
+
 
 _ASTRAY = 1e-6  # stiffness along a step, over that of the coordinates themselves, below which rounding may lead it
 

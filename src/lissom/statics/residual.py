@@ -1,17 +1,26 @@
-"""The residual of statics and its Jacobian, as arrays."""
+"""The residual of statics, its Jacobian and the tangent stiffness; models in steady motion."""
 
 from __future__ import annotations
 
-from typing import Any
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.forward_dynamics import run_residual
+from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.constraints import run_constraints
+from lissom.dynamics.forward_dynamics import input_rows, run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.loads import Times
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
+from lissom.errors import AccuracyWarning, ModelError, ShapeError
+from lissom.launch.over_models import over_models
+from lissom.launch.workspace import batch_of, leading
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_FULL_TURN
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 
 def static_residual(
@@ -46,3 +55,55 @@ def residual_jacobian(
     at_rest = np.zeros(model.nv)
     K, _, _, w = residual_derivatives(model, q, steady_velocity(model, factor), at_rest, u, t, factor, force)
     return K, row_results(model, w, "A"), row_results(model, w, "A_q")
+
+
+@over_models("q", "u", "v")
+def tangent_stiffness(
+    model: Model, q: ArrayLike, u: ArrayLike | None = None, *, v: ArrayLike | None = None, t: float = 0.0
+) -> np.ndarray:
+    """Tangent stiffness: the derivative of the residual of statics along the tangent space.
+
+        ∂(ID(q, v, 0) − B(q) u)/∂q
+
+    Args:
+        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
+        v: as in solve_statics: None takes the speed of prescribed motions at t, zeros are rest.
+        t: time of loads and prescribed motions [s].
+    Returns:
+        shape (..., nv, nv); symmetric where gravity and loads are conservative and at equilibrium. Rows and columns of
+        prescribed coordinates, and of those that v moves, are those of the identity.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: exact derivative of the discrete model; a user's own actuator is differenced.
+    """
+    rows, inputs = checked_configuration(model, "q", q), input_rows(model, u)
+    if not np.isfinite(inputs).all():
+        raise ShapeError("u: must be finite, got NaN or infinity")
+    model = in_motion(model, moving_velocity(model, v, t))
+    lead = leading(q=rows, u=inputs)
+    flat = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(batch_of(lead), x.shape[-1]) for x in (rows, inputs))
+    found = [residual_jacobian(model, row, given, t)[0] for row, given in zip(*flat)]
+    return np.array(found).reshape(*lead, model.nv, model.nv)
+
+
+_UNMOVED = 1e-6  # of the fastest joint: slower than that, loops stand
+
+
+def moving_model(model: Model, q: np.ndarray, v: Any, t: float) -> Model:
+    """The model in the motion of v, or of its prescribed motions; at rest where those would move loops."""
+    moving = in_motion(model, moving_velocity(model, v, t))
+    if moving.prescribed.steady is None or not model.n_rows or not len(q):
+        return moving
+    w, _ = run_constraints(model, q, np.broadcast_to(moving.prescribed.steady, (len(q), model.nv)))
+    rate = np.abs(w.host["rate"]).max(axis=0)
+    if rate.max(initial=0.0) <= _UNMOVED * np.abs(moving.prescribed.steady).max():
+        return moving
+    name = model.loops.names[int(np.searchsorted(model.loops.row_start, rate.argmax(), side="right")) - 1]
+    if v is not None:
+        raise ModelError(f"v: must not move loop {name!r} (it parts at {rate.max():.3g} rad/s or m/s)")
+    warnings.warn(
+        f"robot {model.name!r}: statics takes it at rest where its prescribed motions have it at t = {t:g}: they would "
+        f"move loop {name!r}, so that it keeps no shape; v=np.zeros(model.nv) says that rest is meant",
+        AccuracyWarning, stacklevel=3,
+    )  # fmt: skip
+    return model

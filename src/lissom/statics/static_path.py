@@ -31,7 +31,7 @@ from lissom.dynamics.loads import Times
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.statics.nearly_singular import solved_each
-from lissom.statics.newton_python import bordered_at
+from lissom.statics.newton import bordered_at
 from lissom.statics.residual import static_residuals
 from lissom.statics.stability import growing_exponents
 from lissom.systems.allowed_motions import allowed_motions

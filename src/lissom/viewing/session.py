@@ -23,8 +23,7 @@ from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.stepper import Stepper
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
-from lissom.statics.ends import Equilibrium
-from lissom.statics.equilibrium import solve_statics
+from lissom.statics.equilibrium import Equilibrium, solve_statics
 from lissom.viewing.building import robot_geometry
 from lissom.viewing.hand import Grip, Hand, held_by_hand, nearest_grip
 from lissom.viewing.history import History

@@ -13,7 +13,7 @@ from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.model.model import Model
 from lissom.robot.bases import STRAINS
 from lissom.robot.bodies import Rod
-from lissom.statics.tangent_stiffness import tangent_stiffness
+from lissom.statics.residual import tangent_stiffness
 from lissom.viewing.building import robot_geometry
 from lissom.viewing.trajectories import inputs_by_unit
 
