@@ -73,13 +73,14 @@ def test_the_upright_arm_falls(study, rested):
 def test_deformable_bodies(study, tmp_path):
     """Purpose: the same of deformable bodies, whose equilibria are those of rods, and the pictures.
 
-    Poses along the affine and the bell-shaped curvature come from Magnus series of fourth order, in steps of their own.
+    Poses along the affine and the bell-shaped curvature come from Magnus series of sixth order, in steps of their own,
+    and bodies choose their points for a millionth of their forces.
     Motions differ by the damping of Green's strain, which for rods is that of the strain itself.
     """
     found = study.main(tmp_path)
     check_rests(found)
     assert found["PGC"]["stable"] and found["PGC"]["height of the tip at rest [m]"] < -0.2
-    for name, accuracy in {"PGC": 1e-5, "PCC": 1e-11, "PAC": 1e-5, "PCS": 1e-11}.items():
+    for name, accuracy in {"PGC": 1e-5, "PCC": 1e-9, "PAC": 1e-5, "PCS": 1e-9}.items():
         assert found[name]["equilibrium from that of rods [m]"] < accuracy
         assert (tmp_path / f"{name}.png").stat().st_size > 10_000
     for name in ("PCC", "PAC", "PCS"):
