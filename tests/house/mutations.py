@@ -351,4 +351,25 @@ MUTATIONS = (
         "    if True:\n        curvature",
         ("tests/statics/test_continuation.py", "-k", "beck"),
     ),
+    Mutation(
+        "an estimate of accuracy ends after a step that was cut short",
+        "dynamics/accuracy.py",
+        "force + part * more, (1.0 - 0.5 * part) * size\n",
+        "force + part * more, 0.5 * size\n",
+        ("tests/dynamics/test_accuracy.py", "-k", "random_robots and 96"),
+    ),
+    Mutation(
+        "gaps of contacts are taken from a list that was too short",
+        "dynamics/contacts.py",
+        '    w.raise_for_status()\n    return w.host["gap"][0].copy()\n',
+        '    return w.host["gap"][0].copy()\n',
+        ("tests/dynamics/test_many_balls.py",),
+    ),
+    Mutation(
+        "problems of Crocoddyl take steps of first order where none are named",
+        "bridges/crocoddyl_actions.py",
+        '    steps: int,\n    t: float = 0.0,\n    method: str | Scheme = "sdirk",\n',
+        '    steps: int,\n    t: float = 0.0,\n    method: str | Scheme = "implicit_euler",\n',
+        ("tests/bridges/test_crocoddyl.py", "-k", "box_fddp"),
+    ),
 )
