@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
 
@@ -298,7 +298,7 @@ def anchored_copy(model: Model, anchors: np.ndarray) -> Iterator[Model]:
     """
     free = model.cached(("tables and buffers of anchored copies",), list)
     known = free.pop() if free else {}
-    copy = replace(model.anchored(anchors), cache=known)
+    copy = model.anchored(anchors).sharing(cache=known)
     if known:
         put_anchors(copy, anchors)
     try:

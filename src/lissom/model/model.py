@@ -287,7 +287,15 @@ class Model:
             raise ShapeError(f"anchors: expected shape {shape}, got {rows.shape}")
         if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
             raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
-        return replace(self, surroundings=replace(self.surroundings, anchors=rows), cache={})
+        rows.setflags(write=False)
+        return self.sharing(surroundings=replace(self.surroundings, anchors=rows), cache={})
+
+    def sharing(self, **groups: Any) -> Model:
+        """The same model with some groups replaced, read-only already: `replace` would visit every table again, which
+        takes longer than a step."""
+        same = object.__new__(type(self))
+        same.__dict__.update(self.__dict__, **groups)
+        return same
 
     def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
         """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""
