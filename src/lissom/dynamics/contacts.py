@@ -22,7 +22,7 @@ from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, filled, flat, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
-from lissom.model.model import Model
+from lissom.model.model import Model, with_groups
 from lissom.model.tables import Tables, TablesStruct, device_tables
 from lissom.passes import traversal
 from lissom.passes.base_frames import origin_between, place_bases
@@ -298,7 +298,7 @@ def anchored_copy(model: Model, anchors: np.ndarray) -> Iterator[Model]:
     """
     free = model.cached(("tables and buffers of anchored copies",), list)
     known = free.pop() if free else {}
-    copy = model.anchored(anchors).sharing(cache=known)
+    copy = with_groups(model.anchored(anchors), cache=known)
     if known:
         put_anchors(copy, anchors)
     try:

@@ -288,14 +288,7 @@ class Model:
         if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
             raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
         rows.setflags(write=False)
-        return self.sharing(surroundings=replace(self.surroundings, anchors=rows), cache={})
-
-    def sharing(self, **groups: Any) -> Model:
-        """The same model with some groups replaced, read-only already: `replace` would visit every table again, which
-        takes longer than a step."""
-        same = object.__new__(type(self))
-        same.__dict__.update(self.__dict__, **groups)
-        return same
+        return with_groups(self, surroundings=replace(self.surroundings, anchors=rows), cache={})
 
     def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
         """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""
@@ -312,6 +305,16 @@ class Model:
     def neutral(self) -> np.ndarray:
         """The reference configuration: zero coordinates, unit quaternions; shape (nq,)."""
         return self.dofs.neutral.copy()
+
+
+def with_groups(model: Model, **groups: Any) -> Model:
+    """A copy of a model that has other groups of tables, which are read-only already.
+
+    `dataclasses.replace` would visit every table to make it read-only, which takes longer than a step.
+    """
+    copy = object.__new__(type(model))
+    copy.__dict__.update(model.__dict__, **groups)
+    return copy
 
 
 def _rebuilt(
