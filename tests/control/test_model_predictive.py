@@ -8,7 +8,7 @@ import pytest
 from control.controlled_robots import SOFT
 
 import lissom as ls
-from lissom.control.box_least import box_least
+from lissom.control.model_predictive import box_least
 
 LOW, HIGH = 0.0, 12.0
 

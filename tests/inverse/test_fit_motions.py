@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.inverse.measured_motions import times_among_steps
+from lissom.inverse.fit_residuals import times_among_steps
 
 PATHS = ["arm.material.young", "arm.material.viscosity", "lift.offset[1]"]
 TRUE = {"arm.material.young": 1e6, "arm.material.viscosity": 8e3, "lift.offset[1]": 0.011}

@@ -28,8 +28,13 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.control.actuated_rows import actuated_rows, solve_rows
-from lissom.control.actuation_coordinates import actuation_rates, coordinate_function, require_inputs
+from lissom.control.actuation_coordinates import (
+    actuated_rows,
+    actuation_rates,
+    coordinate_function,
+    require_inputs,
+    solve_rows,
+)
 from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics

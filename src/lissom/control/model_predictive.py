@@ -12,6 +12,14 @@ L falls: Gauss and Newton's method, by single shooting. The Aₖ and Bₖ of all
 sample u is shifted by the time between, so that one iteration each suffices where the motion goes on as planned
 (real-time iteration).
 Source: M. Diehl, H. G. Bock, J. P. Schlöder, SIAM J. Control Optim. 43, 2005, for the one iteration.
+
+The least of a quadratic function within limits, by Newton's method on the variables that no limit holds.
+
+    minimise ½ δᵀH δ + gᵀδ,   low ≤ δ ≤ high,   H positive definite                                       (4)
+    held: at a limit that the slope pushes against;   H_ff s = −(H δ + g)_f on the others                  (5)
+
+and a search along the projection of δ + α s onto the limits.
+Source: D. P. Bertsekas, SIAM J. Control Optim. 20, 1982.
 """
 
 from __future__ import annotations
@@ -20,8 +28,8 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
-from lissom.control.box_least import box_least
 from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
@@ -249,3 +257,33 @@ class _Law:
         """Of z, which after the sample is the plan as it is then."""
         later = self.control.shifted(self._planned(t, q, v, z), self.period)
         return (later.ravel() - z) / self.period
+
+
+_TRIES = 50
+_GAIN = 0.1  # of the slope along s, that a step must gain at least
+_SMALL = 1e-9  # of the largest slope at the start, that may be left
+
+
+def box_least(H: np.ndarray, g: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """δ of (4), shape (n,), from 0, which must be within the limits."""
+    x, slope, value = np.zeros_like(g), g, 0.0
+    small = _SMALL * np.abs(g).max(initial=0.0)
+    for _ in range(_TRIES):
+        free = np.flatnonzero(~(((x <= low) & (slope > 0.0)) | ((x >= high) & (slope < 0.0))))
+        if np.abs(slope[free]).max(initial=0.0) <= small:
+            break
+        s = np.zeros_like(x)
+        s[free] = -cho_solve(cho_factor(H[np.ix_(free, free)], check_finite=False), slope[free], check_finite=False)
+        part, start = 1.0, x
+        while True:  # the value falls by any short step
+            x = np.clip(start + part * s, low, high)
+            Hx = H @ x
+            new = 0.5 * x @ Hx + g @ x
+            if new <= value + _GAIN * slope @ (x - start) or part < 1e-8:
+                break
+            part *= 0.5
+        slope, done = Hx + g, value - new <= 1e-14 * abs(new)
+        value = new
+        if done:
+            break
+    return x

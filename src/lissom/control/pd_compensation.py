@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.control.actuated_rows import actuated_rows, solve_rows
-from lissom.control.actuation_coordinates import coordinate_function, require_inputs
+from lissom.control.actuation_coordinates import actuated_rows, coordinate_function, require_inputs, solve_rows
 from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import actuation_matrix
 from lissom.dynamics.configuration import checked_configuration

@@ -23,10 +23,15 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping, renamed
 from lissom.gradients.rollout import Rollout
 from lissom.integration.schemes import Scheme
-from lissom.inverse.fit_tasks import Trials
-from lissom.inverse.measured import measured_points, numbers_of
-from lissom.inverse.measured_motions import STARTS, Motions, times_among_steps
-from lissom.inverse.measured_shapes import ShapesAtRest
+from lissom.inverse.fit_residuals import (
+    STARTS,
+    Motions,
+    ShapesAtRest,
+    Trials,
+    measured_points,
+    numbers_of,
+    times_among_steps,
+)
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
