@@ -129,7 +129,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a parameter of a sweep may lead to a whole part",
-        "studies/trials.py",
+        "studies/study.py",
         "    if is_value(robot, name):\n",
         "    if is_value(robot, name) or True:\n",
         ("tests/studies/test_sweep.py", "-k", "spoil"),

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from robot_descriptions import ABSCISSAE, SHAPES, assert_same, one_rod, rod, round_trip
 
 import lissom as ls
-from lissom.io.schema import TYPES
-from lissom.io.values import ConstantMatrix
+from lissom.io.schema import TYPES, ConstantMatrix
 from lissom.robot.bases import Basis
 from lissom.robot.joints import Joint
 from lissom.robot.sections import Section

@@ -12,9 +12,9 @@ import pytest
 from studies.sweep_functions import GRID, killed, killed_once, slow_square, small, tip
 
 import lissom as ls
-from lissom.studies import crews
 from lissom.studies import sweep as sweep_module
-from lissom.studies.crews import Cluster, Processes, crew_of
+from lissom.studies import workers
+from lissom.studies.workers import Cluster, Processes, crew_of
 
 pytest.importorskip("pyarrow", reason="results are Parquet files")
 NUMBERS = {"x": list(range(24))}
@@ -153,7 +153,7 @@ class Client:
 def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gone):
     """A warning says so soon; where there were workers the sweep ends after a while, where none came it waits."""
     now = [0.0]
-    monkeypatch.setattr("lissom.studies.crews.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("lissom.studies.workers.time.monotonic", lambda: now[0])
 
     def waiting(*counts):
         crew = object.__new__(Cluster)
@@ -184,7 +184,7 @@ def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gon
 def test_a_sweep_ends_when_its_last_worker_is_gone(tmp_path, monkeypatch):
     """As it happens: the only worker of a cluster stops in the middle, and nobody replaces it."""
     distributed = pytest.importorskip("distributed", reason="clusters are those of Dask")
-    monkeypatch.setattr(crews, "_GONE", 1.0)
+    monkeypatch.setattr(workers, "_GONE", 1.0)
     monkeypatch.setattr(sweep_module, "_LOOK", 0.2)
     with distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=None) as cluster:
         out = tmp_path / "out"

@@ -1,4 +1,6 @@
-"""MJCF: the rigid robots of MuJoCo.
+"""MuJoCo as an optional package, and what it says while it reads a file.
+
+MJCF: the rigid robots of MuJoCo.
 
 MuJoCo itself reads the file: defaults by class, units of angles, sequences of Euler angles, inertia from geometry,
 included files and frames are then what MuJoCo takes them for. What is read here is its compiled model. With the joints
@@ -12,8 +14,10 @@ so that coordinates are those of MuJoCo, but for free joints.
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, final
 
@@ -21,7 +25,6 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.io.left_out import LeftOut
-from lissom.io.mujoco_package import mujoco_package, told
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
 from lissom.robot.fitted_balls import fit_balls
@@ -29,6 +32,37 @@ from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, Jo
 from lissom.robot.meshes import Mesh
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
+
+
+def mujoco_package(name: str) -> Any:
+    """MuJoCo, for a file.
+
+    Raises:
+        ModelError: it is not installed.
+    """
+    try:
+        import mujoco
+    except ImportError:
+        raise ModelError(f"{name}: needs MuJoCo's reader: pip install 'lissom[mjcf]'") from None
+    return mujoco
+
+
+@contextmanager
+def told(mujoco: Any, name: str) -> Iterator[None]:
+    """Have the log say what MuJoCo warns of, instead of letting it write MUJOCO_LOG.TXT into the user's folder; a
+    handler of the user's stays."""
+    if mujoco.get_mju_user_warning() is not None:
+        yield
+        return
+    said: list[str] = []
+    mujoco.set_mju_user_warning(said.append)
+    try:
+        yield
+    finally:
+        mujoco.set_mju_user_warning(None)
+    for text in said:
+        logging.getLogger("lissom").warning("%s: MuJoCo warns: %s", name, " ".join(text.split()))
+
 
 _ALONG_Z = (0.0, 0.0, 1.0)
 _LEFT_OUT = {  # counts of a compiled model, and what they count

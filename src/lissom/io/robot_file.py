@@ -1,19 +1,209 @@
-"""Robot files: a description as YAML, checked on the way in and bit for bit the same on the way out."""
+"""A robot description as the plain data of a robot file.
+
+Robot files: a description as YAML, checked on the way in and bit for bit the same on the way out.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import warnings
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from lissom.deformable.body import DeformableBody
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
-from lissom.io.document import document
 from lissom.io.file_contents import text_of
 from lissom.io.reading import Fault, keys_of, read
+from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES, ConstantMatrix, tabulate
 from lissom.io.yaml_text import dump, parse
 from lissom.portable import write_whole
+from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathBody, PathRod, Tendon
+from lissom.robot.bodies import RigidBody
+from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.checks import require
-from lissom.robot.robot import Robot
+from lissom.robot.fluid import Fluid
+from lissom.robot.forces import is_compiled
+from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.loops import Loop
+from lissom.robot.materials import Material
+from lissom.robot.meshes import Mesh
+from lissom.robot.robot import Link, Robot
+
+_SOLID = ("mass", "com", "inertia", "outline", "balls")
+_AGAIN = "add it again after loading the rest"
+
+
+def document(robot: Robot, folder: Path | None = None) -> dict[str, Any]:
+    """The keys and values of the file that describes a robot; what has its default value is left out.
+
+    Args:
+        folder: of the file, from which it names those of meshes; None names them as they are.
+    Raises:
+        ModelError: something that a file cannot hold.
+    """
+    out: dict[str, Any] = {"format": FORMAT, "name": robot.name, "gravity": _plain(robot.gravity, "robot: gravity")}
+    if robot.near_pairs != Robot().near_pairs:
+        out["near_pairs"] = robot.near_pairs
+    out["links"] = [_link(link, folder) for link in robot.links.values()]
+    out["frames"] = [_fields(frame, f"frame {name!r}") for name, frame in robot.frames.items()]
+    out["actuators"] = [_actuator(actuator, f"actuator {name!r}") for name, actuator in robot.actuators.items()]
+    out["couplings"] = [_fields(coupling, f"input {name!r}") for name, coupling in robot.couplings.items()]
+    out["loads"] = [_fields(load, f"load {name!r}", variable="t") for name, load in robot.loads.items()]
+    out["loops"] = [_loop(loop) for loop in robot.loops.values()]
+    out["motions"] = [_fields(motion, f"motion {name!r}", variable="t") for name, motion in robot.motions.items()]
+    out["springs"] = [_fields(spring, f"spring {name!r}") for name, spring in robot.springs.items()]
+    out["contacts"] = [_fields(contact, f"contact {name!r}") for name, contact in robot.contacts.items()]
+    if robot.fluid is not None:
+        out["fluid"] = _fluid(robot.fluid)
+    for name in robot.forces:
+        raise _unsaved(f"force {name!r}: function", "of the pose and the twist", _AGAIN)
+    return {key: value for key, value in out.items() if value != []}
+
+
+def _fluid(fluid: Fluid) -> dict[str, Any]:
+    out: dict[str, Any] = {"density": _plain(fluid.density, "fluid: density")}
+    if fluid.current is not None:
+        out["current"] = _plain(fluid.current, "fluid: current", "t")
+    feels = {"default": fluid.default} | {f"link {name!r}": felt for name, felt in fluid.links.items()}
+    written = [None if felt is None else _fields(felt, f"fluid > {where}") for where, felt in feels.items()]
+    if written[0] != {}:
+        out["default"] = written[0]
+    return out | ({"links": dict(zip(fluid.links, written[1:], strict=True))} if fluid.links else {})
+
+
+def _link(link: Link, folder: Path | None) -> dict[str, Any]:
+    fields = _fields(link, f"link {link.name!r}")
+    for mesh in fields.get("body", {}).get("meshes", ()):
+        if "file" in mesh and folder is not None:
+            mesh["file"] = Path(os.path.relpath(mesh["file"], folder)).as_posix()
+    order = ("name", "parent", "at", "placement", "joint", "body")
+    fixed = fields.get("joint") == {"type": "JointFixed"}
+    return {key: fields[key] for key in order if key in fields and not (key == "joint" and fixed)}
+
+
+def _loop(loop: Loop) -> dict[str, Any]:
+    fields = _fields(loop, f"loop {loop.name!r}")
+    return {key: value for key, value in fields.items() if value != {"type": "JointFixed"}}
+
+
+def _actuator(actuator: Actuator, where: str) -> dict[str, Any]:
+    head = {"type": type(actuator).__name__, "name": actuator.name}
+    if isinstance(actuator, Tendon):
+        law = {"stiffness": actuator.stiffness, "slack_length": actuator.slack_length}
+        law = {key: _plain(value, f"{where}: {key}") for key, value in law.items() if value is not None}
+        if len(actuator.path) == 1 and isinstance(actuator.path[0], PathRod):
+            return head | _fields(actuator.path[0], where) | law
+        return head | {"path": [_plain(item, f"{where} > path[{k}]") for k, item in enumerate(actuator.path)]} | law
+    if isinstance(actuator, Chamber):
+        fields = _fields(actuator, where)
+        return head | _fields(actuator.path, where) | {k: v for k, v in fields.items() if k in ("area", "force")}
+    if isinstance(actuator, BodyChamber | SurfacePressure):
+        if callable(actuator.surface) or actuator.surface is None:
+            raise _unsaved(f"{where}: surface", "of a point or of θ", "give it as vertices and triangles")
+        vertices, triangles = (_plain(np.asarray(part), where) for part in actuator.surface)
+        return head | {"link": actuator.link, "vertices": vertices, "triangles": triangles}
+    if isinstance(actuator, CustomActuator):
+        if not isinstance(actuator.function, ConstantMatrix):
+            raise _unsaved(f"{where}: function", "of q", _AGAIN)
+        return head | {"matrix": _plain(actuator.function.matrix, where)}
+    return head | _fields(actuator, where)
+
+
+def _fields(item: Any, where: str, *, variable: str = "s") -> dict[str, Any]:
+    """The fields of a description object that differ from their defaults."""
+    out = {}
+    for field in dataclasses.fields(item):
+        value = getattr(item, field.name)
+        if type(item) in DEFORMABLE and (callable(value) or type(value) in IN_PYTHON):
+            raise _unsaved(f"{where}: {field.name}", "made of jax.numpy", "give it as one of the library's classes")
+        if isinstance(item, PathBody) and callable(value):
+            raise _unsaved(f"{where}: points", "of a number", "give it as rows of points")
+        if isinstance(item, DeformableBody) and field.name == "domain" and value is _mesh(item.kinematics):
+            continue
+        if field.name.startswith("placement") and value is not None:
+            out[field.name] = _placement(value)
+        elif field.name == "pose" and callable(value):
+            raise _unsaved(f"{where}: pose", "of the coordinates", "give it as ls.PoseSpline")
+        elif not _is_default(value, field.default):
+            separator = " > " if dataclasses.is_dataclass(value) else ": "
+            out[field.name] = _plain(value, f"{where}{separator}{field.name}", variable)
+    return out
+
+
+def _mesh(kinematics: Any) -> Any:
+    """The mesh of finite elements."""
+    return getattr(getattr(kinematics, "whole", kinematics), "mesh", None)
+
+
+def _placement(value: Any) -> Any:
+    g = np.asarray(value, dtype=np.float64)
+    shifted = np.array_equal(g[:3, :3], np.eye(3)) and np.array_equal(g[3], (0.0, 0.0, 0.0, 1.0))
+    return {"position": g[:3, 3].tolist()} if shifted else g.tolist()
+
+
+def _is_default(value: Any, default: Any) -> bool:
+    simple = value is None or isinstance(value, bool | int | float | str | tuple)
+    return simple and type(value) is type(default) and repr(value) == repr(default)
+
+
+def _plain(value: Any, where: str, variable: str = "s") -> Any:
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if isinstance(value, int | float):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(item, where, variable) for item in value]
+    if isinstance(value, dict):
+        return {key: _plain(item, where, variable) for key, item in value.items()}
+    if isinstance(value, Expression):
+        other = {} if value.variable == variable else {"variable": value.variable}
+        return {"expression": _plain(value.source, where)} | other
+    if isinstance(value, Tabulated):
+        table = {"points": _plain(value.points, where), "values": _plain(value.values, where)}
+        return table | {"interpolation": value.interpolation}
+    if isinstance(value, RigidBody) and (solid := _solid(value)):
+        drawn = {"meshes": _plain(value.meshes, f"{where} > meshes")} if value.meshes else {}
+        return {"type": "RigidBody"} | solid | drawn
+    if type(value) in TYPES | DEFORMABLE:
+        kind = {} if isinstance(value, Material | Mesh) else {"type": type(value).__name__}
+        return kind | _fields(value, where, variable=variable)
+    if is_compiled(value):
+        raise ModelError(f"{where}: a Warp function cannot be saved in a robot file; {_AGAIN}")
+    if not callable(value):
+        raise ModelError(f"{where}: a {type(value).__name__} cannot be saved in a robot file")
+    if variable != "s":
+        raise _unsaved(where, f"of {variable}", f"give it as ls.Expression(..., {variable!r}) or ls.Tabulated")
+    return _plain(tabulate(value, where), where)
+
+
+def _solid(body: RigidBody) -> dict[str, Any] | None:
+    """The sizes and the density that `RigidBody.box`, `.cylinder` or `.sphere` makes this very body from; None where it
+    is none of these, or was changed since."""
+    if body.form is None:
+        return None
+    x, y, z = (2.0 * float(half) for half in np.asarray(body.outline, dtype=np.float64))
+    sizes: dict[str, Any] = {"box": {"size": [x, y, z]}, "cylinder": {"length": x, "radius": z / 2},
+                             "sphere": {"radius": z / 2}}[body.form]  # fmt: skip
+    given = sizes.get("size", list(sizes.values()))
+    density = body.mass / (body.volume or 1.0)
+    near = [float(f"{density:.{digits}g}") for digits in (6, 9, 12, 15, 16, 17)]
+    for one in [*near, *np.nextafter(density, (0.0, np.inf)).tolist()]:
+        made = getattr(RigidBody, body.form)(*given, density=one)
+        if all(np.array_equal(getattr(made, name), getattr(body, name)) for name in _SOLID):
+            return {"shape": body.form} | sizes | {"density": one}
+    return None
+
+
+def _unsaved(where: str, of: str, remedy: str) -> ModelError:
+    return ModelError(f"{where}: a Python function {of} cannot be saved in a robot file; {remedy}")
+
 
 _SHOWN = 10  # errors listed for one file
 

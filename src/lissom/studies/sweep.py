@@ -21,20 +21,16 @@ from typing import Any, final
 import numpy as np
 
 from lissom.errors import ModelError, PlausibilityWarning
-from lissom.io.document import document
-from lissom.io.robot_file import load_robot
+from lissom.io.robot_file import document, load_robot
 from lissom.io.yaml_text import dump
 from lissom.launch.progress import progress_bar
 from lissom.robot import checks
 from lissom.robot.paths import described_values
 from lissom.robot.robot import Robot
-from lissom.studies.crews import Crew, crew_of, end_if_reading_anew, was_lost
-from lissom.studies.results import SweepResults
+from lissom.studies.results import Store, SweepResults, digest, table_digest
 from lissom.studies.samples import Sampling, sampling
-from lissom.studies.store import Store, digest, table_digest
-from lissom.studies.study import Study, lasting, study_of
-from lissom.studies.trials import Designs, parameter_units
-from lissom.studies.work import Chunk, Row, Work, origin
+from lissom.studies.study import Designs, Study, lasting, parameter_units, study_of
+from lissom.studies.workers import Chunk, Crew, Row, Work, crew_of, end_if_reading_anew, origin, was_lost
 
 _LARGEST = 64  # samples of a chunk
 _LEAST = 4
