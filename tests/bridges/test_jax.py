@@ -9,7 +9,7 @@ from gradients.moving_robots import floating, soft, start
 from jax.test_util import check_grads
 
 import lissom as ls
-from lissom.bridges import jax_calls
+from lissom.bridges import jax_functions
 
 MODES = ("fwd", "rev")
 ROBOTS = {"soft": soft, "floating": floating}  # without quaternions and with two
@@ -135,7 +135,7 @@ def test_a_missing_extra_is_named(arm, monkeypatch):
 def test_one_core_raises_instead_of_waiting(arm, monkeypatch):
     """A batch that JAX would copy in the thread that waits for the library is an error; smaller ones go through."""
     model, _ = arm
-    monkeypatch.setattr(jax_calls, "_threads_of_jax", lambda: 1)
+    monkeypatch.setattr(jax_functions, "_threads_of_jax", lambda: 1)
     still = jax.vmap(lambda q: ls.jax_inverse_dynamics(model, q, np.zeros(7), np.zeros(7)))
     assert still(np.zeros((1000, 7))).shape == (1000, 7)
     with pytest.raises(Exception, match="must take no more than 100000 bytes on one core"):
