@@ -80,7 +80,7 @@ def test_every_actuator_is_here():
     within_bodies = {
         BodyChamber,
         SurfacePressure,
-    }  # which need a deformable body: deformable.test_pulls holds them to it
+    }  # which need a deformable body: bodies.test_pulls holds them to it
     assert kinds == set(Actuator.__subclasses__()) - within_bodies == known
 
 

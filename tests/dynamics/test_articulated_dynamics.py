@@ -8,11 +8,11 @@ from dynamics.small_robots import describe_mixed
 from robots import SEEDS, build, random_state, random_tree
 
 import lissom as ls
-from lissom.deformable.body import DeformableBody
-from lissom.deformable.finite_elements import KinematicsFiniteElements, KinematicsReduced
-from lissom.deformable.materials import HyperelasticLinear
-from lissom.deformable.meshes import DomainTetrahedra
-from lissom.deformable.structured_meshes import box_mesh
+from lissom.bodies.body import DeformableBody
+from lissom.bodies.finite_elements import KinematicsFiniteElements, KinematicsReduced
+from lissom.bodies.materials import HyperelasticLinear
+from lissom.bodies.meshes import DomainTetrahedra
+from lissom.bodies.structured_meshes import box_mesh
 from lissom.dynamics import articulated_dynamics
 from lissom.dynamics.articulated_dynamics import solves_by_blocks
 

@@ -129,10 +129,10 @@ MUTATIONS = (
     ),
     Mutation(
         "a parameter of a sweep may lead to a whole part",
-        "studies/study.py",
+        "sweeps/study.py",
         "    if is_value(robot, name):\n",
         "    if is_value(robot, name) or True:\n",
-        ("tests/studies/test_sweep.py", "-k", "spoil"),
+        ("tests/sweeps/test_sweep.py", "-k", "spoil"),
     ),
     Mutation(
         "names may hold control characters",

@@ -6,8 +6,8 @@ import sys
 from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
-LAYERS = ("errors", "portable", "lie", "robot", "deformable", "model", "passes", "forces", "systems", "launch",
-          "dynamics", "statics", "integration", "gradients", "control", "inverse", "bridges", "io", "studies",
+LAYERS = ("errors", "portable", "lie", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
+          "dynamics", "statics", "integration", "gradients", "control", "inverse", "bridges", "io", "sweeps",
           "kernels", "viewing", "gym", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
@@ -15,12 +15,12 @@ ONLY = {
     "portable": ("errors",),
     "lie": ("errors",),
     "robot": ("errors", "portable"),  # plain data: no numerics of ours
-    "deformable": ("errors", "portable", "robot"),  # integrals over bodies, by NumPy and JAX alone
-    "model": ("errors", "portable", "lie", "robot", "deformable"),
+    "bodies": ("errors", "portable", "robot"),  # integrals over bodies, by NumPy and JAX alone
+    "model": ("errors", "portable", "lie", "robot", "bodies"),
     "passes": ("errors", "lie", "robot", "model"),  # traversals, columns, moves and small linear algebra, in kernels
     "forces": ("errors", "lie", "robot", "model", "passes"),  # everything that acts, with its derivatives and energy
     "systems": ("errors", "lie", "robot", "model", "passes", "forces"),  # residuals, Newton matrices, bordered systems
-    "io": ("errors", "portable", "robot", "deformable", "model"),  # files describe robots; they compute nothing
+    "io": ("errors", "portable", "robot", "bodies", "model"),  # files describe robots; they compute nothing
 }
 # (file, imported module): why this import may point upwards
 UPWARDS = {
@@ -43,7 +43,7 @@ FOREIGN = {
         "skfem",
         "trimesh",
     },  # but for NumPy where they are needed, imported late
-    "deformable": {"numpy", "scipy", "jax", "meshio"},
+    "bodies": {"numpy", "scipy", "jax", "meshio"},
     "model": {"numpy", "warp"},
 }
 

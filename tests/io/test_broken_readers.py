@@ -17,7 +17,7 @@ import lissom as ls
 from lissom.cli.states import state_of
 from lissom.integration.streams import Stream
 from lissom.io.inputs_file import read_inputs
-from lissom.studies.study_file import load_study
+from lissom.sweeps.study_file import load_study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 BALL = '<mujoco><worldbody><body name="b"><freejoint/><geom size="0.1"/></body></worldbody></mujoco>'

@@ -4,7 +4,7 @@ from dataclasses import fields, is_dataclass
 
 import numpy as np
 import pytest
-from deformable.kinematics_makers import KINDS, MESH, PRIMITIVES, REDUCED, L
+from bodies.kinematics_makers import KINDS, MESH, PRIMITIVES, REDUCED, L
 
 import lissom as ls
 from lissom.io.schema import DEFORMABLE, IN_PYTHON

@@ -21,7 +21,7 @@ def _arguments(parser: argparse.ArgumentParser) -> None:
 
 def _sweep(arguments: argparse.Namespace) -> int:
     import lissom as ls
-    from lissom.studies.study_file import load_study
+    from lissom.sweeps.study_file import load_study
 
     given = load_study(arguments.study)
     where = {"workers": arguments.workers, "cluster": arguments.cluster}

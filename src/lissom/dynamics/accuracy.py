@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
-from lissom.deformable.body import DeformableBody
+from lissom.bodies.body import DeformableBody
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.dynamics.forward_dynamics import input_rows, run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results

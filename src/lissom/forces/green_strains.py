@@ -9,7 +9,7 @@ The strain of every point is a sum over θ_j and its pairs, which the body's sti
 with η the damping time. The force costs (n²/2)² products, two for each number on and below the diagonal of 𝒦, all of
 which damping depends on; U alone has but n⁴/24 terms. The tangent costs twice as many: for some tens of coordinates
 less than a sum over the points of a mesh.
-Source: Saint Venant-Kirchhoff's law of the module deformable.materials, multiplied out.
+Source: Saint Venant-Kirchhoff's law of the module bodies.materials, multiplied out.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.

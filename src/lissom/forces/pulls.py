@@ -1,7 +1,7 @@
 """What inputs do inside deformable bodies as a term of what acts, inside kernels.
 
 For each pull of size u its work, B, its wrench w on the frame and their derivatives by θ stand in s.pulls, filled in
-before a launch from the equations of deformable.pulls. In
+before a launch from the equations of bodies.pulls. In
 
     r = ID(q, v, a) − B u,   the frame needs −u w more and answers to θ by −u ∂w/∂θ,   θ by −u ∂B/∂θ      (1)
 

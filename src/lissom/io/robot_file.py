@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.deformable.body import DeformableBody
+from lissom.bodies.body import DeformableBody
 from lissom.errors import AccuracyWarning, ModelError, PlausibilityWarning
 from lissom.io.file_contents import text_of
 from lissom.io.reading import Fault, keys_of, read

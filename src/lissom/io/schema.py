@@ -31,13 +31,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from lissom.deformable.body import DeformableBody
-from lissom.deformable.domains import Domain
-from lissom.deformable.inflations import Inflation
-from lissom.deformable.kinematics import Kinematics
-from lissom.deformable.materials import Hyperelastic
-from lissom.deformable.meshes import DomainTetrahedra
-from lissom.deformable.volume_preserving import Primitive
+from lissom.bodies.body import DeformableBody
+from lissom.bodies.domains import Domain
+from lissom.bodies.inflations import Inflation
+from lissom.bodies.kinematics import Kinematics
+from lissom.bodies.materials import Hyperelastic
+from lissom.bodies.meshes import DomainTetrahedra
+from lissom.bodies.volume_preserving import Primitive
 from lissom.errors import ModelError
 from lissom.robot import (
     actuators,

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from lissom.deformable.integrals import ShapeIntegrals
-from lissom.deformable.length_pulls import LengthPulls
-from lissom.deformable.material_frames import MaterialFrame
-from lissom.deformable.pulls import BodyPulls
+from lissom.bodies.integrals import ShapeIntegrals
+from lissom.bodies.length_pulls import LengthPulls
+from lissom.bodies.material_frames import MaterialFrame
+from lissom.bodies.pulls import BodyPulls
 from lissom.model.maps import Maps
 from lissom.model.model import Model
 from lissom.passes.scratch import BY_BODY, BY_PAIR

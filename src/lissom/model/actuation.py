@@ -10,7 +10,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.deformable.pulls import check_pull
+from lissom.bodies.pulls import check_pull
 from lissom.model.bodies import PlacedBody, anchor, point
 from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
 from lissom.model.deformable_bodies import PlacedDeformableBody

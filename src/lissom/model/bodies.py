@@ -11,7 +11,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.deformable.body import DeformableBody
+from lissom.bodies.body import DeformableBody
 from lissom.model.deformable_bodies import PlacedDeformableBody
 from lissom.model.enrichment import enriched_basis
 from lissom.model.fluid import felt_by

@@ -7,8 +7,8 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.deformable.body import DeformableBody
-from lissom.deformable.material_frames import MaterialFrame
+from lissom.bodies.body import DeformableBody
+from lissom.bodies.material_frames import MaterialFrame
 from lissom.model.deforming import MOST_IN_KERNELS
 from lissom.model.growing import GrowingTree
 from lissom.model.nodes import Flesh, Frame, Key, Node, Point

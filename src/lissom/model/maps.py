@@ -8,7 +8,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.deformable.material_frames import MaterialFrame
+from lissom.bodies.material_frames import MaterialFrame
 from lissom.model.fields import Floats, Ints, Vectors3, Vectors6Rows
 from lissom.model.nodes import Node
 from lissom.robot.poses import PoseFunction, PoseSpline

@@ -29,9 +29,9 @@ from typing import final
 
 import numpy as np
 
-from lissom.deformable.integrals import ShapeIntegrals
-from lissom.deformable.linear_coefficients import LinearCoefficients
-from lissom.deformable.material_frames import MaterialFrame
+from lissom.bodies.integrals import ShapeIntegrals
+from lissom.bodies.linear_coefficients import LinearCoefficients
+from lissom.bodies.material_frames import MaterialFrame
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model.tree import Nodes, Runs
 from lissom.robot.bases import Basis

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from lissom.deformable.body import DeformableBody
+from lissom.bodies.body import DeformableBody
 from lissom.robot.actuators import Chamber, JointActuator, Tendon
 from lissom.robot.bases import STRAINS, Basis
 from lissom.robot.bodies import RigidBody, Rod

@@ -1,0 +1,362 @@
+"""A body whose kinematics is an input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+
+from lissom.bodies.balls import surface_balls
+from lissom.bodies.domains import Domain, Surface, SweptDomain
+from lissom.bodies.integrals import ShapeIntegrals
+from lissom.bodies.kinematics import Kinematics, KinematicsFunction
+from lissom.bodies.material_frames import MaterialFrame, MaterialFrames
+from lissom.bodies.materials import Hyperelastic
+from lissom.bodies.resolution import Resolution
+from lissom.bodies.samples import Samples
+from lissom.bodies.sharing import shared
+from lissom.bodies.trial_moves import TrialMoves, check_independent, short, too_stiff
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.bodies import Body
+from lissom.robot.poses import PoseFunction, in_double
+
+_PLACE = 1e-9  # how far a point that stays may move, and a contact area be from rigid, in lengths of the body
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DeformableBody(Body):
+    """A body of material points that move as p = f(x, θ) in the child frame of its joint (Pustina 2025).
+
+    Args:
+        kinematics: a Kinematics, or a function f(x, θ) → p made of jax.numpy, x and p of shape (3,) [m].
+        domain: the material points and their quadrature.
+        material: the energy and damping of its parts.
+        density: [kg/m³], or a function of a material point (3,).
+        n: number of coordinates θ of a function.
+        tip: where the next joint is, of these:
+            three material points (x_J, x_a, x_b), or names of places of the domain, on a contact area that stays
+            rigid: the pivot and two points at right angles from it, Pustina (3)–(6);
+            one material point or place: the frame that follows the area across x there, even where that deforms;
+            a function of θ made of jax.numpy that returns a 4x4 pose;
+            None: nothing is joined to it.
+            The axes of a tip that points give are those of the body in the reference shape.
+        balls: by which it touches other things: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m],
+            or how many are spread inside along its surface. They move with their centres and keep their radii.
+
+    Wherever a place on a link is given by an abscissa s, such a body also takes one of its material points: x (3,) of
+    the reference shape [m], or the name of one of the domain's places. A frame there follows the area across x.
+    """
+
+    kinematics: Kinematics | Callable[[Any, Any], Any]
+    domain: Domain
+    material: Hyperelastic
+    density: float | Callable[[np.ndarray], float]
+    n: int | None = None
+    tip: Any = None
+    balls: Any = 32
+
+    @cached_property
+    def _given(self) -> Kinematics:
+        """The kinematics, also where it was given as a function."""
+        if isinstance(self.kinematics, Kinematics):
+            return self.kinematics
+        return KinematicsFunction(self.kinematics, self.n)  # pyright: ignore[reportArgumentType]
+
+    @cached_property
+    def resolution(self) -> Resolution:
+        """How finely it is integrated."""
+        return shared(Resolution, self._given, self.domain, self.material, self.density)
+
+    @property
+    def motion(self) -> Kinematics:
+        """The kinematics, with the steps that were chosen for it where they were left open."""
+        return self.resolution.chosen.kinematics if self._given.chooses_steps else self._given
+
+    @property
+    def finer_choice(self) -> dict[str, Any]:
+        """Its fields with points and steps that were given left to the body, which chooses them for a millionth."""
+        domain, motion = self.domain, self._given
+        out: dict[str, Any] = {}
+        if isinstance(domain, SweptDomain) and not domain.is_chosen_by_body and not motion.is_of_cells:
+            out["domain"] = domain.left_to_body()
+        free = motion.stepped(None)
+        if free.chooses_steps and not motion.chooses_steps:
+            out["kinematics"] = free
+        return out
+
+    @cached_property
+    def integrals(self) -> ShapeIntegrals:
+        """What its inertia, weight and elasticity come from."""
+        chosen = self.resolution.chosen
+        return shared(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
+
+    @cached_property
+    def tip_pose(self) -> PoseFunction | MaterialFrame | None:
+        """The pose of the tip in the body's frame as a function of θ."""
+        if self.tip is None or callable(self.tip):
+            return None if self.tip is None else PoseFunction(self.tip, self.motion.n)
+        points = self._tip_points("tip")
+        if len(points) == 1:
+            return self.frame(points[0])
+        return PoseFunction(_ContactFrame(self.motion, points), self.motion.n)
+
+    @cached_property
+    def frames(self) -> MaterialFrames:
+        """The frames at its material points."""
+        return shared(MaterialFrames, self.motion, self.integrals.points)
+
+    def frame(self, x: np.ndarray) -> MaterialFrame:
+        """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
+        return self.frames.at(x, turns=True)
+
+    def material_point(self, s: Any, where: str) -> np.ndarray:
+        places = self.domain.places
+        if isinstance(s, str):
+            checks.require(s in places, where, f"must name one of the places {sorted(places)}", s)
+            return places[s]
+        x = checks.array(s, (3,), where, "a material point must be a finite 3-vector")
+        low, high = self._box
+        reach = float((high - low).max())
+        beside = float(np.maximum(np.maximum(low - x, x - high), 0.0).max())
+        rule = f"a material point must lie within {reach:.3g} m, the body's size, of the reference shape"
+        checks.require(beside <= reach, where, rule, s)
+        return x
+
+    @cached_property
+    def _box(self) -> np.ndarray:
+        """Least and largest x, y and z of the reference shape, shape (2, 3)."""
+        vertices = self.domain.surface().vertices
+        return np.stack([vertices.min(axis=0), vertices.max(axis=0)])
+
+    @property
+    def carries_balls(self) -> bool:
+        return True
+
+    @cached_property
+    def ball_rows(self) -> np.ndarray:
+        """Its balls as rows (x, y, z, radius) [m]."""
+        if isinstance(self.balls, int | np.integer):
+            return surface_balls(self.domain, int(self.balls))
+        return checks.array(self.balls, (-1, 4), "balls", "must be rows (x, y, z, radius), or how many")
+
+    @property
+    def doubt(self) -> str | None:
+        """What of it is unlikely to be meant."""
+        more = too_stiff(self.material)
+        if not more or not self.trials.rigid_sections:
+            return None
+        ratio = f"{1.0 + more:.3g} times too stiff" if np.isfinite(more) else "far too stiff"
+        law = type(self.material).__name__
+        text = f"its sections cannot expand sideways, so that {law} makes it {ratio} along its axis"
+        return f"{text}; take HyperelasticUniaxial, or poisson=0"
+
+    def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
+        """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
+        places = list(self._seen(x))
+        if pose is not None:
+            at = [pose.motion(q)[0] for q in self._looks]
+            places = [g[:3, :3].T @ (p - g[:3, 3]) for g, p in zip(at, places)]
+        return float(np.abs(np.array(places) - places[0]).max()) <= _PLACE * self._size
+
+    def _seen(self, x: np.ndarray) -> np.ndarray:
+        """Where a material point (3,) is at some θ, shape (k, 3)."""
+        moved = self.motion.samples(x[None])
+        return np.array([moved.positions(q)[0][0] for q in self._looks])
+
+    @property
+    def feels_fluid(self) -> bool:
+        return False
+
+    @cached_property
+    def _is_sound(self) -> list[bool]:
+        """Holds something once the tip, which takes seconds to look at, was found to be right."""
+        return []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What it is described by, without what was compiled."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
+
+    def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
+        points, q = np.asarray(points, dtype=np.float64), np.asarray(q, dtype=np.float64)
+        if self.motion.is_of_cells:  # shapes of many points would fill the memory
+            return np.asarray(in_double(self.motion.positions)(points, q))
+        return self.followed(points)(q)
+
+    def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
+        """The same as a function of θ that is called many times."""
+        moved, _ = self.motion.samples(points), self._sampled
+        if self.motion.is_linear:
+            shapes = moved.positions(np.zeros(self.motion.n))[1]
+            return lambda q: points + shapes @ q
+        return lambda q: moved.positions(q)[0]
+
+    @cached_property
+    def _sampled(self) -> Samples:
+        """One point: what is compiled for any points lives as long as it does."""
+        return self.motion.samples(np.zeros((1, 3)))
+
+    def surface(self, q: np.ndarray) -> Surface:
+        """The boundary at θ = q."""
+        vertices, triangles = self.domain.surface()
+        return Surface(self.moved(vertices, q), triangles)
+
+    def check(self, where: str) -> None:
+        try:
+            import jax  # noqa: F401
+        except ImportError:
+            raise ModelError(f"{where}: a DeformableBody needs JAX: pip install 'lissom[deformable]'") from None
+        motion = self._given
+        rule = "must be a Kinematics or a function f(x, θ)"
+        checks.require(
+            callable(self.kinematics) or isinstance(self.kinematics, Kinematics),
+            f"{where} > kinematics",
+            rule,
+            self.kinematics,
+        )
+        checks.require(isinstance(self.domain, Domain), f"{where}: domain", "must be a Domain", self.domain)
+        checks.require(isinstance(self.material, Hyperelastic), f"{where}: material", "must be a Hyperelastic",
+                       self.material)  # fmt: skip
+        motion.check(f"{where} > kinematics")
+        self.domain.check(f"{where} > domain")
+        self.material.check(f"{where} > material")
+        if not callable(self.density):
+            checks.number(self.density, f"{where}: density", above=0.0)
+        else:
+            self._check_density(f"{where}: density")
+        fits = self.n is None or self.n == motion.n
+        checks.require(fits, f"{where}: n", f"must be {motion.n}, as the kinematics has it, or be left out", self.n)
+        self._check_masses(f"{where}: density")
+        law, name = type(self.material).__name__, type(motion).__name__
+        fits = motion.keeps_volume or not self.material.needs_volume_kept
+        rule = f"{law} is incompressible and needs a kinematics that keeps volume"
+        checks.require(fits, f"{where} > material", rule, name)
+        self._check_balls(f"{where}: balls")
+        fits = not self.material.needs_rigid_sections or not motion.is_of_cells
+        checks.require(fits, f"{where} > material", f"{law} needs sections that keep their shape, not those of", name)
+        if "sound" not in self.integrals.looked_at:
+            self._check_motion(f"{where} > kinematics", f"{where} > material")
+            self.resolution.warn(where)
+            self.integrals.looked_at["sound"] = True
+        if not self._is_sound:
+            if self.tip is not None:
+                self._check_tip(f"{where}: tip")
+            self._is_sound.append(True)
+
+    def _check_balls(self, where: str) -> None:
+        if isinstance(self.balls, int | np.integer):
+            checks.integer(self.balls, where, least=1, most=1000)
+            return
+        rows = checks.array(self.balls, (-1, 4), where, "must be rows (x, y, z, radius), or how many")
+        for k, row in enumerate(rows):
+            self.material_point(row[:3], f"{where}[{k}]")
+            checks.number(row[3], f"{where}[{k}]: radius", least=0.0)
+
+    def _check_density(self, where: str) -> None:
+        """A function of a point that gives a number, at one point."""
+        x = self.domain.points[0]
+        try:
+            value = float(self.density(x))  # pyright: ignore[reportCallIssue]
+        except Exception as error:
+            rule = f"must be a function of a point (3,) that returns a number; it failed at {x.tolist()}"
+            raise ModelError(f"{where}: {rule} ({type(error).__name__}: {error})") from error
+        checks.require(bool(np.isfinite(value)), where, f"must be finite at {x.tolist()}", value)
+
+    def _check_masses(self, where: str) -> None:
+        lightest = float(self.integrals.masses.min())
+        checks.require(lightest > 0.0, where, "must be > 0 everywhere", lightest)
+
+    @property
+    def trials(self) -> TrialMoves:
+        """Small θ, tried."""
+        known = self.integrals.looked_at
+        if "trials" not in known:
+            known["trials"] = TrialMoves(self.motion, self.resolution.chosen.quadrature)
+        return known["trials"]
+
+    @property
+    def _looks(self) -> np.ndarray:
+        """Some θ that move the body a little, shape (k, n), and zero first."""
+        return self.trials.q
+
+    @property
+    def _size(self) -> float:
+        return self.trials.size
+
+    def _check_motion(self, where: str, material: str) -> None:
+        self.trials.check(where)
+        fits = not self.material.needs_rigid_sections or self.trials.rigid_sections
+        rule = f"{type(self.material).__name__} needs sections that keep their shape, not those of"
+        checks.require(fits, material, rule, type(self.motion).__name__)
+        tried = np.stack([self._looks[0], 10.0 * self._looks[1]])
+        check_independent(self.motion, self.domain, self.resolution.chosen.quadrature, tried, where)
+
+    def _tip_points(self, where: str) -> np.ndarray:
+        """The material points of the tip, shape (1, 3) or (3, 3)."""
+        given = self.tip
+        if isinstance(given, str) or (isinstance(given, Sequence | np.ndarray) and not any(map(np.shape, given))
+                                      and not any(isinstance(part, str) for part in given)):  # fmt: skip
+            given = (given,)
+        rule = "must be one or three material points or places, a function of θ, or None"
+        checks.require(isinstance(given, Sequence | np.ndarray) and len(given) in (1, 3), where, rule, self.tip)
+        return np.stack([self.material_point(part, where) for part in given])
+
+    def _check_tip(self, where: str) -> None:
+        if not callable(self.tip):
+            points = self._tip_points(where)
+            if len(points) == 3:
+                self._check_contact(points, where)
+        pose = self.tip_pose
+        if pose is not None:
+            pose.check(where)
+
+    def _check_contact(self, points: np.ndarray, where: str) -> None:
+        """The area that three points span is rigid (Assumption 2)."""
+        arms = points[1:] - points[0]
+        lengths = np.linalg.norm(arms, axis=1)
+        checks.require(bool((lengths > 0.0).all()), where, "its points must differ", points)
+        cosine = arms[0] @ arms[1] / np.prod(lengths)
+        checks.require(abs(cosine) <= _PLACE, where, "the arms to its second and third point must be at right angles; "
+                       "their cosine must be 0", float(cosine))  # fmt: skip
+        gram = arms @ arms.T
+        for q in self._looks:
+            moved = self.moved(points, q)
+            change = (moved[1:] - moved[0]) @ (moved[1:] - moved[0]).T - gram
+            off = float(np.abs(change).max() / lengths.min())
+            rule = f"its points must move as a rigid area; lengths and angles change at θ = {short(q)}, in metres by"
+            if not off <= _PLACE * self._size:
+                raise ModelError(f"{where}: {rule} {off:.3g} (one point as tip follows an area that deforms)")
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _ContactFrame:
+    """The pose of three material points (x_J, x_a, x_b), Pustina 2025 (4)–(6), turned to the body's axes at θ = 0."""
+
+    motion: Kinematics
+    points: np.ndarray
+
+    def __call__(self, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        moved = self.motion.positions(self.points, q)
+        return _pose(_axes(moved, jnp) @ _axes(self.points, np).T, moved[0])
+
+
+def _axes(points: Any, xp: Any) -> Any:
+    """n_1, n_2 and n_3 of Pustina 2025 (5) as columns."""
+    a, b = points[1] - points[0], points[2] - points[0]
+    a, b = a / xp.sqrt(a @ a), b / xp.sqrt(b @ b)
+    return xp.stack([a, b, xp.cross(a, b)], axis=-1)
+
+
+def _pose(R: Any, r: Any) -> Any:
+    """4x4."""
+    import jax.numpy as jnp
+
+    return jnp.concatenate([jnp.concatenate([R, r[:, None]], axis=1), jnp.array([[0.0, 0.0, 0.0, 1.0]])])

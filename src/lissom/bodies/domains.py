@@ -1,0 +1,342 @@
+"""Reference shapes of deformable bodies: x is the long axis, the base lies at the origin, the tip at (length, 0, 0)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import pi
+from typing import Any, NamedTuple, cast, final
+
+import numpy as np
+
+from lissom.bodies import cubature, surfaces
+from lissom.bodies.cubature import Line
+from lissom.robot import checks
+
+MOST_DEGREE = 60
+_DEGREE = 6  # of the quadrature of a domain that no body has chosen one for
+
+
+class Quadrature(NamedTuple):
+    """Material points (N, 3) [m] and their positive weights (N,) [m³]."""
+
+    points: np.ndarray
+    weights: np.ndarray
+
+
+class Surface(NamedTuple):
+    """A closed surface: vertices (m, 3) [m] and triangles (k, 3), counterclockwise seen from outside."""
+
+    vertices: np.ndarray
+    triangles: np.ndarray
+
+
+class Domain(ABC):
+    """The material points of a body in its reference shape.
+
+    Law: ∫ h(x) dV = Σ w_k h(x_k) for every polynomial h up to the degree, with all points inside and all weights > 0;
+    the weights sum to `volume`.
+    """
+
+    @abstractmethod
+    def quadrature(self) -> Quadrature:
+        """The points and weights of the law."""
+
+    @property
+    def is_chosen_by_body(self) -> bool:
+        """Whether its quadrature is left to the body, which chooses it for its motion."""
+        return False
+
+    @property
+    @abstractmethod
+    def volume(self) -> float:
+        """[m³]."""
+
+    @property
+    @abstractmethod
+    def places(self) -> dict[str, np.ndarray]:
+        """Named material points (3,) [m]: "base", "tip" and "center", and what else a shape has."""
+
+    @abstractmethod
+    def surface(self) -> Surface:
+        """The boundary as a closed surface of triangles."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+    @cached_property
+    def _made(self) -> Quadrature:
+        return self.quadrature()
+
+    @property
+    def points(self) -> np.ndarray:
+        """Of the quadrature, shape (N, 3) [m]."""
+        return self._made.points
+
+    @property
+    def weights(self) -> np.ndarray:
+        """Of the quadrature, shape (N,) [m³]."""
+        return self._made.weights
+
+
+def check_degree(degree: int | None, degree_along: int | None, where: str) -> None:
+    """Raise ModelError where the degrees of a quadrature break a rule."""
+    for name, given in (("degree", degree), ("degree_along", degree_along)):
+        if given is not None:
+            checks.integer(given, f"{where}: {name}", least=0, most=MOST_DEGREE)
+
+
+class SweptDomain(Domain):
+    """A section swept along x, whose quadrature is a product of three rules in one dimension.
+
+    Law: each rule stands on [0, 1]: of s = x/length, and of two coordinates of the section, the second of which may be
+    an angle in turns.
+    """
+
+    length: float
+    degree: int | None
+    degree_along: int | None
+
+    @property
+    @abstractmethod
+    def goes_round(self) -> bool:
+        """Whether the last coordinate of the section is an angle."""
+
+    @abstractmethod
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        """The product of three rules."""
+
+    @property
+    def is_chosen_by_body(self) -> bool:
+        return self.degree is None
+
+    def left_to_body(self) -> SweptDomain:
+        """The same domain, whose points a body chooses."""
+        return replace(cast(Any, self), degree=None, degree_along=None)
+
+    def quadrature(self) -> Quadrature:
+        degree = _DEGREE if self.degree is None else self.degree
+        along = cubature.line_of_degree(max(degree, self.degree_along or 0) + self._along_more)
+        first = cubature.line_of_degree(degree // 2 if self.goes_round else degree)
+        second = cubature.equidistant(degree + 1) if self.goes_round else cubature.line_of_degree(degree)
+        return self.product(along, first, second)
+
+    @property
+    def _along_more(self) -> int:
+        """Degree that sections which change add along x."""
+        return 0
+
+
+def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.ndarray) -> Quadrature:
+    """The product of a rule along x and one across it; `across` is (m, 2), or (len(x), m, 2) where it changes."""
+    across = np.broadcast_to(across, (len(x), *across.shape[-2:]))
+    areas = np.broadcast_to(areas, (len(x), areas.shape[-1]))
+    points = np.concatenate([np.broadcast_to(x[:, None, None], (*across.shape[:2], 1)), across], axis=-1)
+    return Quadrature(points.reshape(-1, 3), (weights[:, None] * areas).ravel())
+
+
+def _revolved(
+    length: float, inner: np.ndarray, outer: np.ndarray, along: Line, first: Line, second: Line
+) -> Quadrature:
+    """Of annuli between two radii at the points along x; dA = r dr dφ = dt dφ / 2 with t = r²."""
+    inner, outer = (np.broadcast_to(r, along.at.shape)[:, None] ** 2 for r in (inner, outer))
+    r = np.sqrt(inner + (outer - inner) * first.at)
+    turned = 2.0 * pi * second.at
+    circle = np.stack([np.cos(turned), np.sin(turned)], axis=-1)
+    across = (r[:, :, None, None] * circle).reshape(len(along.at), -1, 2)
+    areas = (pi * (outer - inner))[:, :, None] * np.outer(first.weights, second.weights)
+    return _swept(length * along.at, length * along.weights, across, areas.reshape(len(along.at), -1))
+
+
+def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
+    """Places on the axis, and one each on the rim of the tip along y and z: with the tip, three points of a frame."""
+    named = {"base": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0), "center": (length / 2, 0.0, 0.0)}
+    named |= {"tip_y": (length, y, 0.0), "tip_z": (length, 0.0, z)}
+    return {name: np.array(point) for name, point in named.items()}
+
+
+@final
+@dataclass(frozen=True)
+class DomainCylinder(SweptDomain):
+    """Circular cylinder along x.
+
+    Args:
+        length, radius: [m].
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone, where the motion varies more than across; None is as `degree`.
+    """
+
+    length: float
+    radius: float
+    degree: int | None = None
+    degree_along: int | None = None
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        checks.number(self.radius, f"{where}: radius", above=0.0)
+        check_degree(self.degree, self.degree_along, where)
+
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.zeros(1), np.array([self.radius]), along, first, second)
+
+    @property
+    def volume(self) -> float:
+        return pi * self.radius**2 * self.length
+
+    @property
+    def places(self) -> dict[str, np.ndarray]:
+        return _axis(self.length, self.radius, self.radius)
+
+    def surface(self) -> Surface:
+        x = np.linspace(0.0, self.length, surfaces.ALONG)
+        return Surface(*surfaces.revolved(x, np.full(len(x), self.radius)))
+
+
+@final
+@dataclass(frozen=True)
+class DomainAnnulus(SweptDomain):
+    """Circular tube along x, open at both ends.
+
+    Args:
+        length, outer, inner: length and radii [m].
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
+    """
+
+    length: float
+    outer: float
+    inner: float
+    degree: int | None = None
+    degree_along: int | None = None
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        inner = checks.number(self.inner, f"{where}: inner", above=0.0)
+        checks.require(self.outer > inner, f"{where}: outer", f"must be > inner, {inner:g}", self.outer)
+        check_degree(self.degree, self.degree_along, where)
+
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.array([self.inner]), np.array([self.outer]), along, first, second)
+
+    @property
+    def volume(self) -> float:
+        return pi * (self.outer**2 - self.inner**2) * self.length
+
+    @property
+    def places(self) -> dict[str, np.ndarray]:
+        return _axis(self.length, self.outer, self.outer)
+
+    def surface(self) -> Surface:
+        x = np.linspace(0.0, self.length, surfaces.ALONG)
+        return Surface(*surfaces.revolved(x, np.full(len(x), self.outer), np.full(len(x), self.inner)))
+
+
+@final
+@dataclass(frozen=True)
+class DomainCone(SweptDomain):
+    """Circular cone or truncated cone along x.
+
+    Args:
+        length, base_radius, tip_radius: [m]; the tip may be a point, radius 0.
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
+    """
+
+    length: float
+    base_radius: float
+    tip_radius: float = 0.0
+    degree: int | None = None
+    degree_along: int | None = None
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        checks.number(self.base_radius, f"{where}: base_radius", above=0.0)
+        checks.number(self.tip_radius, f"{where}: tip_radius", least=0.0)
+        check_degree(self.degree, self.degree_along, where)
+
+    def _radius(self, x: np.ndarray) -> np.ndarray:
+        return self.base_radius + (self.tip_radius - self.base_radius) * x / self.length
+
+    @property
+    def goes_round(self) -> bool:
+        return True
+
+    @property
+    def _along_more(self) -> int:
+        return 2  # x^a y^b z^c is a polynomial of degree a along x times R(x)^(2+b+c)
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        return _revolved(self.length, np.zeros(1), self._radius(self.length * along.at), along, first, second)
+
+    @property
+    def volume(self) -> float:
+        a, b = self.base_radius, self.tip_radius
+        return pi / 3 * self.length * (a * a + a * b + b * b)
+
+    @property
+    def places(self) -> dict[str, np.ndarray]:
+        a, b = self.base_radius, self.tip_radius
+        center = self.length / 4 * (a * a + 2 * a * b + 3 * b * b) / (a * a + a * b + b * b)
+        return _axis(self.length, b, b) | {"center": np.array([center, 0.0, 0.0])}
+
+    def surface(self) -> Surface:
+        x = np.linspace(0.0, self.length, surfaces.ALONG)
+        return Surface(*surfaces.revolved(x, self._radius(x)))
+
+
+@final
+@dataclass(frozen=True)
+class DomainBox(SweptDomain):
+    """Box along x: x from 0 to the length, y and z centred.
+
+    Args:
+        length, width_y, width_z: [m].
+        degree: of the polynomials that the quadrature integrates exactly; None: a body chooses the points for its
+            motion, and by itself the domain has those of degree 6.
+        degree_along: the same along x alone; None is as `degree`.
+    """
+
+    length: float
+    width_y: float
+    width_z: float
+    degree: int | None = None
+    degree_along: int | None = None
+
+    def check(self, where: str) -> None:
+        for name in ("length", "width_y", "width_z"):
+            checks.number(getattr(self, name), f"{where}: {name}", above=0.0)
+        check_degree(self.degree, self.degree_along, where)
+
+    @property
+    def goes_round(self) -> bool:
+        return False
+
+    def product(self, along: Line, first: Line, second: Line) -> Quadrature:
+        y, z = (h * (rule.at - 0.5) for h, rule in ((self.width_y, first), (self.width_z, second)))
+        across = np.stack(np.meshgrid(y, z, indexing="ij"), axis=-1).reshape(-1, 2)
+        areas = self.width_y * self.width_z * np.outer(first.weights, second.weights).ravel()
+        return _swept(self.length * along.at, self.length * along.weights, across, areas)
+
+    @property
+    def volume(self) -> float:
+        return self.length * self.width_y * self.width_z
+
+    @property
+    def places(self) -> dict[str, np.ndarray]:
+        return _axis(self.length, self.width_y / 2, self.width_z / 2)
+
+    def surface(self) -> Surface:
+        return Surface(*surfaces.box(self.length, self.width_y, self.width_z))

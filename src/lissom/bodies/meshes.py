@@ -1,0 +1,124 @@
+"""Bodies of any shape, as meshes of tetrahedra."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from lissom.bodies import cubature, surfaces
+from lissom.bodies.domains import MOST_DEGREE, Domain, Quadrature, Surface, check_degree
+from lissom.errors import ModelError
+from lissom.robot import checks
+from lissom.robot.fields import Numbers
+
+_FLAT = 1e-12  # volume of a cell, in cubes of its longest edge, that is none
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class DomainTetrahedra(Domain):
+    """A mesh of tetrahedra.
+
+    Args:
+        vertices: shape (m, 3) [m], in the body's frame.
+        cells: four vertices each, shape (k, 4), so numbered that the volume is positive.
+        degree: of the polynomials that the quadrature integrates exactly on each cell.
+        compress: degree of the polynomials over the whole body that a quadrature of few points, chosen from those of
+            the cells, integrates as they do; None keeps all points. It suits maps that are smooth over the body, and
+            makes thousands of cells as cheap as a cylinder; finite elements need the points of every cell.
+        marks: more places by their names, points (3,) [m].
+    """
+
+    vertices: Numbers
+    cells: Numbers
+    degree: int = 2
+    compress: int | None = None
+    marks: Mapping[str, Numbers] | None = None
+
+    @classmethod
+    def load(cls, path: str | Path, *, scale: float = 1.0, degree: int = 2, compress: int | None = None,
+             marks: Mapping[str, Numbers] | None = None) -> DomainTetrahedra:  # fmt: skip
+        """The tetrahedra of a mesh file of any kind that meshio reads; `scale` is its unit of length in metres.
+
+        Raises:
+            ModelError: the file cannot be read or has no tetrahedra, or meshio is not installed.
+        """
+        try:
+            import meshio
+        except ImportError:
+            raise ModelError(f"mesh '{path}': needs meshio: pip install 'lissom[deformable]'") from None
+        try:
+            mesh = meshio.read(path)
+        except (Exception, SystemExit) as error:  # each format has errors of its own
+            raise ModelError(f"mesh '{path}': cannot be read ({type(error).__name__}: {error})") from error
+        blocks = [block.data[:, :4] for block in mesh.cells if block.type in ("tetra", "tetra10")]
+        checks.require(bool(blocks), f"mesh '{path}'", "must hold tetrahedra", [block.type for block in mesh.cells])
+        return cls(scale * np.asarray(mesh.points, dtype=np.float64), np.concatenate(blocks), degree, compress, marks)
+
+    @cached_property
+    def corners(self) -> np.ndarray:
+        """Of each cell, shape (k, 4, 3) [m]."""
+        return np.asarray(self.vertices, dtype=np.float64)[np.asarray(self.cells, dtype=np.int64)]
+
+    @cached_property
+    def volumes(self) -> np.ndarray:
+        """Of each cell, shape (k,) [m³]; negative where it is inverted."""
+        return np.linalg.det(self.corners[:, 1:] - self.corners[:, :1]) / 6.0
+
+    def check(self, where: str) -> None:
+        vertices = checks.array(self.vertices, (-1, 3), f"{where}: vertices", "must be rows of three finite numbers")
+        cells = checks.array(self.cells, (-1, 4), f"{where}: cells", "must be rows of four numbers of vertices")
+        checks.require(len(cells) > 0, f"{where}: cells", "must hold at least one", self.cells)
+        inside = (cells >= 0) & (cells < len(vertices)) & (cells == np.floor(cells))
+        for k in np.flatnonzero(~inside.all(axis=1))[:1]:
+            checks.require(
+                False, f"{where}: cells[{k}]", f"must number vertices from 0 to {len(vertices) - 1}", cells[k]
+            )
+        edge = np.linalg.norm(self.corners - np.roll(self.corners, 1, axis=1), axis=-1).max(axis=1)
+        for k in np.flatnonzero(~(self.volumes > _FLAT * edge**3))[:1]:
+            rule = "is inverted or flat: its vertices must span a volume > 0 in their order"
+            checks.require(False, f"{where}: cells[{k}]", rule, float(self.volumes[k]))
+        check_degree(self.degree, None, where)
+        if self.compress is not None:
+            checks.integer(self.compress, f"{where}: compress", least=0, most=min(self.degree * 10, MOST_DEGREE))
+        for name, point in (self.marks or {}).items():
+            checks.array(point, (3,), f"{where}: marks['{name}']", "must be a finite 3-vector")
+
+    def cell_quadrature(self) -> Quadrature:
+        """Points (k·m, 3) and weights of all cells, cell by cell."""
+        barycentric, weights = cubature.tetrahedron(self.degree)
+        points = np.einsum("mb,kbi->kmi", barycentric, self.corners).reshape(-1, 3)
+        return Quadrature(points, np.outer(self.volumes, weights).ravel())
+
+    def quadrature(self) -> Quadrature:
+        points, weights = self.cell_quadrature()
+        if self.compress is None:
+            return Quadrature(points, weights)
+        try:
+            return Quadrature(*cubature.compressed(points, weights, self.compress))
+        except ArithmeticError as error:
+            raise ModelError(f"mesh: compress: {error}; try a lower one (got {self.compress})") from error
+
+    @property
+    def volume(self) -> float:
+        return float(self.volumes.sum())
+
+    @property
+    def places(self) -> dict[str, np.ndarray]:
+        """ "base" and "tip" lie amid the vertices with least and largest x; "center" is the centre of volume."""
+        used = self.corners.reshape(-1, 3)
+        x, near = used[:, 0], 1e-6 * np.ptp(used, axis=0).max()
+        named = {"base": used[x <= x.min() + near], "tip": used[x >= x.max() - near]}
+        found = {name: 0.5 * (ends.min(axis=0) + ends.max(axis=0)) for name, ends in named.items()}
+        found["center"] = self.volumes @ self.corners.mean(axis=1) / self.volumes.sum()
+        return found | {name: np.asarray(point, dtype=np.float64) for name, point in (self.marks or {}).items()}
+
+    def surface(self) -> Surface:
+        faces = surfaces.boundary(np.asarray(self.cells, dtype=np.int64))
+        used, triangles = np.unique(faces, return_inverse=True)
+        return Surface(np.asarray(self.vertices, dtype=np.float64)[used], triangles.reshape(-1, 3))

@@ -1,0 +1,336 @@
+"""Slender bodies whose cross-sections follow a line of given strains, as in Cosserat rods, rigid or growing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from lissom.bodies import twists
+from lissom.bodies.inflations import Inflation
+from lissom.bodies.kinematics import Kinematics
+from lissom.bodies.samples import Samples, in_chunks
+from lissom.bodies.sharing import shared
+from lissom.robot import checks
+from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant
+from lissom.robot.poses import compiled
+
+STEPS = 8  # of the integrator where no body has chosen them
+_STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
+_DEGREES = (4, 8, 16, 32, 64)
+_RESOLVED = 1e-14  # last coefficients of a series that says all, relative to the largest
+_GAUSS = 0.5 + np.array([-0.5, 0.0, 0.5]) * 0.6**0.5
+
+
+class _Pieces(NamedTuple):
+    """Φ between the breaks of a basis: starts and ends (p,), and Chebyshev coefficients (p, degree + 1, 6, n)."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    coefficients: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class KinematicsStrain(Kinematics):
+    """Cross-sections along a line whose strains are combinations of modes: f = r(x) + R(x) (0, y, z).
+
+    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(s) θ + (0, 0, 0, 1, 0, 0), from the base, where s goes
+    from 0 to 1. With an inflation, (y, z) are what it makes of them, and its coordinates come after those of the basis.
+
+    Args:
+        length: [m].
+        basis: of the strains, in strain units; s is x/length.
+        inflation: growth of the sections; None: they are rigid.
+        steps: of the Magnus integrator of order 6, from the base to the section on each smooth stretch of the basis;
+            one is exact, and taken, where strains are constant. None: a body chooses them to 1e-6 of what its inertia
+            is made of, and by itself the motion takes 8.
+    """
+
+    length: float
+    basis: Basis
+    inflation: Inflation | None = None
+    steps: int | None = None
+
+    @classmethod
+    def constant_curvature(cls, length: float, *, planar: bool = False, elongation: bool = False,
+                           inflation: Inflation | None = None) -> KinematicsStrain:  # fmt: skip
+        """Constant bending about y and z, or about z alone, with or without elongation; the length in [m]."""
+        basis = BasisMonomial(bending_y=None if planar else 0, bending_z=0, elongation=0 if elongation else None)
+        return cls(length, basis, inflation)
+
+    @classmethod
+    def constant_strain(cls, length: float, pieces: int = 1, *, inflation: Inflation | None = None) -> KinematicsStrain:
+        """All six strains constant on each of equal pieces; the length in [m]."""
+        return cls(length, BasisPiecewiseConstant(*[pieces] * 6), inflation)
+
+    @classmethod
+    def polynomial_curvature(cls, length: float, order: int = 1, *, planar: bool = False, elongation: bool = False,
+                             inflation: Inflation | None = None) -> KinematicsStrain:  # fmt: skip
+        """Bending that is a polynomial of s about y and z, or z alone, affine for order 1; the length in [m]."""
+        bending_y = None if planar else order
+        basis = BasisMonomial(bending_y=bending_y, bending_z=order, elongation=0 if elongation else None)
+        return cls(length, basis, inflation)
+
+    @classmethod
+    def gaussian_curvature(cls, length: float, width: float = 2**-0.5, *, elongation: bool = True) -> KinematicsStrain:
+        """Bending about y and z of two modes each, one and exp(−(x − length/2)²/2 width²), and constant elongation.
+
+        The length and the width in [m]; the default width is that of Pustina 2025, simulation 5, exp(−(x − length/2)²).
+        """
+        return cls(length, BasisCustom(_Bell(length, width, elongation), order=12))
+
+    @cached_property
+    def n(self) -> int:
+        return self.basis.size + (self.inflation.size if self.inflation else 0)
+
+    @property
+    def keeps_volume(self) -> bool:
+        """Where sections are only turned and sheared."""
+        return self.inflation is None and not any(self.basis.modes()[1:4])
+
+    @property
+    def takes_arrays(self) -> bool:
+        return False
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether strains are constant between the breaks of the basis, where one step is exact."""
+        return self._pieces.coefficients.shape[1] == 1
+
+    @property
+    def chooses_steps(self) -> bool:
+        return self.steps is None and not self.is_exact
+
+    def stepped(self, count: int | None) -> KinematicsStrain:
+        return replace(self, steps=count)
+
+    @property
+    def breaks(self) -> tuple[float, ...]:
+        return tuple(self.basis.breaks())
+
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        return () if self.inflation is None else self.inflation.breaks_around
+
+    def samples(self, points: np.ndarray) -> Samples:
+        return _SamplesOfSections(self, points)
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        checks.require(isinstance(self.basis, Basis), f"{where}: basis", "must be a Basis", self.basis)
+        self.basis.check(f"{where} > basis")
+        if self.inflation is not None:
+            fits = isinstance(self.inflation, Inflation)
+            checks.require(fits, f"{where}: inflation", "must be an Inflation", self.inflation)
+            self.inflation.check(f"{where} > inflation")
+        if self.steps is not None:
+            checks.integer(self.steps, f"{where}: steps", least=1, most=1000)
+        last = np.abs(self._pieces.coefficients[:, -2:]).max(initial=0.0)
+        smooth = self._pieces.coefficients.shape[1] <= max(_DEGREES)
+        checks.require(smooth, f"{where} > basis", "must be smooth between its breaks; its series does not end", last)
+
+    @cached_property
+    def _pieces(self) -> _Pieces:
+        knots = np.array([0.0, *self.basis.breaks(), 1.0])
+        starts, ends = knots[:-1], knots[1:]
+        coefficients = np.zeros((len(starts), 1, 6, self.basis.size))
+        for degree in _DEGREES:
+            u = np.cos(np.pi * (np.arange(degree + 1) + 0.5) / (degree + 1))
+            s = starts[:, None] + 0.5 * (ends - starts)[:, None] * (u + 1.0)
+            Phi = np.array([[self.basis.evaluate(float(x)) for x in row] for row in s])
+            to_series = chebyshev.chebvander(u, degree).T * 2.0 / (degree + 1)
+            to_series[0] *= 0.5
+            coefficients = np.einsum("dk,pkrn->pdrn", to_series, Phi)
+            size = np.abs(coefficients).max(axis=(0, 2, 3))
+            if size[-2:].max() <= _RESOLVED * size.max():
+                needed = int(np.flatnonzero(size > _RESOLVED * size.max()).max(initial=0))
+                return _Pieces(starts, ends, coefficients[:, : needed + 1])
+        return _Pieces(starts, ends, coefficients)
+
+    def pose(self, x: Any, q: Any) -> Any:
+        """Rotation and position (R, r) of the section at x [m], shape (3, 4)."""
+        import jax.numpy as jnp
+
+        return self._pose(*self._nodes(x, jnp), q)
+
+    def _nodes(self, x: Any, xp: Any) -> tuple[Any, Any]:
+        """Chebyshev polynomials (degree + 1, p, steps, 3) at the points of the integrator up to x, and the length of
+        its steps on each smooth stretch, (p,) [m], of NumPy or jax.numpy."""
+        starts, ends, coefficients = self._pieces
+        s, steps = x / self.length, 1 if self.is_exact else self.steps or STEPS
+        begin = [start + 0.0 * s if k == 0 else xp.where(s > start, start, s) for k, start in enumerate(starts)]
+        end = [s if k == len(ends) - 1 else xp.where(s > e, e, s) for k, e in enumerate(ends)]
+        part = (xp.stack(end) - xp.stack(begin)) / steps
+        at = _GAUSS[1:2] if self.is_exact else _GAUSS
+        unit = (np.arange(steps)[:, None] + at) * (part / (ends - starts))[:, None, None]
+        T = [xp.ones_like(unit), 2.0 * unit - 1.0]
+        while len(T) < coefficients.shape[1]:
+            T.append(2.0 * T[1] * T[-1] - T[-2])
+        return xp.stack(T[: coefficients.shape[1]]), self.length * part
+
+    def _pose(self, T: Any, lengths: Any, q: Any) -> Any:
+        """The pose at the end of the `_nodes`."""
+        import jax.numpy as jnp
+
+        series = self._pieces.coefficients @ q[: self.basis.size]  # (p, degree + 1, 6)
+        return twists.product(self._by_steps(jnp.einsum("kpmg,pkr->gpmr", T, series), lengths).reshape(-1, 3, 4))
+
+    def nodes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """What `poses` takes of sections at x (a,) [m]."""
+        T, lengths = (np.stack(part, axis=-1) for part in zip(*(self._nodes(one, np) for one in x)))
+        return T, lengths[..., None]
+
+    def poses(self, nodes: tuple[np.ndarray, np.ndarray], q: np.ndarray) -> np.ndarray:
+        """The same of many sections by NumPy at several θ (d, n), real or complex, shape (d, a, 3, 4)."""
+        series = self._pieces.coefficients @ q[:, : self.basis.size].T  # (p, degree + 1, 6, d)
+        strains = np.einsum("kpmga,pkrd->gpmadr", nodes[0], series, optimize=True)
+        g = self._by_steps(strains, nodes[1])
+        return twists.product(g.reshape(-1, *g.shape[2:])).swapaxes(0, 1)
+
+    @staticmethod
+    def _by_steps(strains: Any, lengths: Any) -> Any:
+        """Of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) less those of a straight line, in the Gauss
+        points of each, by a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ)."""
+        h = lengths[:, None, ..., None]
+        xi = h * (strains + _STRAIGHT)
+        if len(xi) == 1:
+            return twists.exp(xi[0])
+        mean, slope, bend = xi[1], 15**0.5 / 3 * (xi[2] - xi[0]), 10 / 3 * (xi[2] - 2 * xi[1] + xi[0])
+        first = twists.bracket(slope, mean)
+        second = twists.bracket(mean, 2 * bend + first) / 60
+        last = twists.bracket(slope + second, first - 20 * mean - bend) / 240
+        return twists.exp(mean + bend / 12 + last)
+
+    def _section(self, x: Any, q: Any) -> Any:
+        """Where the point x of the reference shape lies in its section, shape (3,)."""
+        import jax.numpy as jnp
+
+        across = jnp.stack([0.0 * x[0], x[1], x[2]])
+        if self.inflation is None:
+            return across
+        growth = self.inflation.growth(x[0] / self.length, x[1], x[2])
+        return (1.0 + growth @ q[self.basis.size :]) * across
+
+    def map(self, x: Any, q: Any) -> Any:
+        g = self.pose(x[0], q)
+        return g[:, 3] + g[:, :3] @ self._section(x, q)
+
+    def positions(self, points: np.ndarray, q: Any) -> Any:
+        """f of fixed points (N, 3); sections that hold several are found once."""
+        return self.frames(points, q)[1]
+
+    def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
+        """Axes of the sections at fixed points, which stay plane, and where the points are."""
+        import jax
+
+        x, section = np.unique(points[:, 0], return_inverse=True)
+        T, lengths = (np.stack(part) for part in zip(*(self._nodes(one, np) for one in x)))
+        g = jax.vmap(lambda T, h: self._pose(T, h, q))(T, lengths)[section]
+        across = jax.vmap(lambda x: self._section(x, q))(points)
+        return g[:, :, :3], g[:, :, 3] + (g[:, :, :3] * across[:, None, :]).sum(axis=-1)
+
+    def deformations(self, points: np.ndarray, q: Any) -> Any:
+        """Rᵀ ∂f/∂x at fixed points, (N, 3, 3): (ε + κ×ρ + ∂ρ/∂x, ∂ρ/∂y, ∂ρ/∂z) with ρ the place in the section."""
+        import jax
+
+        Phi = np.array([self.basis.evaluate(float(s)) for s in points[:, 0] / self.length])
+        xi = Phi @ q[: self.basis.size] + _STRAIGHT
+        rho = jax.vmap(lambda x: self._section(x, q))(points)
+        slope = jax.vmap(lambda x: jax.jacfwd(self._section)(x, q))(points)
+        stretch = xi[:, 3:] + twists.cross(xi[:, :3], rho)
+        return slope.at[:, :, 0].add(stretch)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Growing:
+    """What JAX compiles for the growth of sections."""
+
+    length: float
+    inflation: Inflation
+
+    @cached_property
+    def known(self) -> Any:
+        """Growth (n,) and its derivatives (3, n) by x, y and z, of points in rows."""
+        import jax
+
+        def at(x: Any) -> Any:
+            return self.inflation.growth(x[0] / self.length, x[1], x[2])
+
+        return compiled(jax.vmap(lambda x: (at(x), jax.jacfwd(at)(x).T)))
+
+
+@final
+class _SamplesOfSections(Samples):
+    """Points on sections that follow a line of strains, by NumPy but for their growth, which is linear in θ."""
+
+    def __init__(self, kinematics: KinematicsStrain, points: np.ndarray) -> None:
+        self._kinematics, self._points = kinematics, points
+        self._across = points * (0.0, 1.0, 1.0)
+        self._growth, self._growth_x = np.zeros((len(points), 0)), np.zeros((len(points), 3, 0))
+        if kinematics.inflation is not None:
+            self._growing = shared(_Growing, kinematics.length, kinematics.inflation)
+            self._growth, self._growth_x = in_chunks(self._growing.known, points)
+        self._x, self._section = np.unique(points[:, 0], return_inverse=True)
+
+    @cached_property
+    def _Phi(self) -> np.ndarray:
+        basis = self._kinematics.basis
+        return np.array([basis.evaluate(float(s)) for s in self._x / self._kinematics.length])[self._section]
+
+    def _placed(self, q: np.ndarray) -> np.ndarray:
+        """Where points lie in their sections."""
+        return (1.0 + self._growth @ q[self._kinematics.basis.size :])[:, None] * self._across
+
+    @cached_property
+    def _nodes(self) -> tuple[np.ndarray, np.ndarray]:
+        return self._kinematics.nodes(self._x)
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, rho = self._kinematics.basis.size, self._placed(q)
+        found = self._kinematics.poses(self._nodes, q + 1e-30j * np.eye(len(q))[: max(m, 1)])  # exact derivatives
+        g = found[0].real[self._section]
+        J = np.empty((len(rho), 3, len(q)))
+        for j in range(m):
+            J[:, :, j] = _on(found[j].imag[self._section] * 1e30, rho)
+        J[:, :, m:] = (g[:, :, :3] @ self._across[:, :, None]) * self._growth[:, None, :]
+        return _on(g, rho), J
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        m, rho, Phi = self._kinematics.basis.size, self._placed(q), self._Phi
+        xi = Phi @ q[:m] + _STRAIGHT
+        across = self._across[:, :, None, None]
+        grown = across * self._growth_x[:, None] + np.diag([0.0, 1.0, 1.0])[:, :, None] * self._growth[:, None, None]
+        F = np.diag([0.0, 1.0, 1.0]) + grown @ q[m:]
+        F[:, :, 0] += xi[:, 3:] + np.cross(xi[:, :3], rho)
+        F_j = np.zeros((*F.shape, len(q)))
+        F_j[..., m:] = grown
+        F_j[:, :, 0, :m] = Phi[:, 3:] + np.cross(Phi[:, :3], rho[:, :, None], axis=1)
+        F_j[:, :, 0, m:] += np.cross(xi[:, :3], self._across)[:, :, None] * self._growth[:, None, :]
+        return F, F_j
+
+
+def _on(g: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """R p + r of each motion and point."""
+    return g[:, :, 3] + (g[:, :, :3] @ points[:, :, None])[:, :, 0]
+
+
+@final
+@dataclass(frozen=True)
+class _Bell:
+    """Φ of Gaussian curvature: for each bending one and a bell amid the body [1/m], and elongation."""
+
+    length: float
+    width: float
+    elongation: bool
+
+    def __call__(self, s: float) -> np.ndarray:
+        Phi = np.zeros((6, 4 + self.elongation))
+        bell = np.exp(-0.5 * ((s - 0.5) * self.length / self.width) ** 2)
+        Phi[1, :2] = Phi[2, 2:4] = 1.0, bell
+        Phi[3, 4:] = 1.0
+        return Phi

@@ -1,0 +1,241 @@
+"""Motions that keep the volume of every part, composed of primitives (Xu and Chirikjian 2023; Pustina 2025, 7.1)."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from lissom.bodies import composition, modes, series
+from lissom.bodies.kinematics import ComposedKinematics
+from lissom.bodies.modes import Modes
+from lissom.bodies.slopes import Bends, Slopes
+from lissom.robot import checks
+
+Point = tuple[Any, Any, Any]
+
+
+class Primitive(ABC):
+    """An elementary motion.
+
+    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. m(s) = Σ modes_k(s) θ_k with s = x/length at the point that it
+    is given, which earlier primitives may have moved.
+    """
+
+    modes: Modes
+
+    @abstractmethod
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        """h of points by their coordinates x, y and z, arrays of one shape, or series, of which q is a tuple then."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+
+
+def _check_axis(axis: Any, where: str) -> None:
+    checks.require(checks.among(axis, ("y", "z")), f"{where}: axis", "must be 'y' or 'z'", axis)
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveStretch(Primitive):
+    """Stretch along x by 1 + m(s), which sections make up for: x + ∫m dx, and y and z divided by √(1 + m).
+
+    Args:
+        modes: of m, ratios; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        longer = length * modes.summed(self.modes, q, x[0] / length)
+        narrower = series.power(1.0 + modes.combined(self.modes, q, x[0] / length), -0.5)
+        return x[0] + longer, narrower * x[1], narrower * x[2]
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveBending(Primitive):
+    """Bending about y or z with curvature m(s), in a plane, where what lies inside the bend grows thicker.
+
+    The axis turns by φ = ∫m dx and keeps its length; a distance y to it becomes w with (1 − m w) dw/dy = 1, that is
+    w = 2y/(1 + √(1 − 2 m y)).
+
+    Args:
+        modes: of m [1/m]; polynomials of s, each its coefficients by rising power, or a function of s.
+        axis: about which a positive curvature turns the tip, "y" or "z".
+    """
+
+    modes: Modes
+    axis: str = "z"
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+        _check_axis(self.axis, where)
+
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
+
+        def axis(q: Any, x: Any) -> tuple[Any, Any]:
+            return series.cos_sin(sign * length * modes.summed(self.modes, q, x / length))
+
+        along, beyond, c, s = series.integrals(axis, q, x[0])
+        w = across * series.thickened(sign * modes.combined(self.modes, q, x[0] / length) * across)
+        first, second = along - w * s, beyond + w * c
+        return (first, second, beside) if self.axis == "z" else (first, beside, second)
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveTwist(Primitive):
+    """Twist about x by the angle m(s).
+
+    Args:
+        modes: of m [rad]; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        angle = modes.combined(self.modes, q, x[0] / length)
+        c, s = series.cos_sin(angle)
+        return x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveShear(Primitive):
+    """Shear: sections slide along y or z by m(s).
+
+    Args:
+        modes: of m [m]; polynomials of s, each its coefficients by rising power, or a function of s.
+        axis: along which they slide, "y" or "z".
+    """
+
+    modes: Modes
+    axis: str = "y"
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+        _check_axis(self.axis, where)
+
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        slid = modes.combined(self.modes, q, x[0] / length)
+        return (x[0], x[1] + slid, x[2]) if self.axis == "y" else (x[0], x[1], x[2] + slid)
+
+
+@final
+@dataclass(frozen=True)
+class PrimitiveSource(Primitive):
+    """Source or cavity on the axis: the square of each distance to the x axis grows by m(s), as round a cavity.
+
+    Args:
+        modes: of m [m²]; polynomials of s, each its coefficients by rising power, or a function of s.
+    """
+
+    modes: Modes
+
+    def check(self, where: str) -> None:
+        modes.check_modes(self.modes, f"{where}: modes")
+
+    def moved(self, x: Point, q: Any, length: float) -> Point:
+        away = series.or_one(x[1] * x[1] + x[2] * x[2])  # the axis itself stays
+        growth = series.power(1.0 + modes.combined(self.modes, q, x[0] / length) / away, 0.5)
+        return x[0], growth * x[1], growth * x[2]
+
+
+@final
+@dataclass(frozen=True)
+class KinematicsVolumePreserving(ComposedKinematics):
+    """Primitives one after the other: f = h_P(… h_2(h_1(x))), with the coordinates of each in their order.
+
+    Args:
+        length: of the body along x, by which s is normalised [m].
+        primitives: in the order in which they are applied.
+    """
+
+    length: float
+    primitives: Sequence[Primitive]
+
+    @cached_property
+    def n(self) -> int:
+        return sum(modes.count(primitive.modes) for primitive in self.primitives)
+
+    @property
+    def keeps_volume(self) -> bool:
+        return True
+
+    def check(self, where: str) -> None:
+        checks.number(self.length, f"{where}: length", above=0.0)
+        known = isinstance(self.primitives, Sequence) and len(self.primitives) > 0
+        checks.require(known, f"{where}: primitives", "must be a list of at least one Primitive", self.primitives)
+        for k, primitive in enumerate(self.primitives):
+            part = f"{where} > primitives[{k}]"
+            checks.require(isinstance(primitive, Primitive), part, "must be a Primitive", primitive)
+            primitive.check(part)
+
+    def map(self, x: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.stack(self._moved((x[0], x[1], x[2]), q))
+
+    def positions(self, points: Any, q: Any) -> Any:
+        import jax.numpy as jnp
+
+        return jnp.stack(self._moved(self._rows(points), q), axis=-1)
+
+    def deformations(self, points: Any, q: Any) -> Any:
+        """∂f/∂x at points, (N, 3, 3), all points at once."""
+        import jax
+        import jax.numpy as jnp
+
+        rows = self._rows(points)
+
+        def along(direction: Any) -> Any:
+            shifts = tuple(jnp.broadcast_to(part, row.shape) for part, row in zip(direction, rows))
+            return jnp.stack(jax.jvp(lambda *x: self._moved(x, q), rows, shifts)[1])
+
+        return jax.vmap(along)(jnp.eye(3)).transpose(2, 1, 0)
+
+    def jets(self, points: Any, q: Any) -> list[composition.Jet]:
+        return composition.jets(self._steps(), points, q)
+
+    def slopes_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Slopes:
+        return composition.slopes(jets, self._counts(), points, v)
+
+    def bends_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Bends:
+        return composition.bends(jets, self._counts(), points, v)
+
+    def _counts(self) -> list[int]:
+        return [modes.count(primitive.modes) for primitive in self.primitives]
+
+    def _steps(self) -> list[tuple[composition.Step, int]]:
+        """The primitives as motions of series, each with the number of its coordinates."""
+
+        def step(primitive: Primitive) -> composition.Step:
+            return lambda x, q: primitive.moved(x, q, self.length)
+
+        return [(step(primitive), modes.count(primitive.modes)) for primitive in self.primitives]
+
+    def _rows(self, points: Any) -> Point:
+        import jax.numpy as jnp
+
+        x, y, z = jnp.asarray(points, dtype=jnp.float64).T
+        return x, y, z
+
+    def _moved(self, x: Point, q: Any) -> Point:
+        first = 0
+        for primitive in self.primitives:
+            after = first + modes.count(primitive.modes)
+            x = primitive.moved(x, q[first:after], self.length)
+            first = after
+        return x

@@ -1,0 +1,352 @@
+"""Where a sweep leaves its results: a folder of Parquet files, one for each chunk.
+
+A chunk is one file, which is written under another name, flushed to the disk and then renamed: it is there whole or not
+at all, whenever a process is killed or the disk is full. Parquet has no value for what a failed sample lacks, a place
+for units and provenance, and is read by pandas, xarray and others without this library; Zarr would spread each chunk
+over one file for every result, of which some might be missing.
+
+What a sweep has left, read back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from functools import cached_property
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.portable import NEW, write_whole
+from lissom.robot import telling
+from lissom.sweeps.samples import Sampling
+from lissom.sweeps.workers import Chunk, Row, origin
+
+_FORMAT = 1
+_HEADER, _CHUNKS = "sweep.json", "chunks"
+_HOLDS: dict[str, Any] = {"asked": dict, "count": int, "parameters": dict, "kind": str, "seed": int, "origin": dict,
+                          "begun": str, "robot": str, "robot_file": str | None}  # fmt: skip
+OWN = {"number": "", "failure": "", "remarks": "", "seconds": "s"}
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """What each sample has of one result: its shape, its type and its unit."""
+
+    shape: tuple[int, ...]
+    kind: str
+    unit: str
+
+
+@final
+class Store:
+    """The folder of one sweep."""
+
+    def __init__(self, path: Path, names: tuple[str, ...], units: Mapping[str, str]) -> None:
+        self.path, self.names, self.units = path, names, dict(units)
+        self.columns: dict[str, Column] | None = None
+
+    def open(self, asked: Mapping[str, str], more: Mapping[str, Any]) -> set[int]:
+        """Begin the folder, or go on with one that was begun for the same; numbers of the samples it has.
+
+        Raises:
+            ModelError: the folder is of another sweep; the message says what differs.
+        """
+        (self.path / _CHUNKS).mkdir(parents=True, exist_ok=True)
+        header = self.path / _HEADER
+        if not header.exists():
+            begun = datetime.now(timezone.utc).isoformat(timespec="seconds")
+            whole = {"format": _FORMAT, "begun": begun, "asked": dict(asked), **more, "origin": origin()}
+            write_whole(header, lambda file: file.write(json.dumps(whole, indent=1, ensure_ascii=False).encode()))
+        known = read_header(self.path)["asked"]
+        for name, value in asked.items():
+            if known.get(name) != value:
+                rule = f"the folder holds another sweep, whose {name} differs; take another folder"
+                raise ModelError(f"out: {rule} (got {str(self.path)!r})")
+        for left in (self.path / _CHUNKS).glob(f"*{NEW}*"):
+            left.unlink(missing_ok=True)
+        return self._there()
+
+    def _there(self) -> set[int]:
+        """Numbers of the samples in the folder; a file that cannot be read counts as missing."""
+        found: set[int] = set()
+        for file in chunk_files(self.path):
+            table = read_chunk(file)
+            if table is not None:
+                found |= set(table.column("number").to_pylist())
+                self.columns = self.columns or _columns_of(table, self.names)
+        return found
+
+    def write(self, chunk: Chunk, values: np.ndarray, unit: Callable[[str], str]) -> list[Row]:
+        """Add a chunk, whose parameters have these values (n, n_parameters); its rows as they were written.
+
+        Raises:
+            OSError: the disk is full, or else does not take it; nothing that was there is harmed.
+        """
+        import pyarrow.parquet as parquet
+
+        rows = [self._checked(row, unit) for row in chunk.rows]
+        table = self._table(rows, values, chunk.origin)
+        numbers = [row.number for row in rows]
+        name = f"{min(numbers):08d}-{max(numbers):08d}.parquet"
+        write_whole(self.path / _CHUNKS / name, lambda file: parquet.write_table(table, file, compression="zstd"))
+        return rows
+
+    def _checked(self, row: Row, unit: Callable[[str], str]) -> Row:
+        """The row, or what is wrong where its results are not like those of the others."""
+        if row.results is None:
+            return row
+        kinds = {name: "U" if isinstance(x, str) else x.dtype.str for name, x in row.results.items()}
+        mine = {name: Column(np.shape(x), kinds[name], unit(name)) for name, x in row.results.items()}
+        taken = sorted({*self.names, *OWN} & set(mine))
+        if taken:
+            return _failed(row, f"the names {taken} are taken by parameters or by the sweep")
+        if self.columns is None:
+            self.columns = mine
+        if mine != self.columns:
+            known = {name: column.shape for name, column in self.columns.items()}
+            got = {name: column.shape for name, column in mine.items()}
+            return _failed(
+                row, f"results must have the same names, shapes and types in all samples, {known} (got {got})"
+            )
+        return row
+
+    def _table(self, rows: list[Row], values: np.ndarray, made_by: Mapping[str, str]) -> Any:
+        import pyarrow as pa
+
+        fields = [pa.field("number", pa.int64())]
+        data = [pa.array([row.number for row in rows])]
+        for k, name in enumerate(self.names):
+            fields.append(_field(name, pa.float64(), (), self.units.get(name, "")))
+            data.append(pa.array(values[:, k]))
+        for name, column in (self.columns or {}).items():
+            kind = pa.string() if column.kind == "U" else pa.from_numpy_dtype(np.dtype(column.kind))
+            kind = pa.list_(kind) if column.shape else kind
+            cells = [None if row.results is None else _cell(row.results[name]) for row in rows]
+            fields.append(_field(name, kind, column.shape, column.unit))
+            data.append(pa.array(cells, type=kind))
+        texts = {"failure": pa.string(), "remarks": pa.string(), "seconds": pa.float64()}
+        for name, kind in texts.items():
+            fields.append(_field(name, kind, (), OWN[name]))
+            data.append(pa.array([getattr(row, name) for row in rows], type=kind))
+        metadata = {b"lissom.origin": json.dumps(dict(made_by)).encode()}
+        return pa.Table.from_arrays(data, schema=pa.schema(fields, metadata=metadata))
+
+
+def _failed(row: Row, why: str) -> Row:
+    return Row(row.number, None, why, row.remarks, row.seconds)
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
+    return value.ravel() if value.ndim else value[()]
+
+
+def _field(name: str, kind: Any, shape: tuple[int, ...], unit: str) -> Any:
+    import pyarrow as pa
+
+    return pa.field(name, kind, metadata={b"unit": unit.encode(), b"shape": json.dumps(list(shape)).encode()})
+
+
+def _columns_of(table: Any, names: tuple[str, ...]) -> dict[str, Column] | None:
+    """The results of a table that was written."""
+    found = {}
+    for column in table.schema:
+        if column.name not in names and column.name not in OWN:
+            shape = shape_of(column)
+            inner = column.type.value_type if shape else column.type
+            text = str(inner) == "string"
+            found[column.name] = Column(shape, "U" if text else np.dtype(inner.to_pandas_dtype()).str, unit_of(column))
+    return found or None
+
+
+def shape_of(field: Any) -> tuple[int, ...]:
+    """The shape of a column's values."""
+    return tuple(json.loads((field.metadata or {}).get(b"shape", b"[]")))
+
+
+def unit_of(field: Any) -> str:
+    """The unit of a column."""
+    return (field.metadata or {}).get(b"unit", b"").decode()
+
+
+def read_header(path: Path) -> dict[str, Any]:
+    """What a folder says of its sweep.
+
+    Raises:
+        ModelError: the folder holds no sweep.
+    """
+    try:
+        header = json.loads((path / _HEADER).read_text(encoding="utf-8"))
+        for name, kind in _HOLDS.items():
+            if not isinstance(header[name], kind) or isinstance(header[name], bool):
+                raise ValueError(f"{_HEADER}: {name} is {header[name]!r}")
+        if "study" not in header["asked"] or header["count"] < 1:
+            raise ValueError(f"{_HEADER} says of no study and no sample")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        why = f"{type(error).__name__}: {error}"
+        raise ModelError(f"sweep: the folder must hold what a sweep has written ({why}) (got {str(path)!r})") from None
+    return header
+
+
+def chunk_files(path: Path) -> list[Path]:
+    """The chunks of a folder, in the order of their samples."""
+    return sorted((path / _CHUNKS).glob("*.parquet"))
+
+
+def read_chunk(file: Path, columns: list[str] | None = None) -> Any:
+    """The table of a chunk, or those of some columns that it has; None where the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as parquet
+
+    try:
+        with parquet.ParquetFile(file) as opened:
+            schema = opened.schema_arrow
+            if not all(name in schema.names for name in OWN) or schema.field("number").type != pa.int64():
+                return None
+            _ = [(shape_of(item), unit_of(item)) for item in schema]
+            if columns == []:
+                return schema.empty_table()
+            return opened.read(None if columns is None else [name for name in columns if name in schema.names])
+    except (pa.ArrowException, OSError, ValueError, TypeError, KeyError):
+        return None
+
+
+def digest(data: bytes) -> str:
+    """What tells two contents apart."""
+    return hashlib.sha256(data).hexdigest()[:16]
+
+
+def table_digest(sampling: Sampling) -> str:
+    """What tells two tables of samples apart."""
+    return digest(repr(sampling.names).encode() + np.ascontiguousarray(sampling.table).tobytes())
+
+
+@final
+@telling.in_one_line
+@dataclass(frozen=True, eq=False)
+class SweepResults:
+    """The results of a sweep, as far as it has come; what is not asked for stays on the disk.
+
+    Fields:
+        path: of its folder. count: samples asked for. header: what was asked, the robot file, versions, the seed.
+    """
+
+    path: Path
+    count: int
+    header: dict[str, Any] = field(repr=False)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> SweepResults:
+        """Read the folder of a sweep, finished or not.
+
+        Raises:
+            ModelError: the folder holds no sweep, or nothing of it yet.
+        """
+        folder = Path(path)
+        header = read_header(folder)
+        found = cls(folder, header["count"], header)
+        if not len(found.numbers):
+            raise ModelError(f"sweep: no sample of it has been finished yet (got {str(path)!r})")
+        return found
+
+    @cached_property
+    def _fields(self) -> dict[str, Any]:
+        """What is said of each column."""
+        tables = [read_chunk(file, []) for file in chunk_files(self.path)]
+        return {item.name: item for table in tables if table is not None for item in table.schema}
+
+    @property
+    def names(self) -> list[str]:
+        """Names of parameters, results, and of what the sweep notes of each sample."""
+        return list(self._fields)
+
+    @cached_property
+    def units(self) -> dict[str, str]:
+        """Units by parameter and result."""
+        return {name: unit_of(item) for name, item in self._fields.items() if name not in OWN}
+
+    def _column(self, name: str) -> Any:
+        """A column over all finished samples, in the order of their numbers."""
+        import pyarrow as pa
+
+        tables = [read_chunk(file, ["number", name]) for file in chunk_files(self.path)]
+        whole = pa.concat_tables([table for table in tables if table is not None], promote_options="permissive")
+        _, first = np.unique(whole.column("number").to_numpy(), return_index=True)
+        return whole.take(first).column(name).combine_chunks()
+
+    @cached_property
+    def numbers(self) -> np.ndarray:
+        """Numbers of the samples that are finished, shape (n,), rising."""
+        files = [read_chunk(file, ["number"]) for file in chunk_files(self.path)]
+        rows = [table.column("number").to_numpy() for table in files if table is not None]
+        return np.unique(np.concatenate([np.zeros(0, dtype=int), *rows]))
+
+    @cached_property
+    def failures(self) -> dict[int, str]:
+        """Why samples have no results, by their numbers."""
+        rows = zip(self.numbers.tolist(), self._column("failure").to_pylist())
+        return {number: why for number, why in rows if why}
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every sample is finished, failed ones included."""
+        return len(self.numbers) == self.count
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """A parameter or a result of all finished samples, shape (n, ...); NaN, or an empty text, where one failed."""
+        if name not in self._fields:
+            raise KeyError(f"{name!r} is none of {self.names}")
+        column, shape = self._column(name), shape_of(self._fields[name])
+        if not shape:
+            is_text = str(column.type) == "string"
+            return np.array([x or "" for x in column.to_pylist()]) if is_text else column.to_numpy(zero_copy_only=False)
+        there = np.asarray(column.is_valid())
+        rows = np.asarray(column.flatten()).reshape(int(there.sum()), *shape)
+        if there.all():
+            return rows
+        out = np.full((len(there), *shape), np.nan)
+        out[there] = rows
+        return out
+
+    def pandas(self) -> Any:
+        """A pandas DataFrame, one row for each sample; arrays are spread over columns `q[0]`, `pose[0,3]`."""
+        import pandas as pd
+
+        columns = {}
+        for name in self.names:
+            values = self[name]
+            if values.ndim == 1:
+                columns[name] = values
+            else:
+                for place in np.ndindex(values.shape[1:]):
+                    columns[f"{name}[{','.join(map(str, place))}]"] = values[(slice(None), *place)]
+        frame = pd.DataFrame(columns).set_index("number")
+        frame.attrs["units"] = dict(self.units)
+        return frame
+
+    def xarray(self) -> Any:
+        """An xarray Dataset along `number`, the parameters as coordinates, units and provenance as attributes."""
+        import xarray as xr
+
+        variables: dict[str, Any] = {}
+        coordinates: dict[str, Any] = {"number": self.numbers}
+        for name in self.names:
+            if name == "number":
+                continue
+            values = self[name]
+            dims = ("number", *(f"{name} {k}" for k in range(values.ndim - 1)))
+            variable = (dims, values, {"units": self.units[name]} if self.units.get(name) else {})
+            (coordinates if name in self.header["parameters"] else variables)[name] = variable
+        about = {name: self.header[name] for name in ("begun", "kind", "seed", "robot", "robot_file")}
+        about["study"] = self.header["asked"]["study"]
+        about |= {f"version {name}": text for name, text in self.header["origin"].items()}
+        return xr.Dataset(variables, coordinates, {name: text for name, text in about.items() if text is not None})

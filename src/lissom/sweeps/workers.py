@@ -1,0 +1,373 @@
+"""What a process of a sweep does: it computes chunks of samples.
+
+Sent are the study, the robot and the names of the parameters, the same for all chunks, as bytes, and the values of the
+samples; back come rows of plain numbers. Functions of the user's travel by cloudpickle where it is installed.
+
+Who computes the chunks of a sweep: this process, processes beside it, or the workers of a Dask cluster.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import platform
+import signal
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import current_process, get_context
+from threading import Lock, Thread
+from typing import Any, final
+
+import numpy as np
+
+from lissom import __version__
+from lissom.errors import ModelError, PlausibilityWarning
+from lissom.robot import checks
+from lissom.sweeps.study import Designs, Study, Trial
+
+_TOGETHER = Lock()  # what is recorded of warnings is common to all threads of a process
+_PACKAGES = ("numpy", "scipy", "warp-lang", "scikit-sundae")
+_KINDS = {"f": np.float64, "i": np.int64, "u": np.int64, "b": np.bool_}
+
+
+@final
+@dataclass(frozen=True)
+class Row:
+    """What came of one sample: its results, or why there are none; what was warned of; how long it took [s]."""
+
+    number: int
+    results: dict[str, Any] | None
+    failure: str
+    remarks: str
+    seconds: float
+
+
+@final
+@dataclass(frozen=True)
+class Chunk:
+    """What came of some samples, and where."""
+
+    rows: list[Row]
+    origin: dict[str, str]
+
+
+def origin() -> dict[str, str]:
+    """Versions of what computes here, and the name of the machine."""
+    out = {"lissom": __version__, "python": platform.python_version(), "machine": platform.node()}
+    for name in _PACKAGES:
+        try:
+            out[name] = version(name)
+        except PackageNotFoundError:
+            out[name] = "?"
+    return out | {"platform": platform.platform()}
+
+
+@final
+@dataclass(frozen=True)
+class Work:
+    """What all chunks of a sweep have in common."""
+
+    study: Study
+    designs: Designs
+    names: tuple[str, ...]
+
+    def packed(self) -> bytes:
+        """The same for other processes."""
+        try:
+            from cloudpickle import dumps
+        except ImportError:
+            from pickle import dumps
+        return dumps((self.study, self.designs.robot, self.names))
+
+
+@lru_cache(maxsize=1)
+def _unpacked(work: bytes) -> Work:
+    study, robot, names = pickle.loads(work)
+    return Work(study, Designs(robot), names)
+
+
+def run_packed(work: bytes, numbers: list[int], table: np.ndarray) -> Chunk:
+    """Compute samples in a process beside others that compute other chunks; arguments as of `run_chunk`."""
+    with _TOGETHER:
+        os.environ.setdefault("LISSOM_CORES", "1")
+        return run_chunk(_unpacked(work), numbers, table)
+
+
+def run_chunk(work: Work, numbers: list[int], table: np.ndarray) -> Chunk:
+    """Compute samples, given their numbers and the values of their parameters, (n, n_parameters)."""
+    trials = [Trial(k, dict(zip(work.names, row)), work.designs) for k, row in zip(numbers, table.tolist())]
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        outcomes = work.study.run(trials)
+    seconds = (time.perf_counter() - began) / len(trials)
+    remarks = "; ".join(dict.fromkeys(f"{item.category.__name__}: {item.message}" for item in caught))
+    return Chunk([_row(k, outcome, remarks, seconds) for k, outcome in zip(numbers, outcomes)], origin())
+
+
+def _row(number: int, outcome: Any, remarks: str, seconds: float) -> Row:
+    try:
+        if isinstance(outcome, Exception):
+            raise outcome
+        return Row(number, _plain(outcome), "", remarks, seconds)
+    except Exception as error:
+        return Row(number, None, f"{type(error).__name__}: {error}", remarks, seconds)
+
+
+def _plain(results: Any) -> dict[str, Any]:
+    """Results as arrays that any process can read."""
+    if not (isinstance(results, Mapping) and results and all(isinstance(name, str) for name in results)):
+        raise TypeError(f"a trial must return results by name (got {results!r})")
+    out = {}
+    for name, value in results.items():
+        array = np.asarray(value)
+        if array.dtype.kind == "U" and array.ndim == 0:
+            out[name] = str(value)
+        elif array.dtype.kind in _KINDS:
+            out[name] = np.array(array, dtype=_KINDS[array.dtype.kind])
+        else:
+            raise TypeError(f"result {name!r} must be a number, a text or an array of numbers (got {value!r})")
+    return out
+
+
+def begin_worker() -> None:
+    """Prepare a process of the pool: the client alone hears Ctrl-C, no worker outlives it, and what most studies call,
+    which takes a second to import, is there."""
+    from multiprocessing import parent_process
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    parent = parent_process()
+    if parent is not None:
+        Thread(target=_end_with, args=[parent], daemon=True).start()
+    import_module("lissom.integration.simulate")
+
+
+def be_there() -> None:
+    """What a pool is asked for, once for each of its processes, so that all of them begin at once."""
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+_ALONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+_MOST = 1024  # processes of one machine
+_AHEAD = 2  # chunks that wait, so that no worker does
+_PATIENCE = "10s"  # for the scheduler of a cluster
+_SILENCE = 10.0  # [s] without a worker, before a warning says so
+_GONE = 600.0  # [s] without a worker where there was one, before the sweep ends
+_NONE_BEGAN = (
+    'workers: the processes end as they begin; in a script, call sweep under `if __name__ == "__main__":`, '
+    "since each process reads the script again (workers=1 needs no processes)"
+)
+
+
+class Crew(ABC):
+    """Computes chunks, in any order.
+
+    Law: the future of a chunk holds what `run_chunk` returns, or raises one of `was_lost` where its process is gone.
+    """
+
+    ends_together = False  # whether all chunks are lost when one is
+
+    @property
+    @abstractmethod
+    def room(self) -> int:
+        """How many chunks it takes at once."""
+
+    @abstractmethod
+    def prepared(self, work: Work) -> Any:
+        """What `submit` wants of what all chunks have in common."""
+
+    @abstractmethod
+    def submit(self, *arguments: Any) -> Future[Any]:
+        """Begin to compute a chunk, given what was prepared, and its numbers and values as of `run_chunk`."""
+
+    @abstractmethod
+    def renew(self) -> None:
+        """Replace processes that are gone."""
+
+    @abstractmethod
+    def check(self) -> None:
+        """Look whether anybody computes what was submitted; called every few seconds while nothing is finished.
+
+        Raises:
+            OSError: nobody has for long.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the processes; what they have not finished is dropped."""
+
+
+def was_lost(error: BaseException) -> bool:
+    """Whether a chunk failed because its process is gone, rather than by what it computed."""
+    return isinstance(error, BrokenExecutor | CancelledError) or type(error).__name__ == "KilledWorker"
+
+
+def end_if_reading_anew(workers: int | None, cluster: Any) -> None:
+    """End this process if it belongs to a sweep and reads the script anew, which calls `sweep` again: its parent says
+    what is wrong."""
+    if workers != 1 and cluster is None and getattr(current_process(), "_inheriting", False):
+        os._exit(1)
+
+
+@contextmanager
+def crew_of(workers: int | None, cluster: Any) -> Iterator[Crew]:
+    """The crew that the arguments of `sweep` ask for."""
+    checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
+    count = cores() if workers is None else checks.integer(workers, "workers", least=1, most=_MOST)
+    with _single_threaded():
+        crew: Crew = Cluster(cluster) if cluster is not None else Alone() if count == 1 else Processes(count)
+        try:
+            yield crew
+        finally:
+            crew.close()
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _single_threaded() -> Iterator[None]:
+    """Let processes that begin meanwhile use one thread each for linear algebra, unless the user says otherwise."""
+    new = [name for name in _ALONE if name not in os.environ]
+    os.environ.update(dict.fromkeys(new, "1"))
+    try:
+        yield
+    finally:
+        for name in new:
+            os.environ.pop(name, None)
+
+
+@final
+class Alone(Crew):
+    """This process, which computes a chunk while it is submitted."""
+
+    @property
+    def room(self) -> int:
+        return 1
+
+    def prepared(self, work: Work) -> Any:
+        return work
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(run_chunk(*arguments))
+        return future
+
+    def renew(self) -> None:
+        pass
+
+    def check(self) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+
+@final
+class Processes(Crew):
+    """Processes of this machine, begun afresh (spawn), one core each."""
+
+    ends_together = True
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.pool = self._made()
+
+    def _made(self) -> ProcessPoolExecutor:
+        pool = ProcessPoolExecutor(self.count, get_context("spawn"), begin_worker)
+        # a pool begins a process only when it has nobody for what it is asked
+        self.there = [pool.submit(be_there) for _ in range(self.count)]
+        return pool
+
+    @property
+    def room(self) -> int:
+        return self.count + _AHEAD
+
+    def prepared(self, work: Work) -> Any:
+        return work.packed()
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        return self.pool.submit(run_packed, *arguments)
+
+    def renew(self) -> None:
+        if not any(one.done() and not one.cancelled() and one.exception() is None for one in self.there):
+            self.close()
+            raise ModelError(_NONE_BEGAN)
+        self.close()
+        self.pool = self._made()
+
+    def check(self) -> None:
+        pass
+
+    def close(self) -> None:
+        for process in list((getattr(self.pool, "_processes", None) or {}).values()):
+            process.terminate()
+        self.pool.shutdown(wait=True, cancel_futures=True)
+
+
+@final
+class Cluster(Crew):
+    """The workers of a Dask cluster, given the address of its scheduler or a client; its scheduler gives a chunk whose
+    worker is gone to another one."""
+
+    def __init__(self, cluster: Any) -> None:
+        try:
+            from distributed import Client
+        except ImportError:
+            rule = "a cluster needs Dask: pip install 'lissom[cluster]'"
+            raise ModelError(f"cluster: {rule} (got {cluster!r})") from None
+        self.is_ours = not isinstance(cluster, Client)
+        try:
+            self.client: Any = Client(cluster, timeout=_PATIENCE) if self.is_ours else cluster
+        except (OSError, ValueError, TypeError) as error:
+            raise ModelError(f"cluster: no scheduler answers ({error}) (got {cluster!r})") from error
+        self.executor: Executor = self.client.get_executor(pure=False)
+        self.seen, self.is_told, self.had_workers = time.monotonic(), False, False
+
+    def prepared(self, work: Work) -> Any:
+        return work.packed()
+
+    @property
+    def room(self) -> int:
+        return sum(self.client.nthreads().values()) + _AHEAD
+
+    def submit(self, *arguments: Any) -> Future[Any]:
+        return self.executor.submit(run_packed, *arguments)
+
+    def renew(self) -> None:
+        pass
+
+    def check(self) -> None:
+        now = time.monotonic()
+        try:
+            is_there = bool(self.client.nthreads())
+        except (OSError, RuntimeError, ValueError):  # as Dask says that its scheduler is gone
+            is_there = False
+        if is_there:
+            self.seen, self.is_told, self.had_workers = now, False, True
+        elif now - self.seen > _SILENCE and not self.is_told:
+            self.is_told = True
+            rest = f"; the sweep ends in {_GONE:g} s, and goes on from there" if self.had_workers else ""
+            warnings.warn(f"sweep: the cluster has no worker{rest}", PlausibilityWarning, stacklevel=2)
+        if self.had_workers and now - self.seen > _GONE:
+            rest = "what is finished is kept, and the same sweep goes on from there"
+            raise OSError(f"sweep: the last worker of the cluster is gone; {rest}")
+
+    def close(self) -> None:
+        self.executor.shutdown(wait=False)
+        if self.is_ours:
+            self.client.close()
