@@ -53,8 +53,8 @@ def rate(call: Callable[[], Any], count: int, seconds: float = 3.0) -> float:
 
 def lissom_rates(copies: int) -> tuple[float, float]:
     """Steps per second with the task around them, and alone."""
-    task = ls.TaskReach(period=PERIOD, steps=1, limit=200)
-    env = ls.vector_environment(task, copies, autoreset="same_step")
+    task = ls.gym.TaskReach(period=PERIOD, steps=1, limit=200)
+    env = ls.gym.vector_environment(task, copies, autoreset="same_step")
     env.reset(seed=0)
     env.action_space.seed(0)
     random = np.random.default_rng(0)
@@ -201,7 +201,7 @@ def soromox_rate(copies: int) -> tuple[float, float]:
 
 def long_run(steps: int) -> None:
     """So many steps of 64 copies together, and the memory of the process on the way."""
-    env = ls.vector_environment(ls.TaskReach(period=PERIOD, steps=1, limit=200), 64)
+    env = ls.gym.vector_environment(ls.gym.TaskReach(period=PERIOD, steps=1, limit=200), 64)
     env.reset(seed=0)
     random, shown = np.random.default_rng(0), max(1, steps // 64 // 10)
     for k in range(steps // 64):
@@ -228,7 +228,7 @@ def main() -> None:
         found[copies] = whole
         print(f"lissom, {copies:5d} copies{whole:12.0f}   without the task{bare:12.0f}", flush=True)
     most = max(found.values())
-    model = ls.TaskReach().model
+    model = ls.gym.TaskReach().model
     fall = ls.simulate(model, 0.1, rtol=1e-8, atol=1e-10, t_eval=[0.1]).q[-1]
     print(f"its tip after 0.1 s without tension at {1e3 * ls.frame_pose(model, fall, 'arm')[2, 3]:.1f} mm")
     for name, is_viscous in (("with viscosity", True), ("without", False)):

@@ -207,7 +207,7 @@ def statical_forces(g: np.ndarray) -> np.ndarray:
     """Forces of the legs at rest: ∂V/∂l, by central differences of lengths and V in the pose, shape (6,) [N]."""
     h, by_pose = 1e-4, []
     for d in np.eye(6):
-        there = [g @ ls.se3_exp(s * h * d) for s in (1, -1)]
+        there = [g @ ls.lie.se3_exp(s * h * d) for s in (1, -1)]
         by_pose.append([(a - b) / (2 * h) for a, b in (map(leg_lengths, there), map(potential, there))])
     lengths, energy = (np.array([row[i] for row in by_pose]) for i in (0, 1))
     return np.linalg.solve(lengths, energy)
@@ -285,7 +285,7 @@ def stewart_study(duration: float = 4.0, out: Path | None = None) -> dict[str, f
     found = ls.frame_pose(model, motion.q, "platform")
     wanted = np.array([dance(t) for t in times])
     apart = np.linalg.norm(found[:, :3, 3] - wanted[:, :3, 3], axis=1)
-    turned = np.linalg.norm(ls.so3_log(np.swapaxes(wanted[:, :3, :3], 1, 2) @ found[:, :3, :3]), axis=1)
+    turned = np.linalg.norm(ls.lie.so3_log(np.swapaxes(wanted[:, :3, :3], 1, 2) @ found[:, :3, :3]), axis=1)
     if out is not None:
         _plot_stewart(model, motion, found, (apart, turned), out)
     return {

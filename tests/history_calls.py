@@ -355,10 +355,10 @@ RARE = {  # what takes long
 }  # fmt: skip
 CHEAP = tuple(name for name in CALLS if name not in RARE)
 LEFT_OUT = {
-    "aligator_": "needs aligator, which pip does not install",
-    "crocoddyl_": "made of step_derivatives",
-    "jax_": "made of functions called here",
-    "torch_": "needs PyTorch",
+    "aligator.": "needs aligator, which pip does not install",
+    "crocoddyl.": "made of step_derivatives",
+    "jax.": "made of functions called here",
+    "torch.": "needs PyTorch",
     "plot_": "draws",
     "render": "draws",
     "view": "draws",

@@ -14,7 +14,7 @@ import griffe
 _SECTION = re.compile(r"^(Args|Returns|Raises|Fields|Attributes)\b([^:\n]*):$")
 _ENTRY = re.compile(r"(?:^|(?<=\n)|(?<=[.;,\])][ \n]))((?:\*{0,2}[A-Za-z_]\w*)(?:, \*{0,2}[A-Za-z_]\w*)*)(?:: |;)")
 _FOOT = re.compile(r"^(Accuracy|Cost|Source|Sources|Law|Units): ")
-_CODE = re.compile(r"(?<![`\[])`([A-Za-z_]\w*)`(?!`)")
+_CODE = re.compile(r"(?<![`\[])`([A-Za-z_]\w*(?:\.\w+)?)`(?!`)")
 
 
 class PublicNames(griffe.Extension):
@@ -29,10 +29,14 @@ class PublicNames(griffe.Extension):
             return
         table = ast.literal_eval(str(pkg["_PUBLIC"].value))
         self.public = {name: f"lissom.{home}.{name}" for home, names in table.items() for name in names}
+        for space, homes in ast.literal_eval(str(pkg["_NAMESPACES"].value)).items():
+            self.public |= {f"{space}.{name}": f"lissom.{home}.{name}" for home, own in homes.items() for name in own}
         for path in self.public.values():
             self._rewrite(pkg[path.removeprefix("lissom.")])
         for name, path in self.public.items():
-            pkg.set_member(name, griffe.Alias(name, path, parent=pkg))
+            space, _, own = name.rpartition(".")
+            parent = pkg[space] if space else pkg
+            parent.set_member(own, griffe.Alias(own, path, parent=parent))
 
     def _rewrite(self, found: griffe.Object) -> None:
         names = {name for name in found.members if not name.startswith("_")} if found.is_class else set()

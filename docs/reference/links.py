@@ -13,7 +13,7 @@ from posixpath import relpath
 from typing import Any
 
 HERE = Path(__file__).parent
-NAME = re.compile(r"(?<![\[`\w])`(ls\.)?([A-Za-z]\w*)(\([^`]*\))?`(?![\]`\w])")
+NAME = re.compile(r"(?<![\[`\w])`(ls\.)?([A-Za-z]\w*(?:\.\w+)?)(\([^`]*\))?`(?![\]`\w])")
 SKIPPED = re.compile(r"^```.*?^```$|^#.*?$|\[[^\]]*\]\([^)]*\)", re.MULTILINE | re.DOTALL)
 
 
@@ -22,7 +22,7 @@ def places() -> dict[str, str]:
     """The page of each public name."""
     found = {}
     for page in HERE.glob("*.md"):
-        for name in re.findall(r"^::: lissom\.(\w+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
+        for name in re.findall(r"^::: lissom\.([\w.]+)$", page.read_text(encoding="utf-8"), re.MULTILINE):
             found[name] = f"reference/{page.name}"
     return found
 

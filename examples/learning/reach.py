@@ -24,9 +24,9 @@ ROUNDS = 24  # rounds of learning
 SEED = 0
 
 
-def judge(task: ls.TaskReach, learned: Any) -> tuple[float, float]:
+def judge(task: ls.gym.TaskReach, learned: Any) -> tuple[float, float]:
     """Mean distance at the end of episodes [m], and the share of those that end within the tolerance."""
-    env = ls.stable_baselines_environment(task, COPIES)
+    env = ls.gym.stable_baselines_environment(task, COPIES)
     env.seed(1000)
     seen = env.reset()
     told: list[dict[str, Any]] = []
@@ -42,8 +42,8 @@ def main(out: str | Path | None = None) -> dict[str, float]:
     from stable_baselines3 import PPO
 
     torch.set_num_threads(1)  # small networks; the cores are for the robots
-    task = ls.TaskReach(limit=ACTIONS)
-    copies = ls.stable_baselines_environment(task, COPIES)
+    task = ls.gym.TaskReach(limit=ACTIONS)
+    copies = ls.gym.stable_baselines_environment(task, COPIES)
     learned = PPO("MlpPolicy", copies, n_steps=ACTIONS, batch_size=512, n_epochs=10,
                   learning_rate=1e-3, gamma=0.9, gae_lambda=0.9, policy_kwargs={"log_std_init": -0.7}, seed=SEED,
                   device="cpu")  # fmt: skip

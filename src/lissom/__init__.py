@@ -156,31 +156,6 @@ _PUBLIC = {
     "inverse.kinematics": ("InverseKinematics", "inverse_kinematics"),
     "inverse.prescribed": ("PrescribedEquilibrium", "prescribed_actuation", "prescribed_equilibrium"),
     "inverse.sensors": ("SensorLength", "SensorPose", "SensorPosition", "SensorStrain", "SensorTwist"),
-    "bridges.aligator_stages": ("aligator_order", "aligator_problem", "aligator_stage", "aligator_state"),
-    "bridges.crocoddyl_actions": ("crocoddyl_action", "crocoddyl_problem", "crocoddyl_state"),
-    "bridges.jax_functions": ("jax_forward_dynamics", "jax_inverse_dynamics", "jax_rollout", "jax_solve_statics"),
-    "bridges.torch_functions": (
-        "torch_forward_dynamics",
-        "torch_inverse_dynamics",
-        "torch_rollout",
-        "torch_solve_statics",
-    ),
-    "lie.arrays": (
-        "se3_Ad",
-        "se3_ad",
-        "se3_coad",
-        "se3_exp",
-        "se3_log",
-        "se3_tangent",
-        "se3_tangent_ddot",
-        "se3_tangent_dot",
-        "se3_tangent_inverse",
-        "se3_tangent_transpose_derivative",
-        "so3_exp",
-        "so3_log",
-        "so3_tangent",
-        "so3_tangent_inverse",
-    ),
     "robot.functions": ("Expression", "Tabulated"),
     "robot.fitted_balls": ("FittedBalls", "fit_balls"),
     "io.mjcf": ("load_mjcf",),
@@ -190,20 +165,58 @@ _PUBLIC = {
     "sweeps.samples": ("Span",),
     "sweeps.study": ("StudySimulation", "StudyStatics", "Trial"),
     "sweeps.sweep": ("sweep",),
-    "gym.tasks": ("TaskBalance", "TaskHold", "TaskReach", "TaskSwim"),
-    "gym.registered": ("environment", "stable_baselines_environment", "vector_environment"),
-    "gym.task": ("Task", "TaskStart", "TaskState"),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
     "viewing.render": ("render",),
     "viewing.plots": ("plot_shapes",),
     "viewing.trajectories": ("plot_trajectory",),
     "viewing.viewer": ("Viewer", "view"),
 }
+# namespaces within the package, and where what they give is defined
+_NAMESPACES = {
+    "aligator": {"bridges.aligator_stages": ("order", "problem", "stage", "state")},
+    "crocoddyl": {"bridges.crocoddyl_actions": ("action", "problem", "state")},
+    "gym": {
+        "gym.tasks": ("TaskBalance", "TaskHold", "TaskReach", "TaskSwim"),
+        "gym.registered": ("environment", "stable_baselines_environment", "vector_environment"),
+        "gym.task": ("Task", "TaskStart", "TaskState"),
+    },
+    "jax": {"bridges.jax_functions": ("forward_dynamics", "inverse_dynamics", "rollout", "solve_statics")},
+    "lie": {
+        "lie.arrays": (
+            "se3_Ad",
+            "se3_ad",
+            "se3_coad",
+            "se3_exp",
+            "se3_log",
+            "se3_tangent",
+            "se3_tangent_ddot",
+            "se3_tangent_dot",
+            "se3_tangent_inverse",
+            "se3_tangent_transpose_derivative",
+            "so3_exp",
+            "so3_log",
+            "so3_tangent",
+            "so3_tangent_inverse",
+        ),
+    },
+    "torch": {"bridges.torch_functions": ("forward_dynamics", "inverse_dynamics", "rollout", "solve_statics")},
+}
+# names of the version before, which raise an error that says the new one
+_FORMER = {
+    (name if space in ("gym", "lie") else f"{space}_{name}"): f"{space}.{name}"
+    for space, homes in _NAMESPACES.items()
+    for names in homes.values()
+    for name in names
+}
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 __all__ = sorted(_HOME)  # pyright: ignore[reportUnsupportedDunderAll]
 
 
 def __getattr__(name: str) -> Any:
+    if name in _NAMESPACES:
+        return import_module(f"lissom.{name}")
+    if name in _FORMER:
+        raise AttributeError(f"lissom.{name} is called lissom.{_FORMER[name]} now")
     if name not in _HOME:
         raise AttributeError(f"module 'lissom' has no attribute {name!r}")
     collects = gc.isenabled()
@@ -218,4 +231,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return sorted([*__all__, *_NAMESPACES])

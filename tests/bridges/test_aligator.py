@@ -28,15 +28,15 @@ def test_quaternions_need_groups():
     """Purpose: states of a free base lie on aligator's groups; an aligator that has none says what it lacks."""
     model = flying().build()
     if HAS_GROUPS:
-        assert (ls.aligator_state(model).nx, ls.aligator_state(model).ndx) == (model.nq + model.nv, 2 * model.nv)
+        assert (ls.aligator.state(model).nx, ls.aligator.state(model).ndx) == (model.nq + model.nv, 2 * model.nv)
         return
     with pytest.raises(ls.ModelError, match="need an aligator that was built with Pinocchio"):
-        ls.aligator_state(model)
+        ls.aligator.state(model)
 
 
 def state_of(model, q, v):
     """The state of aligator."""
-    return np.concatenate([q, v])[ls.aligator_order(model)[0]]
+    return np.concatenate([q, v])[ls.aligator.order(model)[0]]
 
 
 def evaluated(stage, x, u):
@@ -64,7 +64,7 @@ def differenced(make, names, x, u):
 def test_states_are_on_their_manifold(moving):
     """Purpose: moves and differences are those of the library in aligator's order."""
     model, q, v, _ = moving
-    state, ways = ls.aligator_state(model), ls.aligator_order(model)[1]
+    state, ways = ls.aligator.state(model), ls.aligator.order(model)[1]
     assert (state.nx, state.ndx) == (model.nq + model.nv, 2 * model.nv)
     dx = np.random.default_rng(5).normal(size=2 * model.nv)
     x, n = state_of(model, q, v), model.nv
@@ -78,11 +78,11 @@ def test_a_step_and_its_derivatives(moving, scheme):
     """Purpose: the next state is that of `step_derivatives`, the Jacobians are aligator's differences to 1e-6."""
     model, q, v, u = moving
     x, dt = state_of(model, q, v), 5e-3 if scheme == "sdirk" else 1e-3
-    stage = ls.aligator_stage(model, tracking(model), dt=dt, t=0.3, method=scheme)
+    stage = ls.aligator.stage(model, tracking(model), dt=dt, t=0.3, method=scheme)
     data = evaluated(stage, x, u).dynamics_data
     step = ls.step_derivatives(model, q, v, u, dt=dt, method=scheme)
     np.testing.assert_allclose(data.xnext, state_of(model, step.q, step.v), atol=1e-12)
-    state = ls.aligator_state(model)
+    state = ls.aligator.state(model)
     jacobians = differenced(
         lambda size: aligator.DynamicsFiniteDifferenceHelper(state, stage.dynamics, size), ("Jx", "Ju"), x, u
     )
@@ -93,15 +93,15 @@ def test_a_step_and_its_derivatives(moving, scheme):
 def test_costs_are_those_of_crocoddyl_s_actions(moving):
     """Purpose: costs and Hessians are those of `crocoddyl_action`, gradients also aligator's differences."""
     model, q, v, u = moving
-    ways, x, cost = ls.aligator_order(model)[1], state_of(model, q, v), tracking(model)
-    problem = ls.aligator_problem(model, cost, q, v, dt=5e-3, steps=1, t=0.3)
+    ways, x, cost = ls.aligator.order(model)[1], state_of(model, q, v), tracking(model)
+    problem = ls.aligator.problem(model, cost, q, v, dt=5e-3, steps=1, t=0.3)
     stage = problem.stages[0]
     found = evaluated(stage, x, u).cost_data
     end = problem.term_cost.createData()
     for step in ("evaluate", "computeGradients", "computeHessians"):
         getattr(problem.term_cost, step)(x, np.zeros(model.nu), end)
     for k, (data, used) in enumerate(((found, (u,)), (end, ()))):
-        action = ls.crocoddyl_action(model, cost, dt=5e-3, t=0.3 + 5e-3 * k)
+        action = ls.crocoddyl.action(model, cost, dt=5e-3, t=0.3 + 5e-3 * k)
         other = action.createData()
         action.calc(other, np.concatenate([q, v]), *used)
         action.calcDiff(other, np.concatenate([q, v]), *used)
@@ -116,13 +116,13 @@ def test_costs_are_those_of_crocoddyl_s_actions(moving):
 
 def solutions(model, cost, q, v, limits, **options):
     """Those of ProxDDP and of box-FDDP from the start held: cost, u, states in the order of (q, v), each."""
-    problem = ls.aligator_problem(model, cost, q, v, limits=limits, **options)
+    problem = ls.aligator.problem(model, cost, q, v, limits=limits, **options)
     steps, guess = options["steps"], [np.ones(model.nu)] * options["steps"]
     solver = aligator.SolverProxDDP(1e-6, 1e-4, max_iters=50)
     solver.setup(problem)
     assert solver.run(problem, [problem.x0_init] * (steps + 1), guess)
-    mine, back = solver.results, np.argsort(ls.aligator_order(model)[0])
-    other = crocoddyl.SolverBoxFDDP(ls.crocoddyl_problem(model, cost, q, v, limits=limits, **options))
+    mine, back = solver.results, np.argsort(ls.aligator.order(model)[0])
+    other = crocoddyl.SolverBoxFDDP(ls.crocoddyl.problem(model, cost, q, v, limits=limits, **options))
     other.th_stop = 1e-14
     assert other.solve([np.concatenate([q, v])] * (steps + 1), guess, 100, False)
     one = mine.traj_cost, np.array(mine.us), np.array(mine.xs)[:, back]
@@ -159,11 +159,11 @@ def test_proxddp_turns_a_free_base_as_box_fddp_does():
 def test_fddp_of_both_is_the_same():
     """Purpose: without limits aligator's FDDP finds the motion of least cost that Crocoddyl's finds."""
     model, cost, _ = reaching()
-    problem = ls.aligator_problem(model, cost, dt=0.04, steps=8)
+    problem = ls.aligator.problem(model, cost, dt=0.04, steps=8)
     solver = aligator.SolverFDDP(1e-6)
     solver.setup(problem)
     assert solver.run(problem, [problem.x0_init] * 9, [np.ones(model.nu)] * 8)
-    other = crocoddyl.SolverFDDP(ls.crocoddyl_problem(model, cost, dt=0.04, steps=8))
+    other = crocoddyl.SolverFDDP(ls.crocoddyl.problem(model, cost, dt=0.04, steps=8))
     other.th_stop = 1e-14
     assert other.solve([problem.x0_init] * 9, [np.ones(model.nu)] * 8, 100, False)
     assert solver.results.traj_cost == pytest.approx(other.cost, rel=1e-10)
@@ -173,10 +173,10 @@ def test_fddp_of_both_is_the_same():
 def test_aligator_s_own_costs_and_constraints():
     """Purpose: a cost of aligator stands beside the steps as it is, and a constraint at the end is kept."""
     model = soft().build()
-    state, goal = ls.aligator_state(model), np.full(2 * model.nv, 0.3)
+    state, goal = ls.aligator.state(model), np.full(2 * model.nv, 0.3)
     cost = aligator.CostStack(state, model.nu)
     cost.addCost(aligator.QuadraticControlCost(state, np.zeros(model.nu), 0.1 * np.eye(model.nu)))
-    problem = ls.aligator_problem(model, cost, dt=0.04, steps=6)
+    problem = ls.aligator.problem(model, cost, dt=0.04, steps=6)
     hinge = aligator.StateErrorResidual(state, model.nu, goal)[0]
     problem.addTerminalConstraint(hinge, aligator.constraints.EqualityConstraintSet())
     solver = aligator.SolverProxDDP(1e-6, 1e-4, max_iters=50)
@@ -193,10 +193,10 @@ def test_what_is_wrong_is_told():
     """Purpose: wrong costs and limits are named; a guess from which no step is found is an error of the solver."""
     model, cost, _ = reaching()
     with pytest.raises(ls.ModelError, match=r"cost: must be an ls.TrackingCost or an aligator.CostAbstract \(got 3\)"):
-        ls.aligator_stage(model, 3, dt=0.02)
+        ls.aligator.stage(model, 3, dt=0.02)
     with pytest.raises(ls.ModelError, match="limits: must be low <= high"):
-        ls.aligator_stage(model, cost, dt=0.02, limits=(1.0, 0.0))
-    problem = ls.aligator_problem(model, cost, dt=0.02, steps=2)
+        ls.aligator.stage(model, cost, dt=0.02, limits=(1.0, 0.0))
+    problem = ls.aligator.problem(model, cost, dt=0.02, steps=2)
     solver = aligator.SolverProxDDP(1e-6, 1e-4, max_iters=5)
     solver.setup(problem)
     fast = np.concatenate([model.neutral(), np.full(model.nv, 1e5)])

@@ -52,14 +52,14 @@ def test_derivatives_are_crocoddyl_s_differences(robot, scheme):
     """Purpose: steps, costs and Gauss-Newton Hessians agree with Crocoddyl's NumDiff to 1e-6."""
     model = robot().build()
     x, u = np.concatenate(start(model, size=0.3)), np.random.default_rng(3).uniform(0.5, 2.0, model.nu)
-    action = ls.crocoddyl_action(model, tracking(model), dt=5e-3, t=0.3, method=scheme)
+    action = ls.crocoddyl.action(model, tracking(model), dt=5e-3, t=0.3, method=scheme)
     assert mismatch(action, x, u) < 1e-6
 
 
 def test_states_are_on_their_manifold(moving):
     """Purpose: moves undo differences, and their Jacobians are those of Crocoddyl's differences of the state."""
     model, x, _ = moving
-    state = ls.crocoddyl_state(model)
+    state = ls.crocoddyl.state(model)
     other = state.rand()
     dx = state.diff(x, other)
     np.testing.assert_allclose(state.diff(state.integrate(x, dx), other), 0.0, atol=1e-12)
@@ -78,7 +78,7 @@ def test_a_step_is_that_of_the_library(moving):
     """Purpose: the next state is a rollout's, the cost the sum of its squares, and at the end there is no step."""
     model, x, u = moving
     cost = tracking(model)
-    action = ls.crocoddyl_action(model, cost, dt=5e-3, t=0.3)
+    action = ls.crocoddyl.action(model, cost, dt=5e-3, t=0.3)
     data = action.createData()
     action.calc(data, x, u)
     q, v = x[: model.nq], x[model.nq :]
@@ -98,7 +98,7 @@ def test_box_fddp_solves_it():
     """Purpose: at its solution within the limits no input can lower the cost, by the gradient of `rollout.backward`;
     the library's own plan is the same."""
     model, cost, (low, high) = reaching()
-    problem = ls.crocoddyl_problem(model, cost, dt=0.04, steps=8, limits=(low, high))
+    problem = ls.crocoddyl.problem(model, cost, dt=0.04, steps=8, limits=(low, high))
     solver = crocoddyl.SolverBoxFDDP(problem)
     solver.th_stop = 1e-14
     rest = np.concatenate([model.neutral(), np.zeros(model.nv)])
@@ -125,13 +125,13 @@ def test_crocoddyl_s_own_costs():
     """Purpose: a sum of Crocoddyl's costs stands beside the steps, with its own derivatives."""
     model = soft().build()
     x, u = np.concatenate(start(model, size=0.3)), np.ones(model.nu)
-    state = ls.crocoddyl_state(model)
+    state = ls.crocoddyl.state(model)
     costs = crocoddyl.CostModelSum(state, model.nu)
     goal = crocoddyl.ResidualModelState(state, state.zero(), model.nu)
     costs.addCost("goal", crocoddyl.CostModelResidual(state, goal), 2.0)
     effort = crocoddyl.ResidualModelControl(state, model.nu)
     costs.addCost("effort", crocoddyl.CostModelResidual(state, effort), 0.3)
-    action = ls.crocoddyl_action(model, costs, dt=5e-3)
+    action = ls.crocoddyl.action(model, costs, dt=5e-3)
     assert mismatch(action, x, u, ("Fx", "Fu", "Lx", "Lu"), gauss=False) < 1e-6
     data = action.createData()
     action.calc(data, x)
@@ -143,15 +143,15 @@ def test_what_is_wrong_is_told(monkeypatch):
     """Purpose: wrong costs, limits and a missing extra are named; a step that is not found is one to infinity."""
     model, cost, _ = reaching()
     with pytest.raises(ls.ModelError, match=r"cost: must be an ls.TrackingCost or a crocoddyl.CostModelSum \(got 3\)"):
-        ls.crocoddyl_action(model, 3, dt=0.02)
+        ls.crocoddyl.action(model, 3, dt=0.02)
     with pytest.raises(ls.ModelError, match="limits: must be low <= high"):
-        ls.crocoddyl_action(model, cost, dt=0.02, limits=(1.0, 0.0))
+        ls.crocoddyl.action(model, cost, dt=0.02, limits=(1.0, 0.0))
     with pytest.raises(ls.ModelError, match="point_reference: must be given for points"):
         ls.TrackingCost(model, inputs=1.0, points={"arm": 1.0})
-    action = ls.crocoddyl_action(model, cost, dt=0.02)
+    action = ls.crocoddyl.action(model, cost, dt=0.02)
     data = action.createData()
     action.calc(data, np.concatenate([model.neutral(), np.full(model.nv, 1e5)]), np.zeros(model.nu))
     assert np.isinf(data.xnext[model.nq :]).all()
     monkeypatch.setitem(sys.modules, "crocoddyl", None)
     with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[crocoddyl\]'"):
-        ls.crocoddyl_state(model)
+        ls.crocoddyl.state(model)

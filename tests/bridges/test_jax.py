@@ -42,21 +42,21 @@ def arm():
 def test_dynamics_pass_the_check_of_jax(moving):
     """Derivatives forwards and backwards are those of differences by all numbers of q, also along quaternions."""
     model, q, v, a, u = moving
-    check_grads(lambda *x: ls.jax_inverse_dynamics(model, *x), (q, v, a), 1, MODES, eps=1e-5)
-    check_grads(lambda *x: ls.jax_forward_dynamics(model, *x), (q, v, u[0]), 1, MODES, eps=1e-5)
+    check_grads(lambda *x: ls.jax.inverse_dynamics(model, *x), (q, v, a), 1, MODES, eps=1e-5)
+    check_grads(lambda *x: ls.jax.forward_dynamics(model, *x), (q, v, u[0]), 1, MODES, eps=1e-5)
 
 
 def test_rollouts_pass_the_check_of_jax(moving):
     """Derivatives by start and inputs, forwards and backwards, are those of differences."""
     model, q, v, _, u = moving
-    check_grads(lambda *x: ls.jax_rollout(model, *x, dt=1e-3), (q, v, u), 1, MODES, eps=1e-6)
+    check_grads(lambda *x: ls.jax.rollout(model, *x, dt=1e-3), (q, v, u), 1, MODES, eps=1e-6)
 
 
 def test_statics_pass_the_check_of_jax(arm):
     """Derivatives by inputs are those of differences, and the start has none."""
     model, u = arm
-    check_grads(lambda u: ls.jax_solve_statics(model, u), (u,), 1, MODES)
-    by_start = jax.grad(lambda q0: ls.jax_solve_statics(model, u[0], q0).sum())(model.neutral())
+    check_grads(lambda u: ls.jax.solve_statics(model, u), (u,), 1, MODES)
+    by_start = jax.grad(lambda q0: ls.jax.solve_statics(model, u[0], q0).sum())(model.neutral())
     assert not np.any(by_start)
 
 
@@ -64,9 +64,9 @@ def test_mapped_and_compiled_values_are_the_library_s(moving):
     """`vmap` within `jit` makes one batch, of which some arguments are the same for all, and changes no number."""
     model, q, v, a, u = moving
     many = np.stack([model.neutral(), q])
-    found = jax.jit(jax.vmap(lambda q: ls.jax_forward_dynamics(model, q, v, u[0])))(many)
+    found = jax.jit(jax.vmap(lambda q: ls.jax.forward_dynamics(model, q, v, u[0])))(many)
     assert np.array_equal(found, ls.forward_dynamics(model, many, v, u[0]))
-    found = jax.vmap(lambda a: ls.jax_inverse_dynamics(model, many, v, a))(np.stack([a, 2 * a, 3 * a]))
+    found = jax.vmap(lambda a: ls.jax.inverse_dynamics(model, many, v, a))(np.stack([a, 2 * a, 3 * a]))
     exact = ls.inverse_dynamics(model, many, v, np.stack([a, 2 * a, 3 * a])[:, None])
     assert np.array_equal(found, exact)
 
@@ -75,7 +75,7 @@ def test_gradients_of_rollouts_are_those_of_backward(moving):
     """Within `jit`, `vmap` over starts and several functions of each motion, which take one motion together."""
     model, q, v, _, u = moving
     speeds = np.stack([v, 0.5 * v])
-    ends = jax.jacrev(lambda v, u: ls.jax_rollout(model, q, v, u, dt=1e-3)[1][-1, :3], argnums=(0, 1))
+    ends = jax.jacrev(lambda v, u: ls.jax.rollout(model, q, v, u, dt=1e-3)[1][-1, :3], argnums=(0, 1))
     by_v, by_u = jax.jit(jax.vmap(ends, (0, None)))(speeds, u)
     motion = ls.rollout(model, q, speeds, u, dt=1e-3)
     weights = np.zeros((3, 2, 5, model.nv))
@@ -90,7 +90,7 @@ def test_derivatives_of_rollouts_forwards_are_those_of_forward(moving):
     library's."""
     model, q, v, _, u = moving
     speeds = np.stack([v, 0.5 * v])
-    ends = lambda v: ls.jax_rollout(model, q, v, u, dt=1e-3)[1][-1]  # noqa: E731
+    ends = lambda v: ls.jax.rollout(model, q, v, u, dt=1e-3)[1][-1]  # noqa: E731
     ahead = jax.jit(jax.vmap(jax.jacfwd(ends)))(speeds)
     exact = ls.rollout(model, q, speeds, u, dt=1e-3).forward(dv0=np.eye(model.nv)[:, None]).v[:, :, -1]
     size = 1e-9 * np.abs(exact).max()
@@ -101,7 +101,7 @@ def test_derivatives_of_rollouts_forwards_are_those_of_forward(moving):
 def test_second_derivatives_are_refused(arm):
     """A gradient of a gradient of a rollout says that there is none."""
     model, u = arm
-    slope = jax.grad(lambda u: ls.jax_rollout(model, u=u, dt=1e-3)[1].sum())
+    slope = jax.grad(lambda u: ls.jax.rollout(model, u=u, dt=1e-3)[1].sum())
     with pytest.raises(ls.ModelError, match="have no second derivatives in JAX"):
         jax.grad(lambda u: slope(u).sum())(u)
 
@@ -110,15 +110,15 @@ def test_what_is_wrong_is_told(arm):
     """Single precision, batches of models, and shapes that do not fit."""
     model, u = arm
     with pytest.raises(ls.ShapeError, match=r"v: expected shape \(..., 7\), got \(6,\)"):
-        ls.jax_forward_dynamics(model, model.neutral(), np.zeros(6))
+        ls.jax.forward_dynamics(model, model.neutral(), np.zeros(6))
     with pytest.raises(ls.ModelError, match=r"steps: must be given"):
-        ls.jax_rollout(model, u=u[0], dt=1e-3)
+        ls.jax.rollout(model, u=u[0], dt=1e-3)
     with pytest.raises(ls.ModelError, match=r"model: must be one Model.*got a ModelBatch"):
-        ls.jax_solve_statics(model.batch("arm.length", [0.4, 0.5]), u[0])
+        ls.jax.solve_statics(model.batch("arm.length", [0.4, 0.5]), u[0])
     jax.config.update("jax_enable_x64", False)
     try:
         with pytest.raises(ls.ModelError, match="jax_enable_x64"):
-            ls.jax_solve_statics(model, u)
+            ls.jax.solve_statics(model, u)
     finally:
         jax.config.update("jax_enable_x64", True)
 
@@ -127,7 +127,7 @@ def test_a_missing_extra_is_named(arm, monkeypatch):
     """Without JAX each function says what to install."""
     monkeypatch.setitem(sys.modules, "jax", None)
     model, u = arm
-    for call in (ls.jax_solve_statics, lambda *x: ls.jax_rollout(*x, dt=1e-3)):
+    for call in (ls.jax.solve_statics, lambda *x: ls.jax.rollout(*x, dt=1e-3)):
         with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[jax\]'"):
             call(model, u)
 
@@ -136,7 +136,7 @@ def test_one_core_raises_instead_of_waiting(arm, monkeypatch):
     """A batch that JAX would copy in the thread that waits for the library is an error; smaller ones go through."""
     model, _ = arm
     monkeypatch.setattr(jax_functions, "_threads_of_jax", lambda: 1)
-    still = jax.vmap(lambda q: ls.jax_inverse_dynamics(model, q, np.zeros(7), np.zeros(7)))
+    still = jax.vmap(lambda q: ls.jax.inverse_dynamics(model, q, np.zeros(7), np.zeros(7)))
     assert still(np.zeros((1000, 7))).shape == (1000, 7)
     with pytest.raises(Exception, match="must take no more than 100000 bytes on one core"):
         still(np.zeros((3000, 7))).block_until_ready()

@@ -75,7 +75,7 @@ def test_a_batch_of_models_is_refused():
 def test_orders_of_aligator_put_places_first():
     """Purpose: the place of a free joint comes before its quaternion, real parts last, and the rest stays."""
     model = flying().build()
-    order, ways = ls.aligator_order(model)
+    order, ways = ls.aligator.order(model)
     assert order[:11].tolist() == [4, 5, 6, 1, 2, 3, 0, 8, 9, 10, 7]
     assert ways[:9].tolist() == [3, 4, 5, 0, 1, 2, 6, 7, 8]
     assert (order[11:] == np.arange(11, model.nq + model.nv)).all() and (ways[9:] == np.arange(9, 2 * model.nv)).all()
@@ -86,6 +86,6 @@ def test_aligator_is_asked_for(monkeypatch):
     model, cost, _ = reaching()
     for module in (None, sys):
         monkeypatch.setitem(sys.modules, "aligator", module)
-        for call in (lambda: ls.aligator_state(model), lambda: ls.aligator_problem(model, cost, dt=0.02, steps=2)):
+        for call in (lambda: ls.aligator.state(model), lambda: ls.aligator.problem(model, cost, dt=0.02, steps=2)):
             with pytest.raises(ls.ModelError, match="conda install -c conda-forge aligator"):
                 call()

@@ -30,13 +30,13 @@ def test_gradients_pass_gradcheck(moving):
     model, q, v, a, u = moving
     many = np.stack([v, 0.5 * v])
     options = {"eps": 1e-6, "rtol": 1e-4}
-    inverse, forward = ls.torch_inverse_dynamics, ls.torch_forward_dynamics
+    inverse, forward = ls.torch.inverse_dynamics, ls.torch.forward_dynamics
     assert torch.autograd.gradcheck(lambda *x: inverse(model, *x), tensors(q, many, a), atol=1e-4, **options)
     given, pulls = (tensors(x) if model.nu else () for x in (u, u[0]))  # gradcheck takes no empty tensors
     assert torch.autograd.gradcheck(lambda *x: forward(model, *x), (*tensors(q, v), *pulls), atol=1e-2, **options)
 
     def moved(q, v, u=None):
-        return ls.torch_rollout(model, q, v, u, dt=1e-3, steps=3)[:2]
+        return ls.torch.rollout(model, q, v, u, dt=1e-3, steps=3)[:2]
 
     assert torch.autograd.gradcheck(moved, (*tensors(q, v), *given), atol=1e-4, **options)
 
@@ -45,17 +45,17 @@ def test_statics_pass_gradcheck():
     """Purpose: the same of equilibria by inputs, of a batch."""
     model = soft().build()
     u = np.random.default_rng(1).uniform(0.5, 2.0, (2, model.nu))
-    assert torch.autograd.gradcheck(lambda u: ls.torch_solve_statics(model, u), tensors(u), atol=1e-6)
+    assert torch.autograd.gradcheck(lambda u: ls.torch.solve_statics(model, u), tensors(u), atol=1e-6)
 
 
 def test_values_and_gradients_are_the_library_s(moving):
     """Purpose: a batch gives the library's numbers, and a gradient of a rollout is its backward pass."""
     model, q, v, _, u = moving
     many = np.stack([v, 0.5 * v])
-    found = ls.torch_forward_dynamics(model, q, many, u[0])
+    found = ls.torch.forward_dynamics(model, q, many, u[0])
     np.testing.assert_array_equal(found.numpy(), ls.forward_dynamics(model, q, many, u[0]))
     v0, given = tensors(many, u)
-    _, speed, _ = ls.torch_rollout(model, q, v0, given, dt=1e-3)
+    _, speed, _ = ls.torch.rollout(model, q, v0, given, dt=1e-3)
     speed[:, -1, 0].sum().backward()
     motion = ls.rollout(model, q, many, u, dt=1e-3)
     weights = np.zeros_like(motion.v)
@@ -69,11 +69,11 @@ def test_what_is_wrong_is_told(monkeypatch):
     """Purpose: shapes, batches of models and a missing extra are named."""
     model = soft().build()
     with pytest.raises(ls.ShapeError, match=r"v: expected shape \(..., 7\), got \(6,\)"):
-        ls.torch_forward_dynamics(model, model.neutral(), np.zeros(6))
+        ls.torch.forward_dynamics(model, model.neutral(), np.zeros(6))
     with pytest.raises(ls.ModelError, match="steps: must be given"):
-        ls.torch_rollout(model, dt=1e-3)
+        ls.torch.rollout(model, dt=1e-3)
     with pytest.raises(ls.ModelError, match="model: must be one Model"):
-        ls.torch_solve_statics(model.batch("arm.length", [0.4, 0.5]))
+        ls.torch.solve_statics(model.batch("arm.length", [0.4, 0.5]))
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[torch\]'"):
-        ls.torch_solve_statics(model)
+        ls.torch.solve_statics(model)

@@ -34,7 +34,7 @@ def dropping(*, gravity=G, **law):
 def sliding(angle=0.0, **law):
     """A ball that cannot turn on a plane that falls along x by an angle; q is the way along and over the plane."""
     slope = np.eye(4)
-    slope[:3, :3] = ls.so3_exp([0.0, angle, 0.0])
+    slope[:3, :3] = ls.lie.so3_exp([0.0, angle, 0.0])
     robot = ls.Robot("block", gravity=(0, 0, -G))
     robot.add_link("slide", None, ls.JointPrismatic((1, 0, 0)), placement=slope)
     lift = np.eye(4)

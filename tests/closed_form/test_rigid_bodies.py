@@ -120,7 +120,10 @@ def test_symmetric_top_precesses_as_poinsot_says():
     model, motion = thrown(inertia, np.concatenate([omega, velocity]), times)
     tolerance = 3 * np.sqrt(motion.statistics.steps) * RTOL * 13
     pose = ls.frame_pose(model, motion.q, "body")
-    turn = [ls.so3_exp(t * inertia * omega / I_t) @ ls.so3_exp(t * (1 - I_a / I_t) * omega * [1, 0, 0]) for t in times]
+    turn = [
+        ls.lie.so3_exp(t * inertia * omega / I_t) @ ls.lie.so3_exp(t * (1 - I_a / I_t) * omega * [1, 0, 0])
+        for t in times
+    ]
     np.testing.assert_allclose(pose[:, :3, :3], turn, rtol=0, atol=tolerance)
     fall = np.outer(times, velocity) + 0.5 * np.outer(times**2, [0, 0, -GRAVITY])
     np.testing.assert_allclose(pose[:, :3, 3], fall, rtol=0, atol=tolerance * np.abs(fall).max())

@@ -135,7 +135,7 @@ def test_motions(kind):
         if motion.kind is MotionKind.EXP:
             for x in Phi.T:
                 for y in Phi.T:
-                    assert np.abs(ls.se3_ad(x) @ y).max() < 1e-15
+                    assert np.abs(ls.lie.se3_ad(x) @ y).max() < 1e-15
 
 
 @every
@@ -179,7 +179,7 @@ def test_twist_is_the_rate_of_the_pose(kind):
     model, q = model_of(joint), configuration(joint)
     v = np.random.default_rng(5).uniform(-1, 1, joint.nv)
     g, h = ls.frame_pose(model, q, "body"), 1e-3
-    steps = [ls.se3_log(np.linalg.inv(g) @ ls.frame_pose(model, ls.integrate(model, q, k * h * v), "body"))
+    steps = [ls.lie.se3_log(np.linalg.inv(g) @ ls.frame_pose(model, ls.integrate(model, q, k * h * v), "body"))
              for k in (-2, -1, 1, 2)]  # fmt: skip
     expected = (steps[0] - 8 * steps[1] + 8 * steps[2] - steps[3]) / (12 * h)
     twist = ls.frame_twist(model, q, v, "body")
@@ -199,7 +199,7 @@ def test_integrate_and_difference(kind):
     if joint.nq != joint.nv:
         g = stored(q)
         step = np.concatenate([dv, np.zeros(6 - len(dv))])
-        np.testing.assert_allclose(stored(there), g @ ls.se3_exp(step), atol=2e-15)
+        np.testing.assert_allclose(stored(there), g @ ls.lie.se3_exp(step), atol=2e-15)
         assert np.linalg.norm(there[:4]) == pytest.approx(1.0, abs=4e-16)
 
 

@@ -45,7 +45,7 @@ def placed(joint, seed):
 def stored(g):
     """q of a free joint at a pose."""
     free = body(ls.JointFixed())
-    q = ls.integrate(free, free.neutral(), ls.se3_log(g))
+    q = ls.integrate(free, free.neutral(), ls.lie.se3_log(g))
     q[4:] = g[:3, 3]
     return q
 

@@ -65,7 +65,7 @@ def test_nothing_of_an_array_is_lost():
         ls.inverse_dynamics(model, np.ma.array(one), one, one), ls.inverse_dynamics(model, one, one, one)
     )
     with pytest.raises(ls.ShapeError, match="w: must be real"):
-        ls.so3_exp(np.zeros(3) + 1j)
+        ls.lie.so3_exp(np.zeros(3) + 1j)
     with pytest.raises(ls.ShapeError, match="target of 'bar': must be real"):
         ls.inverse_kinematics(model, {"bar": np.zeros(3) + 1j})
     robot = ls.Robot("x", gravity=np.zeros(3) + 1j)

@@ -3,9 +3,11 @@
 import dataclasses
 import inspect
 import re
+from operator import attrgetter
 
 import numpy as np
 import pytest
+from house import stub
 
 import lissom as ls
 
@@ -13,7 +15,7 @@ LONGEST = 200  # characters
 HOLDS_ARRAYS = re.compile(r"(^|dict\[str, )np\.ndarray")
 CLASSES = [
     value
-    for value in (getattr(ls, name) for name in ls.__all__)
+    for value in (attrgetter(name)(ls) for name in stub.names())
     if inspect.isclass(value)
     and dataclasses.is_dataclass(value)
     and any(HOLDS_ARRAYS.search(str(item.type)) for item in dataclasses.fields(value))

@@ -75,7 +75,7 @@ def test_a_throw_lands_where_it_was_planned():
     """Purpose: a lightly damped arm thrown by its shoulder lands within 2 cm of the goal that its plan reaches within
     5 mm, and the error that the plan says of its steps is that of its end, within a factor of two."""
     robot, hand, dt, steps = ls.Robot("arm"), np.eye(4), 0.03, 30
-    down = ls.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    down = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
     hinges = (ls.JointRevolute((0, 1, 0), damping=1e-3, stiffness=k) for k in (0.0, 1.0))
     robot.add_link("upper", ls.RigidBody(0.5, (0.2, 0, 0), (1e-4, 7e-3, 7e-3)), next(hinges), placement=down)
     hand[0, 3] = 0.4

@@ -98,7 +98,7 @@ def test_free_rod_keeps_its_momentum():
     for q, v in zip(motion.q, motion.v):
         g_WB = ls.frame_pose(model, q, "rod", s=0.0)
         # a wrench moves to the world by the inverse transpose of Ad, and so does a momentum
-        momentum.append(np.linalg.solve(ls.se3_Ad(g_WB).T, (ls.mass_matrix(model, q) @ v)[:6]))
+        momentum.append(np.linalg.solve(ls.lie.se3_Ad(g_WB).T, (ls.mass_matrix(model, q) @ v)[:6]))
     for part in np.split(np.array(momentum), 2, axis=1):
         np.testing.assert_allclose(part, np.tile(part[0], (40, 1)), rtol=0, atol=1e-6 * np.abs(part).max())
     E = ls.energy(model, motion.q, motion.v)

@@ -33,7 +33,7 @@ def free_body() -> ls.Model:
 
 def turn(w: np.ndarray) -> np.ndarray:
     """exp of a rotation vector, shape (3, 3)."""
-    return ls.so3_exp(w)
+    return ls.lie.so3_exp(w)
 
 
 def exact_top(t: float) -> np.ndarray:

@@ -45,7 +45,7 @@ def test_columns_are_those_of_the_pose(kind):
     g = ls.frame_pose(model, q, "far")
 
     def log(t):
-        return ls.se3_log(np.linalg.inv(g) @ ls.frame_pose(model, ls.integrate(model, q, t * v), "far"))
+        return ls.lie.se3_log(np.linalg.inv(g) @ ls.frame_pose(model, ls.integrate(model, q, t * v), "far"))
 
     h = 1e-3
     rate = (8 * (log(h) - log(-h)) - (log(2 * h) - log(-2 * h))) / (12 * h)

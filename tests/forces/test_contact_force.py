@@ -5,7 +5,7 @@ import pytest
 
 import lissom as ls
 
-RADIUS, TURN = 0.05, ls.so3_exp([0.4, -0.3, 0.8])
+RADIUS, TURN = 0.05, ls.lie.so3_exp([0.4, -0.3, 0.8])
 LAW = {"stiffness": 3e4, "exponent": 1.5, "damping": 0.4, "friction": 0.6, "slip_speed": 0.05}
 
 

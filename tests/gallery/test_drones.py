@@ -65,7 +65,7 @@ def test_the_error_is_equation_69(drones, model):
         g_d, eta_d = np.eye(4), np.array([0, 0, 0, 0, 0, np.sin(w * t)])
         g_d[2, 3] = (1 - np.cos(w * t)) / w
         g = np.linalg.inv(ls.frame_pose(model, q, name)) @ g_d
-        expected.append(ls.se3_Ad(g) @ eta_d - ls.frame_twist(model, q, v, name))
+        expected.append(ls.lie.se3_Ad(g) @ eta_d - ls.frame_twist(model, q, v, name))
     expected = np.concatenate(expected)
     np.testing.assert_allclose(control.rate(t, q, v, z), expected, atol=1e-14)
     np.testing.assert_allclose(control.output(t, q, v, z), 20.0 * expected + 2.5 * z, atol=1e-12)

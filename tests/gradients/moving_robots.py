@@ -68,7 +68,7 @@ def redesigned(model, path, change):
         return model.batch(path, [lambda s: np.asarray(value(s)) + change])[0]
     array = np.asarray(value, dtype=float)
     if array.shape == (4, 4):
-        return model.batch(path, [array @ ls.se3_exp(change)])[0]
+        return model.batch(path, [array @ ls.lie.se3_exp(change)])[0]
     return model.batch(path, [float(array + change) if array.ndim == 0 else type(value)(list(array + change))
                               if isinstance(value, tuple | list) else array + change])[0]  # fmt: skip
 

@@ -118,7 +118,7 @@ def test_shapes(name, stick):
     constants as differences of rebuilt robots say, of balls so deep that these meet no kink."""
     shape, places = SHAPES[name]
     robot, rng = ls.Robot("ball", gravity=(0.0, 0.0, 0.0)), np.random.default_rng(1)
-    tilt = ls.se3_exp([0.1, -0.2, 0.3] * 2)
+    tilt = ls.lie.se3_exp([0.1, -0.2, 0.3] * 2)
     robot.add_link("base", ls.RigidBody.sphere(0.03, density=500), ls.JointSpherical(), placement=tilt)
     robot.add_link("ball", ls.RigidBody.sphere(0.03, density=500), ls.JointFree())
     law = {"damping": 0.3, "friction": 0.4, "stick_stiffness": stick, "stick_damping": 0.01}

@@ -83,7 +83,7 @@ def leaning(joint):
     robot.add_link("arm", bar, joint)
     robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), parent="arm", placement=placed(0.3, 0.0, 0.0))
     robot.add_joint_actuator("motors", "arm")
-    place = ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    place = ls.lie.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
     place[:3, 3] = 0.28, 0.02, -0.119
     law = {"damping": 0.5, "friction": 0.8, "stick_stiffness": 500.0, "stick_damping": 0.01}
     robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)

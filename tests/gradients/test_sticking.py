@@ -26,7 +26,7 @@ def model(friction):
     for k, side in enumerate(((0.01, 0.0), (0.0, 0.01))):
         robot.add_tendon(f"tendon {k}", "arm", side)
     robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), parent="arm")
-    place = ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    place = ls.lie.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
     place[:3, 3] = 0.29, 0.01, -0.125
     law = {"damping": 0.5, "friction": friction, "stick_stiffness": 500.0, "stick_damping": 0.01}
     robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), placement=place, stiffness=1e4, **law)
@@ -112,7 +112,7 @@ def test_design_values(friction, slides):
 
 def light():
     """A rigid arm of 20 g on a hinge, whose ball lies on a stiff dome, 4 µm deep."""
-    robot, mass, place = ls.Robot("arm"), 0.02, ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    robot, mass, place = ls.Robot("arm"), 0.02, ls.lie.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
     hinge = ls.JointUniversal((0, 1, 0), (0, 0, 1), damping=1e-3 * mass, stiffness=0.01 * mass)
     robot.add_link("arm", ls.RigidBody(mass, (0.1, 0.0, 0.0), (mass * 1e-3,) * 3), hinge)
     end = np.eye(4)
@@ -151,11 +151,11 @@ def carried():
     for k, side in enumerate(((0.01, 0.0), (0.0, 0.01))):
         robot.add_tendon(f"tendon {k}", "arm", side)
     robot.add_link("ball", ls.RigidBody.sphere(0.02, density=1000), parent="arm")
-    place = ls.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
+    place = ls.lie.se3_exp([0.1, 0.2, 0.3, 0.0, 0.0, 0.0])
     place[:3, 3] = 0.29, 0.05, -0.2
     block = ls.RigidBody.box(0.05, 0.04, 0.03, density=2000)
     robot.add_link("block", block, ls.JointSpherical(stiffness=0.5, damping=0.01), placement=place)
-    turned = ls.se3_exp([-0.1, 0.1, 0.2, 0.01, -0.03, 0.07])
+    turned = ls.lie.se3_exp([-0.1, 0.1, 0.2, 0.01, -0.03, 0.07])
     law = {"damping": 0.5, "friction": 1.0, "stick_stiffness": 500.0, "stick_damping": 0.01}
     robot.add_contact("dome", "ball", ls.ShapeSphere(0.1), on="block", placement=turned, stiffness=1e4, **law)
     return robot.build()

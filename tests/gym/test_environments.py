@@ -19,12 +19,12 @@ MODES = {mode.name.lower(): mode for mode in AutoresetMode}
 
 
 @dataclass(frozen=True, eq=False)
-class Straighten(ls.Task):
+class Straighten(ls.gym.Task):
     """Hold a soft arm straight: a task as a user writes it."""
 
     def start(self, random):
         """Bent at random."""
-        return ls.TaskStart(q=0.5 * random.normal(size=self.model.nq), goal=random.normal(size=2))
+        return ls.gym.TaskStart(q=0.5 * random.normal(size=self.model.nq), goal=random.normal(size=2))
 
     def observe(self, state):
         """All there is, and the goal that nothing asks for."""
@@ -106,15 +106,15 @@ def task():
 @pytest.fixture(scope="module")
 def reach():
     """The task that comes along, with a small arm."""
-    return ls.TaskReach(arm(), most=3.0, limit=5)
+    return ls.gym.TaskReach(arm(), most=3.0, limit=5)
 
 
 @pytest.mark.parametrize("name", ["task", pytest.param("reach", marks=pytest.mark.graphics), "standing"])
 def test_environments_pass_the_check_of_gymnasium(name, request):
     """Spaces, seeds, infos, pictures and the specification, none with a warning."""
-    env = ls.environment(request.getfixturevalue(name), size=64)
+    env = ls.gym.environment(request.getfixturevalue(name), size=64)
     if name == "reach":
-        env = ls.environment(ls.TaskReach(arm(), most=3.0, limit=5), size=64)
+        env = ls.gym.environment(ls.gym.TaskReach(arm(), most=3.0, limit=5), size=64)
     check_env(env, skip_render_check=name != "reach")
 
 
@@ -122,8 +122,8 @@ def test_environments_pass_the_check_of_gymnasium(name, request):
 def test_copies_are_single_environments_to_the_last_bit(task, mode):
     """What the vector environment returns is what Gymnasium's own returns of single ones, through many episodes."""
     count = 6
-    many = ls.vector_environment(task, count, autoreset=mode)
-    single = SyncVectorEnv([lambda: ls.environment(task)] * count, autoreset_mode=MODES[mode])
+    many = ls.gym.vector_environment(task, count, autoreset=mode)
+    single = SyncVectorEnv([lambda: ls.gym.environment(task)] * count, autoreset_mode=MODES[mode])
     assert many.metadata["autoreset_mode"] is MODES[mode]
     for space in ("observation_space", "action_space", "single_observation_space", "single_action_space"):
         assert getattr(many, space) == getattr(single, space)
@@ -148,8 +148,8 @@ def test_copies_are_single_environments_to_the_last_bit(task, mode):
 def test_time_and_what_sticks_are_of_each_copy(standing, mode):
     """Copies whose episodes ended at different times are in winds of their own and hold on for themselves: each is a
     single environment to the last bit."""
-    many = ls.vector_environment(standing, 5, autoreset=mode)
-    single = SyncVectorEnv([lambda: ls.environment(standing)] * 5, autoreset_mode=MODES[mode])
+    many = ls.gym.vector_environment(standing, 5, autoreset=mode)
+    single = SyncVectorEnv([lambda: ls.gym.environment(standing)] * 5, autoreset_mode=MODES[mode])
     over, held = same_episodes(many, single, 16)
     assert over > 5 and held > 2
     assert len(np.unique(many.episodes.state().t)) > 1
@@ -160,26 +160,26 @@ def test_copies_may_have_models_of_their_own(standing, reach):
     together is told."""
     youngs = [1e6, 2e6, 4e6]
     batch = standing.model.batch("leg.material.young", youngs)
-    many = ls.vector_environment(replace(standing, model=batch), 6)
+    many = ls.gym.vector_environment(replace(standing, model=batch), 6)
     tasks = [replace(standing, model=leg(young)) for young in youngs for _ in range(2)]
-    single = SyncVectorEnv([lambda task=task: ls.environment(task) for task in tasks])
+    single = SyncVectorEnv([lambda task=task: ls.gym.environment(task) for task in tasks])
     assert same_episodes(many, single, 12)[0] > 6
     arms = ls.ModelBatch([arm(), arm().with_({"arm.material.young": 2e6})])
-    many = ls.vector_environment(replace(reach, model=arms), 2)
+    many = ls.gym.vector_environment(replace(reach, model=arms), 2)
     seen, _ = many.reset(seed=0)
     assert len(np.unique(seen[:, 6:9], axis=0)) == 2  # the ways to points, which differ between the models
     with pytest.raises(ls.ModelError, match=r"must be a multiple of the 2 models of the task \(got 3\)"):
-        ls.vector_environment(replace(reach, model=arms), 3)
+        ls.gym.vector_environment(replace(reach, model=arms), 3)
     with pytest.raises(ls.ModelError, match="must have one model"):
-        ls.environment(replace(reach, model=arms))
+        ls.gym.environment(replace(reach, model=arms))
     limited = [arm(ls.JointRevolute((0, 0, 1), limits=(-1.0, x), limit_stiffness=10.0)) for x in (1.0, 2.0)]
     with pytest.raises(ls.ModelError, match="model 1 of a batch: configuration_limits of all models"):
-        ls.vector_environment(Straighten(ls.ModelBatch(limited)), 2)
+        ls.gym.vector_environment(Straighten(ls.ModelBatch(limited)), 2)
 
 
 def test_episodes_that_are_not_begun_anew_must_be(task):
     """With autoreset disabled, a mask says which copies begin anew; the others stay, and none goes on by itself."""
-    many = ls.vector_environment(task, 3, autoreset="disabled")
+    many = ls.gym.vector_environment(task, 3, autoreset="disabled")
     start = many.reset(seed=[4, 4, 5])[0]
     assert np.array_equal(start[0], start[1]) and not np.array_equal(start[0], start[2])
     for _ in range(task.limit):
@@ -196,7 +196,7 @@ def test_episodes_that_are_not_begun_anew_must_be(task):
 
 def test_seeds_make_episodes(task):
     """The same seed gives the same episodes, another one others, none goes on with what there is."""
-    env = ls.environment(task)
+    env = ls.gym.environment(task)
     first, second, other = env.reset(seed=1)[0], env.reset()[0], env.reset(seed=2)[0]
     assert not np.array_equal(first, second) and not np.array_equal(first, other)
     assert np.array_equal(env.reset(seed=1)[0], first) and np.array_equal(env.reset()[0], second)
@@ -204,7 +204,7 @@ def test_seeds_make_episodes(task):
 
 def test_time_limits_cut_and_tasks_end(task):
     """The last action of an episode is cut, not ended; where the arm is bent far the task ends it."""
-    env = ls.environment(Straighten(arm(), most=1e-3, limit=3))
+    env = ls.gym.environment(Straighten(arm(), most=1e-3, limit=3))
     env.reset(seed=1)
     found = [env.step(-np.ones(1))[2:] for _ in range(3)]
     assert [x[1] for x in found] == [False, False, True]
@@ -225,7 +225,7 @@ def test_inputs_are_scaled_to_what_actuators_can_do():
 
 def test_points_of_reach_can_be_reached(reach):
     """With the inputs that a point is made of the tip comes to rest there, within the tolerance, and is told to."""
-    env = ls.environment(ls.TaskReach(arm(), most=3.0, limit=60, tolerance=1e-3))
+    env = ls.gym.environment(ls.gym.TaskReach(arm(), most=3.0, limit=60, tolerance=1e-3))
     env.reset(seed=3)
     goal = env.unwrapped.episodes.state().goal[0]
     pulls = np.linspace(0.0, 3.0, 301)[:, None]
@@ -239,24 +239,24 @@ def test_points_of_reach_can_be_reached(reach):
 @pytest.mark.graphics
 def test_pictures_are_those_of_the_renderer(reach):
     """Each copy has a picture of the asked width, of where it is; without a mode there is none."""
-    many = ls.vector_environment(reach, 2, render_mode="rgb_array", size=64)
+    many = ls.gym.vector_environment(reach, 2, render_mode="rgb_array", size=64)
     many.reset(seed=0)
     first, second = many.render()
     assert first.shape[1:] == (64, 3) and first.dtype == np.uint8 and not np.array_equal(first, second)
-    assert ls.environment(reach).render() is None and ls.vector_environment(reach, 1).render() is None
+    assert ls.gym.environment(reach).render() is None and ls.gym.vector_environment(reach, 1).render() is None
 
 
 def test_what_is_wrong_is_told(task, monkeypatch):
     """Wrong arguments and actions, a motion that is lost, and a missing package."""
     with pytest.raises(ls.ModelError, match=r"Straighten: steps: must be an integer >= 1 \(got 0\)"):
-        ls.environment(Straighten(task.model, steps=0))
+        ls.gym.environment(Straighten(task.model, steps=0))
     with pytest.raises(ls.ModelError, match="autoreset: must be among"):
-        ls.vector_environment(task, 2, autoreset="sometimes")
+        ls.gym.vector_environment(task, 2, autoreset="sometimes")
     with pytest.raises(ls.ModelError, match="render_mode: must be 'rgb_array' or None"):
-        ls.environment(task, render_mode="human")
+        ls.gym.environment(task, render_mode="human")
     with pytest.raises(ls.ModelError, match="task: must be a Task"):
-        ls.environment(task.model)
-    env = ls.environment(Straighten(task.model, most=1e9, steps=1))
+        ls.gym.environment(task.model)
+    env = ls.gym.environment(Straighten(task.model, most=1e9, steps=1))
     env.reset(seed=0)
     with pytest.raises(ls.ShapeError, match="action: expected"):
         env.step(np.zeros(3))
@@ -264,23 +264,23 @@ def test_what_is_wrong_is_told(task, monkeypatch):
     assert truncated and told["is_unsolved"]
     monkeypatch.setitem(sys.modules, "gymnasium", None)
     with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[gym\]'"):
-        ls.environment(task)
+        ls.gym.environment(task)
     monkeypatch.undo()
     monkeypatch.setitem(sys.modules, "stable_baselines3", None)
     with pytest.raises(ls.ModelError, match=r"pip install 'lissom\[learning\]'"):
-        ls.stable_baselines_environment(task, 2)
+        ls.gym.stable_baselines_environment(task, 2)
 
 
 def test_a_specification_makes_the_environment_again(task):
     """Gymnasium's make, given the specification of an environment, makes one of the same task."""
-    made = gymnasium.make(ls.environment(task).spec)
-    assert np.array_equal(made.reset(seed=0)[0], ls.environment(task).reset(seed=0)[0])
+    made = gymnasium.make(ls.gym.environment(task).spec)
+    assert np.array_equal(made.reset(seed=0)[0], ls.gym.environment(task).reset(seed=0)[0])
 
 
 @pytest.mark.parametrize("name", ["task", "standing"])
 def test_steps_leave_nothing_behind(name, request):
     """The memory that Python holds is the same after hundreds of steps and many episodes."""
-    many = ls.vector_environment(request.getfixturevalue(name), 8)
+    many = ls.gym.vector_environment(request.getfixturevalue(name), 8)
     many.reset(seed=0)
     actions = np.random.default_rng(0).uniform(-1.0, 1.0, (50, 8, 1))
     held = []
@@ -305,7 +305,7 @@ def test_steps_leave_nothing_behind(name, request):
 )
 def test_what_a_task_says_of_other_than_all_copies_is_refused(monkeypatch, name, value, expected):
     """Purpose: a number for all copies, or a column, is no row for each, and the message names what said it."""
-    env = ls.vector_environment(Straighten(arm()), 2)
+    env = ls.gym.vector_environment(Straighten(arm()), 2)
     env.reset(seed=0)
     monkeypatch.setattr(Straighten, name, lambda self, state: value)
     with pytest.raises(ls.ShapeError, match=f"Straighten.{expected}"):
@@ -316,4 +316,4 @@ def test_what_is_seen_has_a_row_for_each_copy(monkeypatch):
     """Purpose: numbers without an axis of copies are refused before anything moves."""
     monkeypatch.setattr(Straighten, "observe", lambda self, state: state.q.ravel())
     with pytest.raises(ls.ShapeError, match=r"Straighten.observe: expected shape \(2, ...\), got \(8,\)"):
-        ls.vector_environment(Straighten(arm()), 2)
+        ls.gym.vector_environment(Straighten(arm()), 2)

@@ -9,7 +9,7 @@ from gymnasium.utils.env_checker import check_env
 
 import lissom as ls
 
-TASKS = {"balance": ls.TaskBalance, "hold": ls.TaskHold, "swim": ls.TaskSwim}
+TASKS = {"balance": ls.gym.TaskBalance, "hold": ls.gym.TaskHold, "swim": ls.gym.TaskSwim}
 
 
 @pytest.fixture(scope="module")
@@ -20,7 +20,7 @@ def tasks():
 
 def run(task, law, copies=2, most=None):
     """What copies are worth in all until their first episode ends, for how many actions they go, and the last told."""
-    env = ls.vector_environment(task, copies)
+    env = ls.gym.vector_environment(task, copies)
     seen, _ = env.reset(seed=0)
     worth, count, goes = np.zeros(copies), np.zeros(copies, dtype=int), np.ones(copies, dtype=bool)
     for k in range(most or task.limit):
@@ -35,7 +35,7 @@ def run(task, law, copies=2, most=None):
 @pytest.mark.parametrize("name", TASKS)
 def test_environments_pass_the_check_of_gymnasium(tasks, name):
     """Spaces, seeds and infos of each task, none with a warning."""
-    check_env(ls.environment(tasks[name]), skip_render_check=True)
+    check_env(ls.gym.environment(tasks[name]), skip_render_check=True)
 
 
 def test_a_rod_falls_over_and_a_regulator_keeps_it_upright(tasks):
@@ -79,7 +79,7 @@ def test_a_ball_is_held_by_those_who_pull(tasks):
 @pytest.mark.graphics
 def test_a_picture_of_a_grasp_leaves_the_table_out(tasks):
     """What a task says of its pictures reaches the renderer."""
-    env = ls.environment(tasks["hold"], render_mode="rgb_array", size=80)
+    env = ls.gym.environment(tasks["hold"], render_mode="rgb_array", size=80)
     env.reset(seed=0)
     assert env.render().shape[1:] == (80, 3)
     assert "table" not in tasks["hold"].drawn(env.unwrapped.episodes.state(), 0)["links"]
@@ -91,6 +91,6 @@ def test_gymnasium_knows_the_tasks_by_name(tasks):
     seen = gymnasium.make(name, render_mode="rgb_array").reset(seed=3)[0]
     many = gymnasium.make_vec(name, num_envs=2, autoreset="same_step")
     assert many.num_envs == 2 and np.array_equal(many.reset(seed=3)[0][0], seen)
-    assert np.array_equal(ls.environment(tasks["balance"]).reset(seed=3)[0], seen)
+    assert np.array_equal(ls.gym.environment(tasks["balance"]).reset(seed=3)[0], seen)
     for task in TASKS:
         assert f"lissom/{task.capitalize()}-v0" in gymnasium.registry

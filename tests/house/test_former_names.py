@@ -13,12 +13,12 @@ FORMER = [
     ("feedback_rollout", "scheme", "method"),
     ("fit", "scheme", "method"),
     ("ExtendedKalmanFilter", "scheme", "method"),
-    ("crocoddyl_action", "scheme", "method"),
-    ("crocoddyl_problem", "scheme", "method"),
-    ("aligator_stage", "scheme", "method"),
-    ("aligator_problem", "scheme", "method"),
-    ("jax_rollout", "scheme", "method"),
-    ("torch_rollout", "scheme", "method"),
+    ("crocoddyl.action", "scheme", "method"),
+    ("crocoddyl.problem", "scheme", "method"),
+    ("aligator.stage", "scheme", "method"),
+    ("aligator.problem", "scheme", "method"),
+    ("jax.rollout", "scheme", "method"),
+    ("torch.rollout", "scheme", "method"),
     ("plot_shapes", "trace", "trail"),
     ("static_reference", "q", "q0"),
     ("static_reference", "u", "u0"),
@@ -35,6 +35,14 @@ def test_former_names_are_refused_with_the_new_one(name, former, new):
     assert new in own and former not in own
     with pytest.raises(TypeError, match=f"{public.__name__}: '{former}' is called '{new}' now"):
         public(**{former: None})
+
+
+def test_names_that_moved_into_a_namespace_say_so():
+    """What was flat one version ago raises an error with its place; an unknown name an ordinary one."""
+    for former, new in ls._FORMER.items():
+        attrgetter(new)(ls)
+        with pytest.raises(AttributeError, match=f"lissom.{former} is called lissom.{new} now"):
+            getattr(ls, former)
 
 
 def test_former_fields_are_refused_with_the_new_one():

@@ -5,6 +5,7 @@ import dataclasses
 import importlib
 import inspect
 import re
+from operator import attrgetter
 
 import pytest
 from house import stub
@@ -14,8 +15,9 @@ import lissom as ls
 from lissom.robot.contacts import Contact
 from lissom.robot.families import members
 
-FUNCTIONS = [name for name in ls.__all__ if inspect.isfunction(getattr(ls, name))]
-CLASSES = [name for name in ls.__all__ if inspect.isclass(getattr(ls, name))]
+NAMES = stub.names()
+FUNCTIONS = [name for name in NAMES if inspect.isfunction(attrgetter(name)(ls))]
+CLASSES = [name for name in NAMES if inspect.isclass(attrgetter(name)(ls))]
 # results in the units of the coordinates, or of no unit: there is no one unit to state
 NO_UNIT = {
     "mass_matrix", "coriolis_matrix", "integrate", "difference", "frame_jacobian", "frame_jacobian_derivative",
@@ -23,9 +25,8 @@ NO_UNIT = {
     "bathe", "sdirk", "build_kernels", "kernel_cache",
     "esdirk",
     "implicit_euler",
-    "se3_Ad", "se3_ad", "se3_coad",
-    "se3_tangent", "se3_tangent_dot", "se3_tangent_ddot", "se3_tangent_inverse", "so3_tangent_inverse",
-    "se3_tangent_transpose_derivative",
+    "lie.se3_Ad", "lie.se3_ad", "lie.se3_coad", "lie.se3_tangent", "lie.se3_tangent_dot", "lie.se3_tangent_ddot",
+    "lie.se3_tangent_inverse", "lie.so3_tangent_inverse", "lie.se3_tangent_transpose_derivative",
 }  # fmt: skip
 # arguments that are no arrays, or not only: costs of other libraries, laws, tables by name, folders, drawings
 NO_ARRAYS = {"acceleration", "axes", "cluster", "controller", "coordinates", "correction", "cost", "out", "robot"}
@@ -46,12 +47,22 @@ def test_every_name_is_listed_once():
     names = [name for names in ls._PUBLIC.values() for name in names]
     assert sorted(names) == sorted(set(names))
     assert ls.__all__ == sorted(names)
-    for home, own in ls._PUBLIC.items():
-        module = importlib.import_module(f"lissom.{home}")
-        for name in own:
-            value = getattr(module, name)
-            assert value.__module__ == module.__name__, f"{name} is defined in {value.__module__}"
-            assert getattr(ls, name) is value
+    tables = {"": ls._PUBLIC} | {f"{space}.": homes for space, homes in ls._NAMESPACES.items()}
+    for prefix, homes in tables.items():
+        for home, own in homes.items():
+            module = importlib.import_module(f"lissom.{home}")
+            for name in own:
+                value = getattr(module, name)
+                assert value.__module__ == module.__name__, f"{name} is defined in {value.__module__}"
+                assert attrgetter(prefix + name)(ls) is value
+
+
+def test_namespaces_give_what_the_table_says():
+    """Each namespace exports the names of the table and no other."""
+    for space, homes in ls._NAMESPACES.items():
+        listed = sorted(name for names in homes.values() for name in names)
+        assert sorted(getattr(ls, space).__all__) == listed
+        assert space in dir(ls) and space not in ls.__all__  # `import *` must not hide the package of that name
 
 
 def test_names_can_be_imported_and_unknown_ones_cannot():
@@ -59,7 +70,7 @@ def test_names_can_be_imported_and_unknown_ones_cannot():
     space = {}
     exec("from lissom import *", space)
     assert set(ls.__all__) <= set(space)
-    assert dir(ls) == ls.__all__
+    assert dir(ls) == sorted([*ls.__all__, *ls._NAMESPACES])
     with pytest.raises(AttributeError, match="'lissom' has no attribute 'Roboter'"):
         _ = ls.Roboter
 
@@ -73,13 +84,15 @@ def test_type_checkers_see_every_name():
 def test_options_are_written_out():
     """Tab completion and signatures show every option: `**` stands only for values by their paths."""
     free = {"Model.with_", "Robot.with_"}
-    found = {f"{name}.{key}": getattr(getattr(ls, name), key) for name in CLASSES for key in vars(getattr(ls, name))}
+    found = {
+        f"{name}.{key}": getattr(attrgetter(name)(ls), key) for name in CLASSES for key in vars(attrgetter(name)(ls))
+    }
     methods = {
         key: value
         for key, value in found.items()
         if "._" not in key and inspect.isfunction(getattr(value, "__func__", value))
     }
-    public = {name: getattr(ls, name) for name in FUNCTIONS} | methods
+    public = {name: attrgetter(name)(ls) for name in FUNCTIONS} | methods
     kinds = {name: {p.kind for p in inspect.signature(f).parameters.values()} for name, f in public.items()}
     assert {name for name, own in kinds.items() if inspect.Parameter.VAR_KEYWORD in own} == free
 
@@ -96,8 +109,8 @@ def test_arrays_are_typed_as_arrays():
     """An argument of a public function is of a type that says what it is; arrays of JAX and PyTorch are their own."""
     bare = set()
     for name in FUNCTIONS:
-        if not name.startswith(("jax_", "torch_")):
-            own = inspect.signature(getattr(ls, name)).parameters.values()
+        if not name.startswith(("jax.", "torch.")):
+            own = inspect.signature(attrgetter(name)(ls)).parameters.values()
             bare |= {(name, p.name) for p in own if p.annotation == "Any" and p.name not in NO_ARRAYS}
     assert not bare
     q = inspect.signature(ls.solve_statics).parameters["q0"]
@@ -112,9 +125,9 @@ def test_types_of_arrays_cost_no_import():
 
 
 def test_subpackages_export_nothing():
-    """No second import path: the __init__ of a subpackage defines and imports no name."""
+    """No second import path: the __init__ of a subpackage that is no namespace defines and imports no name."""
     for file, path in package_files().items():
-        if file.endswith("/__init__.py"):
+        if file.endswith("/__init__.py") and file.removesuffix("/__init__.py") not in ls._NAMESPACES:
             code = [node for node in tree(path).body if not isinstance(node, ast.Expr)]
             assert not code, f"{file} defines or imports names"
 
@@ -127,7 +140,7 @@ def test_families_are_complete(base, home):
     """Every concrete class of a family is public, bears the family's name and, unlike its base, is final."""
     module = importlib.import_module(f"lissom.robot.{home}")
     concrete = {c.__name__ for c in members(getattr(module, base))}
-    assert concrete and concrete <= set(ls.__all__)
+    assert concrete and concrete <= set(NAMES)
     if base != "Body":
         assert all(name.startswith(base) for name in concrete)
 
@@ -157,25 +170,25 @@ def test_classes_are_abstract_or_final():
 def test_results_are_frozen():
     """Public results and descriptions, other than Robot and a running Viewer, are frozen dataclasses."""
     for name in set(CLASSES) - {"Robot", "Viewer"}:
-        c = getattr(ls, name)
+        c = attrgetter(name)(ls)
         if not issubclass(c, Exception):
             assert dataclasses.is_dataclass(c) and c.__dataclass_params__.frozen, name
 
 
 def doc(name):
     """The docstring of a public name."""
-    return inspect.getdoc(getattr(ls, name)) or ""
+    return inspect.getdoc(attrgetter(name)(ls)) or ""
 
 
 def test_docstrings_open_with_a_sentence():
     """A docstring opens with a paragraph that ends as a sentence, or before a formula."""
-    openings = {name: doc(name).split("\n\n")[0].rstrip() for name in ls.__all__}
+    openings = {name: doc(name).split("\n\n")[0].rstrip() for name in NAMES}
     assert not [name for name, opening in openings.items() if not opening.endswith((".", ":", "]"))]
 
 
 def arguments(name):
     """The names of a public function's arguments."""
-    return list(inspect.signature(getattr(ls, name)).parameters)
+    return list(inspect.signature(attrgetter(name)(ls)).parameters)
 
 
 def test_docstrings_name_every_argument():
@@ -188,7 +201,7 @@ def test_docstrings_say_what_comes_back():
     """A function that returns something says so under Returns, or states its shape or class in the summary."""
     silent = []
     for name in FUNCTIONS:
-        returned = str(inspect.signature(getattr(ls, name)).return_annotation)
+        returned = str(inspect.signature(attrgetter(name)(ls)).return_annotation)
         summary = doc(name).split("Args:")[0]
         if returned != "None" and not ("Returns:" in doc(name) or "shape (" in summary or returned in summary):
             silent.append(name)
@@ -198,7 +211,7 @@ def test_docstrings_say_what_comes_back():
 def test_docstrings_say_what_is_raised():
     """A function that takes more than a model can refuse it: its docstring, or its module's for all, says how."""
     with_arguments = [name for name in FUNCTIONS if arguments(name) not in ([], ["model"])]
-    texts = {name: doc(name) + (inspect.getmodule(getattr(ls, name)).__doc__ or "") for name in with_arguments}
+    texts = {name: doc(name) + (inspect.getmodule(attrgetter(name)(ls)).__doc__ or "") for name in with_arguments}
     assert not [name for name, words in texts.items() if not re.search("ShapeError|ModelError", words)]
 
 
@@ -211,7 +224,7 @@ def test_numbers_of_descriptions_have_units():
     """Every float field of a public class is documented with a unit, or as a ratio, an abscissa or a relative error."""
     bare = []
     for name in CLASSES:
-        fields = dataclasses.fields(getattr(ls, name)) if dataclasses.is_dataclass(getattr(ls, name)) else ()
+        fields = dataclasses.fields(attrgetter(name)(ls)) if dataclasses.is_dataclass(attrgetter(name)(ls)) else ()
         for item in fields:
             at = doc(name).find(item.name)
             words = doc(name)[at : at + 160]
@@ -224,9 +237,9 @@ def test_numbers_of_descriptions_have_units():
 def test_public_methods_have_docstrings():
     """Methods and properties a user can call say what they do, themselves or in the law of their base."""
     kinds = property | classmethod | staticmethod
-    members = [(name, key) for name in CLASSES for key, value in vars(getattr(ls, name)).items()
+    members = [(name, key) for name in CLASSES for key, value in vars(attrgetter(name)(ls)).items()
                if not key.startswith("_") and (callable(value) or isinstance(value, kinds))]  # fmt: skip
-    assert not [(name, key) for name, key in members if not inspect.getdoc(getattr(getattr(ls, name), key))]
+    assert not [(name, key) for name, key in members if not inspect.getdoc(getattr(attrgetter(name)(ls), key))]
 
 
 def test_every_module_and_function_is_documented():

@@ -28,7 +28,7 @@ def arm():
     basis = ls.BasisLegendre(bending_y=0, bending_z=0)
     material = ls.Material(young=5e5, density=1000.0, viscosity=5e3)
     joint = ls.JointSpherical(damping=0.02)
-    down = ls.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
+    down = ls.lie.se3_exp([0.0, np.pi / 2, 0.0, 0.0, 0.0, 0.0])
     robot.add_link("arm", ls.Rod(0.3, ls.SectionCircle(0.02), basis, material), joint, placement=down)
     robot.add_tendon("pull", "arm", (0.0, 0.012))
     return robot.build()
@@ -161,14 +161,14 @@ def test_turned_worlds_have_turned_estimates(arm):
     error of the four numbers of a quaternion would."""
     kalman = ls.ExtendedKalmanFilter(arm, [ls.SensorPosition("arm", 2e-3)], DT, 0.1)
     base = ls.frame_pose(arm, arm.neutral(), "arm", 0.0)[:3, :3]
-    turn = ls.se3_exp([0.0, 0.0, 2.5, 0.0, 0.0, 0.0])[:3, :3]
+    turn = ls.lie.se3_exp([0.0, 0.0, 2.5, 0.0, 0.0, 0.0])[:3, :3]
     rng = np.random.default_rng(5)
     P0 = np.diag(np.full(10, 0.2) ** 2)
     P0[:3, :3] += 0.05 * np.ones((3, 3))
     q0 = ls.integrate(arm, arm.neutral(), 0.4 * rng.normal(size=5))
     q1 = q0.copy()
     inside = base.T @ turn @ base  # in the axes that the joint stands in
-    w = ls.so3_log(inside)
+    w = ls.lie.so3_log(inside)
     whole = ls.integrate(arm, arm.neutral(), np.concatenate([w, np.zeros(2)]))[:4]
     a, b = whole, q0[:4]
     q1[:4] = [a[0] * b[0] - a[1:] @ b[1:], *(a[0] * b[1:] + b[0] * a[1:] + np.cross(a[1:], b[1:]))]

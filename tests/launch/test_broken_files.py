@@ -185,6 +185,6 @@ def test_functions_of_the_lie_group_load_the_same_way(monkeypatch):
     loaded = []
     monkeypatch.setattr(arrays, "load_whole", lambda module, make: loaded.append(module.name))
     arrays._load.cache_clear()
-    ls.so3_exp(np.zeros(3))
+    ls.lie.so3_exp(np.zeros(3))
     arrays._load.cache_clear()
     assert loaded == [arrays.__name__]

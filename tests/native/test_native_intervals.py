@@ -67,7 +67,7 @@ def moved():
 
 def adbar(f):
     """adbar_f: adbar_f x = −ad_xᵀ f."""
-    return np.array([-ls.se3_ad(e).T @ f for e in np.eye(6)]).T
+    return np.array([-ls.lie.se3_ad(e).T @ f for e in np.eye(6)]).T
 
 
 def expected(w, v, a, F, k):
@@ -79,19 +79,19 @@ def expected(w, v, a, F, k):
     g[:3, :3], g[:3, 3] = state["R"], state["p"]
     Phi = dense_phi(k)[:, :, :NV]
     (d1, d2), (e1, e2) = Phi @ v.numpy()[HERE], Phi @ a.numpy()[HERE]
-    ad, Ad = ls.se3_ad, ls.se3_Ad(g)
+    ad, Ad = ls.lie.se3_ad, ls.lie.se3_Ad(g)
 
     def Z(own, one, two):
         return (own * half * np.eye(6) - kappa * ad(two)) @ Phi[0] + (own * half * np.eye(6) + kappa * ad(one)) @ Phi[1]
 
     Z0, Z1, Z2 = Z(1.0, xi1, xi2), Z(0.0, d1, d2), Z(0.0, e1, e2)
     rate, second = Z0 @ v.numpy()[HERE], Z0 @ a.numpy()[HERE] + Z1 @ v.numpy()[HERE]
-    D0, once = Ad @ ls.se3_tangent(Omega), Ad @ ls.se3_tangent_dot(Omega, rate)
+    D0, once = Ad @ ls.lie.se3_tangent(Omega), Ad @ ls.lie.se3_tangent_dot(Omega, rate)
     D1 = ad(eta) @ D0 + once
-    D2 = ad(acc) @ D0 + ad(eta) @ (D1 + once) + Ad @ ls.se3_tangent_ddot(Omega, rate, second)
+    D2 = ad(acc) @ D0 + ad(eta) @ (D1 + once) + Ad @ ls.lie.se3_tangent_ddot(Omega, rate, second)
     f = Ad.T @ F[k]
-    y = ls.se3_tangent(Omega).T @ f
-    local = Z0.T @ ls.se3_tangent_transpose_derivative(Omega, f) @ Z0
+    y = ls.lie.se3_tangent(Omega).T @ f
+    local = Z0.T @ ls.lie.se3_tangent_transpose_derivative(Omega, f) @ Z0
     local += kappa * (Phi[0].T @ adbar(y) @ Phi[1] - Phi[1].T @ adbar(y) @ Phi[0])
     return D0 @ Z0, D1 @ Z0 + D0 @ Z1, D2 @ Z0 + 2.0 * D1 @ Z1 + D0 @ Z2, local
 

@@ -72,7 +72,7 @@ def gripper():
     basis = ls.BasisLegendre(bending_y=2, bending_z=2)
     rod = ls.Rod(0.12, ls.SectionCircle(0.01), basis, ls.Material(young=4e5, density=1000, damping_time=0.05), None, 5)
     for k in range(3):
-        turn, g = ls.so3_exp([0.0, 0.0, 2 * np.pi * k / 3]), np.eye(4)
+        turn, g = ls.lie.so3_exp([0.0, 0.0, 2 * np.pi * k / 3]), np.eye(4)
         g[:3, :3] = turn @ [[0.0, -1.0, 0.0], [0.0, 0.0, 1.0], [-1.0, 0.0, 0.0]]
         g[:3, 3] = turn @ [0.04, 0.0, 0.1]
         robot.add_link(f"finger {k}", rod, placement=g)

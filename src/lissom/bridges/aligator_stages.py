@@ -1,4 +1,4 @@
-"""Models as stages of problems of aligator: steps of an implicit scheme with their exact derivatives.
+"""Models as `stage`s of problems of aligator: steps of an implicit scheme with their exact derivatives.
 
 Aligator's states lie on products of its own spaces, whose groups are those of Pinocchio: the place of a free joint
 comes before its quaternion, the real part of a quaternion last, and in an increment the shift before the turn. All else
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def aligator_order(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def order(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """Where the entries of states of aligator stand in (q, v), and those of their increments in (δq, δv).
 
     For (q, v) as one array x, x[order] is the state of aligator; for many of these, xs[:, np.argsort(order)] is (q, v).
@@ -45,8 +45,8 @@ def aligator_order(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return order, ways
 
 
-def aligator_state(model: Model) -> Any:
-    """States of a robot for aligator, on their manifold, in the order of `aligator_order`.
+def state(model: Model) -> Any:
+    """States of a robot for aligator, on their manifold, in the order of `aligator.order`.
 
     Returns:
         aligator.manifolds.VectorSpace; a CartesianProduct of it and of SE3 and SO3 where quaternions are stored [rad,
@@ -70,7 +70,7 @@ def aligator_state(model: Model) -> Any:
 
 
 @renamed(scheme="method")
-def aligator_stage(
+def stage(
     model: Model,
     cost: Any,
     *,
@@ -83,7 +83,7 @@ def aligator_stage(
     """A step of a robot as a stage of aligator, with exact derivatives, states on the manifold and limits.
 
     Args:
-        cost: a TrackingCost, whose l counts for dt; or an aligator.CostAbstract over `aligator_state(model)`, taken as
+        cost: a TrackingCost, whose l counts for dt; or an aligator.CostAbstract over `aligator.state(model)`, taken as
             it is.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
         method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
@@ -107,7 +107,7 @@ def aligator_stage(
 
 
 @renamed(scheme="method")
-def aligator_problem(
+def problem(
     model: Model,
     cost: Any,
     q0: ArrayLike | None = None,
@@ -123,24 +123,24 @@ def aligator_problem(
     """The best motion from a start as a problem of aligator, for its solvers.
 
     Args:
-        cost: as of aligator_stage; at the end a TrackingCost counts for its `end`, one of aligator as everywhere, with
+        cost: as of `stage`; at the end a TrackingCost counts for its `end`, one of aligator as everywhere, with
             inputs of zero. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
         dt: size of the steps [s]. steps: how many. t: time at the start [s].
-        method, limits, tolerance: as of aligator_stage.
+        method, limits, tolerance: as of `stage`.
     Returns:
         aligator.TrajOptProblem of so many stages. Further constraints can be added to it.
     Raises:
-        ModelError, ShapeError: as aligator_stage.
+        ModelError, ShapeError: as `stage`.
     """
     x0, al = shooting_start(model, q0, v0), _aligator()
     checks.integer(steps, "steps", least=1)
     options: dict[str, Any] = {"method": method, "limits": limits, "tolerance": tolerance}
     last = _node(al, model, cost, dt=dt, t=t + steps * dt, **options)
     if isinstance(cost, TrackingCost):
-        stages = [aligator_stage(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps)]
+        stages = [stage(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps)]
     else:
-        stages = [aligator_stage(model, cost, dt=dt, t=t, **options)] * steps
-    return al.TrajOptProblem(x0[aligator_order(model)[0]], stages, _cost(al, last, end=True))
+        stages = [stage(model, cost, dt=dt, t=t, **options)] * steps
+    return al.TrajOptProblem(x0[order(model)[0]], stages, _cost(al, last, end=True))
 
 
 def _aligator() -> Any:
@@ -166,16 +166,16 @@ def _fill(place: np.ndarray, matrix: np.ndarray) -> None:
 def _dynamics(al: Any, node: Node) -> Any:
     """The step of a node. Aligator copies it by a call without arguments."""
     model = node.model
-    order, ways = aligator_order(model)
-    back = np.argsort(order)
+    places, ways = order(model)
+    back = np.argsort(places)
 
     @final
     class Dynamics(al.dynamics.ExplicitDynamicsModel):
         def __init__(self) -> None:
-            super().__init__(aligator_state(model), model.nu)
+            super().__init__(state(model), model.nu)
 
         def forward(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
-            data.xnext[:] = node.step(x[back], u)[order]
+            data.xnext[:] = node.step(x[back], u)[places]
 
         def dForward(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
             A, B = node.slopes(x[back], u)
@@ -190,13 +190,13 @@ def _cost(al: Any, node: Node, *, end: bool) -> Any:
     if not isinstance(node.cost, TrackingCost):
         return node.cost
     model = node.model
-    order, ways = aligator_order(model)
-    back = np.argsort(order)
+    places, ways = order(model)
+    back = np.argsort(places)
 
     @final
     class Cost(al.CostAbstract):
         def __init__(self) -> None:
-            super().__init__(aligator_state(model), model.nu)
+            super().__init__(state(model), model.nu)
 
         def evaluate(self, x: np.ndarray, u: np.ndarray, data: Any) -> None:
             r = node.residual(x[back], None if end else u)

@@ -1,4 +1,4 @@
-"""Models as action models of Crocoddyl: steps of an implicit scheme with their exact derivatives.
+"""Models as `action` models of Crocoddyl: steps of an implicit scheme with their exact derivatives.
 
 A state is x = (q, v), its changes are tangent increments (δq, δv), δq by `integrate`, with
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 
-def crocoddyl_state(model: Model) -> Any:
+def state(model: Model) -> Any:
     """States (q, v) of a robot for Crocoddyl, on their manifold.
 
     Returns:
@@ -42,7 +42,7 @@ def crocoddyl_state(model: Model) -> Any:
 
 
 @renamed(scheme="method")
-def crocoddyl_action(
+def action(
     model: Model,
     cost: Any,
     *,
@@ -56,7 +56,7 @@ def crocoddyl_action(
 
     Args:
         cost: a TrackingCost, whose l counts for dt, or at the end for its `end`; or a crocoddyl.CostModelSum, made with
-            `crocoddyl_state(model)`, taken as it is at each node.
+            `crocoddyl.state(model)`, taken as it is at each node.
         dt: size of the step [s]. t: time that references of the cost are asked for [s]; the robot is taken at t = 0.
         method, tolerance: as of `step_derivatives`. "sdirk" is of second order and begins from (q, v) alone, as the
             first-order "implicit_euler" does; others begin with the acceleration there.
@@ -76,7 +76,7 @@ def crocoddyl_action(
 
 
 @renamed(scheme="method")
-def crocoddyl_problem(
+def problem(
     model: Model,
     cost: Any,
     q0: ArrayLike | None = None,
@@ -92,21 +92,21 @@ def crocoddyl_problem(
     """The best motion from a start as a problem of Crocoddyl, for its solvers.
 
     Args:
-        cost: as of crocoddyl_action. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
+        cost: as of `action`. q0: start, shape (nq,); None is neutral. v0: velocity, shape (nv,); None is rest.
         dt: size of the steps [s]. steps: how many. t: time at the start [s].
-        method, limits, tolerance: as of crocoddyl_action.
+        method, limits, tolerance: as of `action`.
     Returns:
         crocoddyl.ShootingProblem of so many actions and a terminal one.
     Raises:
-        ModelError, ShapeError: as crocoddyl_action.
+        ModelError, ShapeError: as `action`.
     """
     x0 = shooting_start(model, q0, v0)
     checks.integer(steps, "steps", least=1)
     options: dict[str, Any] = {"method": method, "limits": limits, "tolerance": tolerance}
     if isinstance(cost, TrackingCost):
-        actions = [crocoddyl_action(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps + 1)]
+        actions = [action(model, cost, dt=dt, t=t + k * dt, **options) for k in range(steps + 1)]
     else:
-        actions = [crocoddyl_action(model, cost, dt=dt, t=t, **options)] * (steps + 1)
+        actions = [action(model, cost, dt=dt, t=t, **options)] * (steps + 1)
     return _crocoddyl().ShootingProblem(x0, actions[:-1], actions[-1])
 
 
@@ -179,7 +179,7 @@ def _action(croc: Any, node: Node) -> Any:
     @final
     class Action(croc.ActionModelAbstract):
         def __init__(self) -> None:
-            super().__init__(crocoddyl_state(node.model), nu, cost.count + nu)
+            super().__init__(state(node.model), nu, cost.count + nu)
             if node.bounds is not None:
                 self.u_lb, self.u_ub = node.bounds
 

@@ -35,13 +35,14 @@ import numpy as np
 from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import groups
 from lissom.errors import ModelError, ShapeError, renamed
+from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
-from lissom.gradients.rollout import Rollout, rollout
+from lissom.gradients.rollout import Rollout
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
-from lissom.statics.equilibrium import solve_statics
+from lissom.statics import equilibrium
 
 _COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
 _alone = Lock()  # JAX may call from several threads at once; a model has one set of buffers
@@ -232,7 +233,7 @@ def _operation() -> Any:
     return made
 
 
-def jax_inverse_dynamics(
+def inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True,
     t: float = 0.0,
 ) -> Any:  # fmt: skip
@@ -255,7 +256,7 @@ def jax_inverse_dynamics(
     return _smooth(model, function, given)
 
 
-def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
+def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
     """forward_dynamics as a function of JAX, with derivatives by q, v and u.
 
     Args:
@@ -264,7 +265,7 @@ def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float =
     Returns:
         a, shape (..., nv) [per second squared].
     Raises:
-        ModelError, ShapeError: as jax_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -273,7 +274,7 @@ def jax_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float =
     return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
-def jax_solve_statics(
+def solve_statics(
     model: Model,
     u: Any = None,
     q0: Any = None,
@@ -293,7 +294,7 @@ def jax_solve_statics(
     Returns:
         q, shape (..., nq) [rad, m, or strain units].
     Raises:
-        ModelError, ShapeError: as jax_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
     require_jax(model)
@@ -312,12 +313,12 @@ def jax_solve_statics(
     lead, (u, q0) = together((u, 1), (q0, 1))
 
     def both(u: np.ndarray, q0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        found = solve_statics(model, u, q0, **options)
+        found = equilibrium.solve_statics(model, u, q0, **options)
         return found.q, equilibrium_derivatives(found).u
 
     @jax.custom_jvp
     def rest(u: Any, q0: Any) -> Any:
-        return asked(lambda *x: (solve_statics(model, *x, **options).q,), [(*lead, model.nq)], u, q0)[0]
+        return asked(lambda *x: (equilibrium.solve_statics(model, *x, **options).q,), [(*lead, model.nq)], u, q0)[0]
 
     @rest.defjvp
     def _(x: Any, dx: Any) -> Any:
@@ -352,7 +353,7 @@ def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
 
 
 @renamed(scheme="method")
-def jax_rollout(
+def rollout(
     model: Model,
     q0: Any = None,
     v0: Any = None,
@@ -374,7 +375,7 @@ def jax_rollout(
     Returns:
         (q, v, a) at the times of the rollout, shapes (..., n, nq) and twice (..., n, nv).
     Raises:
-        ModelError, ShapeError: as jax_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as Rollout.backward and Rollout.forward. There are no second derivatives. Cost: as rollout and these; the
         last motion is kept for its derivatives, others are found again.
     """
@@ -387,7 +388,7 @@ def jax_rollout(
     lead, given = together((q0, 1), (v0, 1), (u, 2))
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
-    moved = _remembering(lambda *x: rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance))
+    moved = _remembering(lambda *x: rollouts.rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance))
 
     def found(*x: np.ndarray) -> tuple[np.ndarray, ...]:
         motion = moved(*x)

@@ -16,17 +16,17 @@ import numpy as np
 from lissom.bridges.slopes import Sloped, sloped_forward_dynamics, sloped_inverse_dynamics
 from lissom.dynamics.configuration import configuration_rate_derivatives, groups, unit_quaternions
 from lissom.errors import ModelError, ShapeError, renamed
+from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
-from lissom.gradients.rollout import rollout
 from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.statics.equilibrium import solve_statics
+from lissom.statics import equilibrium
 
 Arrays = tuple[np.ndarray, ...]
 
 
-def torch_inverse_dynamics(
+def inverse_dynamics(
     model: Model, q: Any, v: Any, a: Any, *, gravity: bool = True, elastic: bool = True, loads: bool = True,
     t: float = 0.0,
 ) -> Any:  # fmt: skip
@@ -47,7 +47,7 @@ def torch_inverse_dynamics(
     return _smooth(model, function, (("q", q, model.nq), ("v", v, model.nv), ("a", a, model.nv)))
 
 
-def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
+def forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float = 0.0) -> Any:
     """forward_dynamics as a function of PyTorch, with gradients by q, v and u.
 
     Args:
@@ -56,7 +56,7 @@ def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float
     Returns:
         a, a tensor (..., nv) [per second squared].
     Raises:
-        ModelError, ShapeError: as torch_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as forward_dynamics and forward_dynamics_derivatives. There are no second derivatives.
     """
     u = np.zeros(model.nu) if u is None else u
@@ -64,7 +64,7 @@ def torch_forward_dynamics(model: Model, q: Any, v: Any, u: Any = None, t: float
     return _smooth(model, sloped_forward_dynamics(model, t), given)
 
 
-def torch_solve_statics(
+def solve_statics(
     model: Model,
     u: Any = None,
     q0: Any = None,
@@ -83,7 +83,7 @@ def torch_solve_statics(
     Returns:
         q, a tensor (..., nq) [rad, m, or strain units].
     Raises:
-        ModelError, ShapeError: as torch_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as solve_statics and equilibrium_derivatives. There are no second derivatives.
     """
     options: dict[str, Any] = {
@@ -95,7 +95,7 @@ def torch_solve_statics(
     }
 
     def value(u: np.ndarray) -> tuple[Arrays, Any]:
-        found = solve_statics(model, u, q0, **options)
+        found = equilibrium.solve_statics(model, u, q0, **options)
         return (found.q,), found
 
     def back(found: Any, x: Arrays, by: Arrays) -> Arrays:
@@ -107,7 +107,7 @@ def torch_solve_statics(
 
 
 @renamed(scheme="method")
-def torch_rollout(
+def rollout(
     model: Model, q0: Any = None, v0: Any = None, u: Any = None, *, dt: float, steps: int | None = None,
     method: str | Scheme = "generalized_alpha", every: int = 1, tolerance: float = 1e-11,
 ) -> tuple[Any, Any, Any]:  # fmt: skip
@@ -121,7 +121,7 @@ def torch_rollout(
     Returns:
         (q, v, a) at the times of the rollout, tensors (..., n, nq) and twice (..., n, nv).
     Raises:
-        ModelError, ShapeError: as torch_inverse_dynamics.
+        ModelError, ShapeError: as inverse_dynamics.
     Accuracy: as Rollout.backward. There are no second derivatives. Cost: as rollout and its backward.
     """
     nu, torch = model.nu, _torch(model)
@@ -132,7 +132,7 @@ def torch_rollout(
         held = held.expand(steps, -1)
 
     def value(*x: np.ndarray) -> tuple[Arrays, Any]:
-        motion = rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, method=method, every=every,
+        motion = rollouts.rollout(model, unit_quaternions(model, x[0]), *x[1:], dt=dt, method=method, every=every,
                          tolerance=tolerance)  # fmt: skip
         return (motion.q, motion.v, motion.a), motion
 
