@@ -5,6 +5,8 @@ import pytest
 from interrupting import press_at
 
 import lissom as ls
+from lissom.dynamics.contacts import present_anchors
+from lissom.model import tables
 
 SLOW = {"method": "generalized_alpha", "dt": 2e-3}
 
@@ -154,3 +156,21 @@ def test_interrupted_equilibria_are_kept(monkeypatch, pulled):
     assert found.q.shape == (1, model.nq)
     np.testing.assert_array_equal(found.q[0], whole.q)
     np.testing.assert_array_equal(found.anchors[0], whole.anchors)
+
+
+def test_tables_of_searches_serve_again(pulled, monkeypatch):
+    """A second search makes no tables, and leaves the model of the first as it was, whose anchors are those found."""
+    model, found = pulled
+    still = np.zeros(model.nv)
+    held = ls.forward_dynamics(found.model, found.q, still, [6.0])
+    np.testing.assert_array_equal(found.model.surroundings.anchors, found.anchors)
+    monkeypatch.setattr(tables, "_make", None)
+    other = ls.solve_statics(model, [1.0])
+    monkeypatch.undo()
+    assert np.abs(other.q - found.q).max() > 1e-3
+    np.testing.assert_array_equal(ls.forward_dynamics(found.model, found.q, still, [6.0]), held)
+    with pytest.raises(ls.ConvergenceError) as failed:
+        ls.solve_statics(model, [6.0], max_iterations=1)
+    last = failed.value.partial.model
+    ls.solve_statics(model, [6.0])
+    np.testing.assert_array_equal(present_anchors(last), last.surroundings.anchors)

@@ -20,7 +20,8 @@ Source: Mathew 2025 §3; P. Deuflhard, Newton Methods for Nonlinear Problems, 20
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
@@ -32,7 +33,14 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
-from lissom.dynamics.contacts import contact_anchors, contact_forces, present_anchors, put_anchors, shares_of_friction
+from lissom.dynamics.contacts import (
+    anchored_copy,
+    contact_anchors,
+    contact_forces,
+    present_anchors,
+    put_anchors,
+    shares_of_friction,
+)
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, keeping
@@ -330,28 +338,42 @@ def solve_statics(
             for begin, row in zip(*rows):
                 alone.append(solve_statics(model, row, begin, **same))
         return stacked(alone, lead)
-    model = moving_model(model, rows[0], v, t)
-    if model.surroundings.sticks and len(rows[0]):
-        model = model.anchored(contact_anchors(model, rows[0][0]))
-    found: list[Iterate] = []
+    given = moving_model(model, rows[0], v, t)
+    with _free_to_slip(given, rows[0]) as model:
+        found: list[Iterate] = []
 
-    def so_far() -> Equilibrium | None:
-        return _result(model, found, rows[1][: len(found)], t, (len(found),)) if lead and found else None
+        def so_far() -> Equilibrium | None:
+            return _result(model, found, rows[1][: len(found)], t, (len(found),)) if lead and found else None
 
-    with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
-        for first in range(0, len(rows[0]), _AT_ONCE):
-            some = [x[first : first + _AT_ONCE] for x in rows]
-            _search(model, some, t, tolerance, max_iterations, stable, (first, lead), found, advance)
-    q = np.array([end.q for end in found]).reshape(len(found), model.nq)
-    _refuse_inside_out(model, q, found, rows[1], t, lead)
-    warn_of_shapes(model, q)
-    warn_of_dropped_friction(model, q)
-    rest = _result(model, found, rows[1], t, lead)
-    counts = rest.unstable_count.reshape(-1)
-    if stable and counts.any():
-        force, tried = np.array([end.force for end in found]), [end.tried for end in found]
-        warn_of_instability(model, q, rows[1], t, force, counts, tried)
-    return rest
+        with progress_bar(progress, len(rows[0]), "statics", "equilibria", PATIENCE) as advance, keeping(so_far):
+            for first in range(0, len(rows[0]), _AT_ONCE):
+                some = [x[first : first + _AT_ONCE] for x in rows]
+                _search(model, some, t, tolerance, max_iterations, stable, (first, lead), found, advance)
+        q = np.array([end.q for end in found]).reshape(len(found), model.nq)
+        _refuse_inside_out(model, q, found, rows[1], t, lead)
+        warn_of_shapes(model, q)
+        warn_of_dropped_friction(model, q)
+        rest = _result(model, found, rows[1], t, lead)
+        counts = rest.unstable_count.reshape(-1)
+        if stable and counts.any():
+            force, tried = np.array([end.force for end in found]), [end.tried for end in found]
+            warn_of_instability(model, q, rows[1], t, force, counts, tried)
+    return rest if model is given else replace(rest, model=given.anchored(rest.anchors))
+
+
+@contextmanager
+def _free_to_slip(model: Model, q: np.ndarray) -> Iterator[Model]:
+    """The model; where contacts stick a copy, held where it touches at the first row of q, whose anchors a search may
+    move. A ConvergenceError carries the model with the anchors that the search came to."""
+    if not model.surroundings.sticks or not len(q):
+        yield model
+        return
+    with anchored_copy(model, contact_anchors(model, q[0])) as copy:
+        try:
+            yield copy
+        except ConvergenceError as error:
+            error.partial = replace(error.partial, model=model.anchored(present_anchors(copy)))
+            raise
 
 
 def _search(
