@@ -2,29 +2,35 @@
 batches, on one used model, are those of a fresh model to the last bit."""
 
 import inspect
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
-from copy import copy
+from copy import copy, deepcopy
 from operator import attrgetter
 
 import numpy as np
 import pytest
-from history_calls import CALLS, CHEAP, LEFT_OUT, RARE, ROBOTS, called, deformable, same
+from history_calls import CALLS, CHEAP, LEFT_OUT, RARE, ROBOTS, called, deformable, flat, same
 from house import stub
 
 import lissom as ls
 
+KEPT = 8  # results that are looked at again
+
 
 def sequence(made, count, seed, names=None):
     """Compare so many calls on a used model with calls on fresh ones; every tenth of these is built anew, the others
-    share nothing but tables that nothing changes."""
-    rng, used = np.random.default_rng(seed), made().build()
+    share nothing but tables that nothing changes. No call changes the results of those before it."""
+    rng, used, before = np.random.default_rng(seed), made().build(), deque(maxlen=KEPT)
     frequent, rare = sorted(set(CALLS) - RARE), sorted(RARE)
     for k in range(count):
         name = rng.choice(names or (rare if rng.random() < 0.15 else frequent))
         own = int(rng.integers(2**31))
         fresh = made().build() if k % 10 == 0 else copy(used)
         found, expected = (called(CALLS[name], model, np.random.default_rng(own)) for model in (used, fresh))
-        assert same(found, expected), f"call {k} of {made.__name__}, {name} with seed {own}: {found}, {expected}"
+        where = f"call {k} of {made.__name__}, {name} with seed {own}"
+        assert same(found, expected), f"{where}: {found}, {expected}"
+        assert all(same(kept, copied) for kept, copied in before), f"{where} changes a result before it"
+        before.append((found, deepcopy(flat(found))))
 
 
 @pytest.mark.parametrize("robot", ROBOTS)
