@@ -94,3 +94,13 @@ def test_prescribed_coordinates_answer_to_nothing():
     way = np.array([1.0, -0.5, 0.0, 0.01])
     wanted = differenced(lambda x: ls.solve_statics(held.model, held.u + x * way, held.q, tolerance=1e-13).q, 1e-3)
     assert np.abs(found.u @ way - wanted).max() < 1e-8 * np.abs(wanted).max()
+
+
+def test_a_link_that_floats_is_named():
+    """At rest without gravity a sled beside an arm answers to nothing: the error says that it is the sled."""
+    robot = ls.Robot("sled", gravity=(0.0, 0.0, 0.0))
+    robot.add_link("arm", ls.RigidBody.box(0.1, 0.02, 0.02, density=800), ls.JointRevolute(stiffness=0.4))
+    robot.add_link("sled", ls.RigidBody.box(0.1, 0.1, 0.1, density=800), ls.JointPrismatic((0, 0, 1)))
+    rest = ls.solve_statics(robot.build())
+    with pytest.raises(ls.ConvergenceError, match=r"tangent stiffness is regular, .*: link 'sled' floats freely; hold"):
+        ls.equilibrium_derivatives(rest)

@@ -24,6 +24,7 @@ from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import telling
 from lissom.statics.equilibrium import Equilibrium
+from lissom.statics.stability import floats_at
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -76,7 +77,7 @@ def equilibrium_derivatives(
         inverse = np.full_like(matrix, np.inf)
     if not np.isfinite(inverse).all():
         rule = "an equilibrium has derivatives where its tangent stiffness is regular, not at a fold or where it floats"
-        raise ConvergenceError(f"robot {model.name!r}: {rule}", equilibrium)
+        raise ConvergenceError(f"robot {model.name!r}: {rule}{_loose(model, states, matrix)}", equilibrium)
     if dL_dq is None:
         answer = inverse[:, : model.nv]
         shape: tuple[int, ...] = (*lead, model.nv)
@@ -90,6 +91,14 @@ def equilibrium_derivatives(
     return EquilibriumDerivatives(
         by_u.reshape((*shape, model.nu)), designs.split(by_p.reshape((*shape, designs.count)))
     )
+
+
+def _loose(model: Model, s: StageStates, matrix: np.ndarray) -> str:
+    """Which link floats freely where the matrix is most singular, as the end of an error; empty where none does."""
+    k = int(np.argmax(np.linalg.cond(matrix)))
+    force = np.zeros(model.n_rows) if s.force is None else s.force[k]
+    loose = floats_at(model, s.q[k], s.u[k], float(s.t[k]), force)
+    return f"{loose}; hold it" if loose else ""
 
 
 def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
