@@ -9,7 +9,7 @@ from statics.soft_robots import arm, built, closed, hessian, pair
 
 import lissom as ls
 from lissom.launch import progress
-from lissom.statics import descent
+from lissom.statics import descent, equilibrium
 from lissom.statics.newton import newton_in_python
 from lissom.statics.newton_kernel import CONVERGED, Sought, results
 
@@ -145,6 +145,20 @@ def test_the_search_for_a_stable_equilibrium_ends(monkeypatch):
         found = ls.solve_statics(model)
     np.testing.assert_array_equal(found.q, near.q)
     assert not found.is_stable and 1 < len(count) < 20 * near.iterations
+
+
+def test_a_search_is_bounded_by_the_work_of_the_solve(monkeypatch):
+    """A search that never knows where it has been ends, too, after twenty times the work of the solve."""
+    model, count = wound(6), []
+    near = ls.solve_statics(model, stable=False)
+    jacobian = descent.residual_jacobian
+    leave, share = descent.Descent.leave, descent.EIGENVALUES
+    monkeypatch.setattr(descent, "residual_jacobian", lambda *given: [count.append(1), jacobian(*given)][1])
+    monkeypatch.setattr(descent.Descent, "leave", lambda self: [count.append(share), leave(self)][1])
+    monkeypatch.setattr(equilibrium, "_SAME", -1.0)
+    with pytest.warns(ls.StabilityWarning, match="one from q0 .* was stopped, its work being spent"):
+        found = ls.solve_statics(model)
+    assert not found.is_stable and 1 < sum(count) < 20 * max(near.iterations, 15)
 
 
 def test_a_long_search_says_how_far_it_is(caplog, monkeypatch):
