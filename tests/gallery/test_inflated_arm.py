@@ -48,3 +48,78 @@ def test_what_pressures_do(study, tmp_path):
     assert first == pytest.approx(second, rel=0.05), "mirrored pressures, with little else to tell them apart"
     assert numbers["end of the motion from equilibrium"] < 0.05
     assert (tmp_path / "inflated_arm.png").stat().st_size > 10_000
+
+
+def _bump(u, sharpness):
+    """exp(a − a/(1 − u²)) and its slope by u."""
+    t = np.maximum(1.0 - u * u, sharpness / 600.0)
+    B = np.where(1.0 - u * u > sharpness / 600.0, np.exp(sharpness - sharpness / t), 0.0)
+    return B, B * (-2.0 * sharpness * u / t**2)
+
+
+def _growth(q, study, s, phi):
+    """1 + Σ g B(s) B(φ) of a body's sections, and its slopes by s and by φ."""
+    along, slope = _bump(2.0 * s / study.LENGTH - 1.0, 4.0 / study.LENGTH)
+    G, G_s, G_phi = np.ones_like(s), np.zeros_like(s), np.zeros_like(s)
+    for g, angle in zip(q[2:], (0.0, np.pi)):
+        apart = (phi - angle + np.pi) % (2.0 * np.pi) - np.pi
+        around, turned = _bump(np.clip(2.0 * apart / np.pi, -1.0, 1.0), 4.0 / np.pi**2)
+        G = G + g * along * around
+        G_s = G_s + g * slope * 2.0 / study.LENGTH * around
+        G_phi = G_phi + g * along * turned * 2.0 / np.pi
+    return G, G_s, G_phi
+
+
+def _place(q, study, x, y, z):
+    """Where points of a body with q = (bend, elongation, two growths) are, with its base's x down."""
+    k, stretch = q[:2]
+    G = _growth(q, study, x, np.arctan2(z, y))[0]
+    forward = stretch * np.sin(k * x) / k - np.sin(k * x) * G * y
+    return np.stack([forward, stretch * (1.0 - np.cos(k * x)) / k + np.cos(k * x) * G * y, G * z], axis=-1)
+
+
+def _potential(q, study, pressures):
+    """Energy of one body less the work of its chambers and of its weight: trapezoidal sums along and around, which
+    converge fast as bumps end flat, and Gauss points across."""
+    s, phi = np.meshgrid(np.linspace(0.0, study.LENGTH, 201), np.arange(400) * np.pi / 200, indexing="ij")
+    ends = np.ones(201)
+    ends[[0, -1]] = 0.5
+    x, w = np.polynomial.legendre.leggauss(6)
+    G, G_s, G_phi = _growth(q, study, s, phi)
+    total = 0.0
+    for r, weight in zip(study.RADIUS * (x + 1) / 2, study.RADIUS * w / 2):
+        y, z = r * np.cos(phi), r * np.sin(phi)
+        stretch = q[1] - q[0] * G * y
+        first = stretch**2 + (G_s * r) ** 2 + 2.0 * G**2 + G_phi**2
+        W = study.C * (first - 3.0 - 2.0 * np.log(stretch * G**2))
+        down = _place(q, study, s, y, z)[..., 0]
+        total += weight * r * ((W - 9.81 * study.DENSITY * down) * ends[:, None]).sum()
+    total *= study.LENGTH / 200 * np.pi / 200
+    for pressure, (vertices, triangles) in zip(pressures, (study.chamber(1), study.chamber(-1))):
+        a, b, c = (_place(q, study, *vertices.T)[triangles[:, k]] for k in range(3))
+        total -= pressure * (a * np.cross(b, c)).sum() / 6
+    return total
+
+
+@pytest.mark.slow  # one body is compiled for a minute
+def test_growth_of_one_body(study):
+    """Purpose: at 30 % of the printed pressures the first body alone grows by what a model of its own, written down by
+    hand, has in equilibrium: 0.29955."""
+    from scipy.optimize import root
+
+    pressures = study.SHOWN * study.PRESSURES[:2]
+
+    def force(q, h=1e-4):
+        at = [[_potential(q + k * h * d, study, pressures) for k in (1, -1, 2, -2)] for d in np.diag([10.0, 1, 1, 1])]
+        return np.array([8.0 * (a - b) - c + d for a, b, c, d in at]) / (12.0 * h)
+
+    exact = root(force, [-6.5, 1.09, 0.3, 0.001], tol=1e-10).x
+    one = study.ls.Robot("one")
+    one.add_link("body", study.build().links.body[0], placement=study.DOWN)
+    for side in (1, -1):
+        one.add_body_chamber(f"{side}", "body", surface=study.chamber(side))
+    model, q = one.build(), np.zeros(4)
+    for share in (0.1, 0.2, 0.3):
+        q = study.ls.solve_statics(model, share * study.PRESSURES[:2], q).q
+    np.testing.assert_allclose(q, exact - [0.0, 1.0, 0.0, 0.0], rtol=0, atol=1e-5)
+    assert q[2] == pytest.approx(exact[2], abs=1e-6) and exact[2] == pytest.approx(0.29955, abs=1e-5)
