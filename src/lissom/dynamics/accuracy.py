@@ -56,7 +56,8 @@ class Accuracy:
 
     Fields (a batch adds leading axes):
         links: names, of all that carry a body or a frame. points, basis: how far each of them is off at its middle or
-        at its tip, (..., n) [m]; zero of a robot without rods. length: of each, zero where it does not extend along s
+        at its tip, (..., n) [m]; zero of rigid bodies. The basis of a deformable body is an input that is compared with
+        no other, so that its error counts as zero. length: of each, zero where it does not extend along s
         (n,) [m]. cure: what lowers the largest error, "" where there is none.
     """
 
