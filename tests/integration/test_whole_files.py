@@ -68,26 +68,33 @@ FULL = """
 import resource, sys
 import numpy as np
 import lissom as ls
+from dynamics.small_robots import pendulum
 from lissom.integration.trajectory import Statistics, Trajectory
-x = np.zeros((5000, 2))
-none = np.zeros((5000, 0))
-motion = Trajectory(x[:, 0], x, x, x, none, none, none, Statistics("none", 0, 0, 0, 0.0))
+x, none = np.zeros((5000, 1)), np.zeros((5000, 0))
+motion = Trajectory(x[:, 0], x, x, x, x, none, none, Statistics("none", 0, 0, 0, 0.0))
+model = pendulum()
+ls.frame_pose(model, x, model.links.names[0])  # compiles
 resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
 try:
-    motion.save(sys.argv[1])
+    getattr(motion, sys.argv[2])(sys.argv[1], **({} if sys.argv[2] == "save" else {"model": model}))
 except OSError as error:
     print(type(error).__name__)
 """
 
 
-@pytest.mark.parametrize("name", ["m.npz", "m.csv"])
-def test_a_full_disk(name, tmp_path):
-    """A limit of the system on the size of files stands for a full disk: an OSError, and the old file is there."""
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [("m.npz", "save"), ("m.csv", "save"), ("t.csv", "to_csv"), ("m.h5", "to_hdf5"), ("m.rrd", "to_rerun")],
+)
+def test_a_full_disk(name, writer, tmp_path):
+    """A limit of the system on the size of files stands for a full disk: an OSError, and the old file is there. HDF5 and
+    rerun write behind Python's back, where nothing tells of it or the process ends."""
     pytest.importorskip("resource", reason="the system limits no files")
     path = tmp_path / name
     path.write_text("old")
     here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", FULL, path], env=here, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", FULL, path, writer]
+    done = subprocess.run(command, env=here, capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["OSError"] and path.read_text() == "old" and os.listdir(tmp_path) == [name]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,7 @@ import numpy as np
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
 from lissom.model.model import Model
-from lissom.portable import whole
+from lissom.portable import whole, write_whole
 
 if TYPE_CHECKING:
     from lissom.integration.trajectory import Trajectory
@@ -70,7 +71,8 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
     except ImportError:
         raise ModelError(f"{path}: HDF5 needs h5py: pip install 'lissom[hdf5]'") from None
     poses = tip_poses(trajectory, model, frames)
-    with whole(path) as new, h5py.File(new, "w") as file:
+    made = io.BytesIO()  # HDF5 ends the process where it closes a file on a full disk
+    with h5py.File(made, "w") as file:
         file.attrs["robot"] = model.name
         for name in ("t", "q", "v", "a", "u", "multipliers", "z"):
             file.create_dataset(name, data=np.asarray(getattr(trajectory, name)))
@@ -88,6 +90,7 @@ def write_hdf5(trajectory: Trajectory, path: Path, model: Model, frames: Sequenc
             tip.attrs["name"] = name
             tip.create_dataset("position", data=pose[..., :3, 3]).attrs["unit"] = "m"
             tip.create_dataset("quaternion", data=quaternions(pose)).attrs["order"] = "w, x, y, z"
+    write_whole(path, lambda file: file.write(made.getbuffer()))
 
 
 def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequence[str] | None) -> None:
@@ -97,10 +100,10 @@ def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequen
         raise ShapeError(f"trajectory: a recording holds one motion, got a batch of shape {trajectory.q.shape[:-2]}")
     poses = tip_poses(trajectory, model, frames)
     recording = rerun.RecordingStream("lissom")
-    with whole(path) as new:
-        recording.save(new)
-        _record(rerun, recording, trajectory, model, poses)
-        recording.disconnect()  # which writes what is left
+    stream = recording.binary_stream()  # rerun writes files in a thread of its own, which only logs that a disk is full
+    _record(rerun, recording, trajectory, model, poses)
+    data = stream.read()
+    write_whole(path, lambda file: file.write(data))
 
 
 def _record(rerun: Any, recording: Any, trajectory: Trajectory, model: Model, poses: dict[str, np.ndarray]) -> None:
