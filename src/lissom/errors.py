@@ -41,9 +41,15 @@ def lost(value: Any) -> str:
     """What of an array is lost where it becomes float64, as the rule that it breaks; empty where nothing is."""
     if getattr(getattr(value, "dtype", None), "kind", "") == "c":
         return "must be real (got complex numbers)"
-    if type(value).__name__ == "MaskedArray" and value.mask.any():
+    if type(value).__name__ in ("MaskedArray", "MaskedConstant") and value.mask.any():
         return f"must have no masked entries (got {value.mask.sum()})"
     return ""
+
+
+def check_kept(name: str, value: Any) -> None:
+    """Raise ShapeError where something of an array is lost as it becomes float64."""
+    if missing := lost(value):
+        raise ShapeError(f"{name}: {missing}")
 
 
 @contextmanager

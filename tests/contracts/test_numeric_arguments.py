@@ -77,6 +77,50 @@ def test_nothing_of_an_array_is_lost():
         robot.build()
 
 
+LOSSY = {
+    "complex": (lambda *shape: np.zeros(shape) + 0.1j, "must be real"),
+    "masked": (lambda *shape: np.ma.array(np.zeros(shape), mask=True), "must have no masked entries"),
+}
+
+
+def acted_on(**functions):
+    """The pendulum's bar with a force and an actuator of Python."""
+    robot = ls.Robot("acted on")
+    robot.add_link("bar", ls.RigidBody(1.0, (0.1, 0.0, 0.0), (1e-4, 2e-3, 2e-3)), ls.JointRevolute((0, 1, 0)))
+    robot.add_force("push", "bar", functions.get("push", lambda t, g, eta: np.zeros(6)))
+    robot.add_custom_actuator("pull", functions.get("pull", lambda q: np.ones(1)))
+    return robot.build()
+
+
+@pytest.mark.parametrize("kind", LOSSY)
+def test_nothing_of_other_arrays_is_lost(kind):
+    """Nor of times, samples, places, measurements, and what functions of the user return."""
+    make, rule = LOSSY[kind]
+    model, one = pendulum(), np.zeros(1)
+    sensor = ls.SensorPosition("bar", 0.01)
+    kalman = ls.ExtendedKalmanFilter(model, [sensor], dt=0.01)
+    start = kalman.start(one, one, covariance=np.ones(2))
+    calls = {
+        "t_eval": lambda: ls.simulate(model, 0.01, t_eval=make(2)),
+        "samples: t": lambda: ls.Samples(make(1), np.zeros((1, 1))),
+        "samples: u": lambda: ls.Samples([0.0], make(1, 1)),
+        "u at t=0": lambda: ls.simulate(model, 0.01, u=lambda t: make(1)),
+        "controller": lambda: ls.simulate(model, 0.01, controller=lambda t, q, v: make(1)),
+        "controller: start": lambda: ls.Controller(lambda t, q, v, z: z, lambda t, q, v, z: z, start=make(1)),
+        "s": lambda: ls.frame_pose(model, one, "bar", s=make(1)),
+        "force 'push' at t=0": lambda: ls.inverse_dynamics(acted_on(push=lambda t, g, eta: make(6)), one, one, one),
+        "actuator 'pull'": lambda: ls.actuation_matrix(acted_on(pull=lambda q: make(1)), one),
+        "measured > 'bar'": lambda: ls.fit(model, ["bar.mass"], np.zeros((1, 1)), {"bar": make(1, 3)}),
+        r"measured\[0\]": lambda: kalman.innovation(start, [make(3)]),
+        "covariance": lambda: kalman.start(one, one, covariance=make(2)),
+    }
+    for name, call in calls.items():
+        with pytest.raises(ls.ShapeError, match=f"^{name}.*: {rule}"):
+            call()
+    with pytest.raises(ls.ModelError, match="^t: must"):
+        ls.inverse_dynamics(model, one, one, one, t=np.ma.masked if kind == "masked" else 0.1j)
+
+
 def test_results_that_overflow_are_errors():
     """No NaN at the end: of moves on the manifold, of the Lie group's functions, and of statics."""
     model = mixed()

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.errors import AccuracyWarning, ShapeError
+from lissom.errors import AccuracyWarning, ShapeError, check_kept
 from lissom.forces.acting import Acting
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
 from lissom.forces.tendons import PROJECT_AT, add_channel_wrenches, path_length, path_tangent, strain_at
@@ -125,7 +125,9 @@ def custom_actuation(model: Model, q: np.ndarray) -> np.ndarray:
     """B(q) of the users' own actuators, in terms of u; q (nq,), shape (nv, nu)."""
     B = np.zeros((model.nv, model.nu))
     for actuator, gain in model.inputs.custom:
-        value = np.asarray(actuator.function(q), dtype=np.float64)
+        given = actuator.function(q)
+        check_kept(f"actuator {actuator.name!r}", given)
+        value = np.asarray(given, dtype=np.float64)
         expected = (model.nv, actuator.size)
         if value.shape == (model.nv,) and actuator.size == 1:
             value = value[:, None]

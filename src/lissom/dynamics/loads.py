@@ -6,7 +6,7 @@ import numpy as np
 
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import node_motion
-from lissom.errors import ShapeError
+from lissom.errors import ShapeError, check_kept
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 
@@ -79,7 +79,9 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     out = np.zeros((len(q), len(called), 6))
     for k, (name, function, node, G, weight) in enumerate(called):
         for n, time in enumerate(times):
-            value = np.asarray(function(time, poses[n, node] @ G, _carried(G, twists[n, node])), dtype=np.float64)
+            given = function(time, poses[n, node] @ G, _carried(G, twists[n, node]))
+            check_kept(f"force {name!r} at t={time:g}", given)
+            value = np.asarray(given, dtype=np.float64)
             if value.shape != (6,) or not np.isfinite(value).all():
                 raise ShapeError(f"force {name!r} at t={time:g}: expected a finite wrench of shape (6,), got {value!r}")
             out[n, k] = weight * value

@@ -15,7 +15,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError, ShapeError
+from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.integration.inputs import called, checked_row, input_function
 from lissom.model.model import Model
 from lissom.portable import reduced
@@ -62,6 +62,7 @@ class Controller:
             raise ModelError(f"controller: {one}: needs a {other} (got no {other})")
         if self.rate is not None and self.derivatives is not None:
             raise ModelError(f"controller: derivatives: need a law without a state (got the rate {self.rate!r})")
+        check_kept("controller: start", self.start)
         try:
             start = np.array(() if self.start is None else self.start, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):

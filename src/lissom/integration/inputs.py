@@ -12,7 +12,7 @@ from typing import Any, final
 import numpy as np
 from scipy.interpolate import PchipInterpolator, PPoly
 
-from lissom.errors import ShapeError
+from lissom.errors import ShapeError, check_kept, lost
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Steps, programs_of
@@ -40,6 +40,8 @@ class Samples:
     smooth: bool = False
 
     def __post_init__(self) -> None:
+        check_kept("samples: t", self.t)
+        check_kept("samples: u", self.u)
         try:
             t, u = np.array(self.t, dtype=np.float64), np.array(self.u, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -319,6 +321,8 @@ def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -
 
 def checked_row(value: Any, size: int, name: str, t: float) -> np.ndarray:
     """A finite array of shape (size,), or ShapeError naming where it came from."""
+    if missing := lost(value):
+        raise ShapeError(f"{name} at t={t:g}: {missing}")
     try:
         row = np.array(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

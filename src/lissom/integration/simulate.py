@@ -23,7 +23,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_ke
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
 from lissom.dynamics.laws_of_time import steps_of_inputs
 from lissom.dynamics.mass_matrix import kernel_of
-from lissom.errors import ConvergenceError, ModelError, ShapeError, of_instance
+from lissom.errors import ConvergenceError, ModelError, ShapeError, check_kept, of_instance
 from lissom.integration.batches import Batch
 from lissom.integration.bathe import bathe
 from lissom.integration.bdf import integrate_bdf
@@ -335,6 +335,7 @@ def _times(t_eval: Any, duration: float) -> np.ndarray | None:
     """The wanted times, checked."""
     if t_eval is None:
         return None
+    check_kept("t_eval", t_eval)
     try:
         times = np.atleast_1d(np.array(t_eval, dtype=np.float64))
     except (TypeError, ValueError, OverflowError):

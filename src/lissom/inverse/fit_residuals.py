@@ -40,7 +40,7 @@ import numpy as np
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose, frame_twist
 from lissom.dynamics.kinematics_derivatives import frame_twist_derivatives
-from lissom.errors import ConvergenceError, ModelError, ShapeError
+from lissom.errors import ConvergenceError, ModelError, ShapeError, check_kept
 from lissom.gradients.designs import Designs
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import Rollout, rollout
@@ -190,6 +190,7 @@ def measured_points(measured: Mapping[Any, Any], lead: tuple[int, ...]) -> Measu
     points, positions = [], []
     for key, given in measured.items():
         name, s = key if isinstance(key, tuple) else (key, 1.0)
+        check_kept(f"measured > {key!r}", given)
         rows = np.asarray(given, dtype=np.float64)
         if rows.shape != (*lead, 3) or np.isinf(rows).any():
             raise ShapeError(f"measured > {key!r}: expected positions or NaN of shape {(*lead, 3)}, got {rows.shape}")

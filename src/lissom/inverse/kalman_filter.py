@@ -26,7 +26,7 @@ import numpy as np
 
 from lissom.dynamics.assembly import assemble, consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate
-from lissom.errors import ModelError, ShapeError, renamed
+from lissom.errors import ModelError, ShapeError, check_kept, renamed
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.stage_states import over_groups
 from lissom.integration.schemes import Scheme
@@ -128,6 +128,7 @@ class ExtendedKalmanFilter:
         """
         q, v = checked_configuration(self.model, "q0", q0), stack("v0", v0, self.model.nv)
         lead, size = leading(q0=q, v0=v), 2 * self.model.nv
+        check_kept("covariance", covariance)
         P = np.asarray(covariance, dtype=np.float64)
         P = _covariance(P, size, "covariance") if P.ndim == 1 else P
         if P.shape[-2:] != (size, size) or not np.isfinite(P).all():
@@ -162,6 +163,7 @@ class ExtendedKalmanFilter:
         apart, slopes, spread = [], [], []
         for k, (sensor, given) in enumerate(zip(self.sensors, measured)):
             shape, deviation = sensor.shape(self.model), sensor.deviations(self.model)
+            check_kept(f"measured[{k}]", given)
             y = np.full(shape, np.nan) if given is None else np.asarray(given, dtype=np.float64)
             if y.shape not in (shape, (*lead, *shape)):
                 raise ShapeError(f"measured[{k}]: expected shape {(*lead, *shape)}, got {y.shape}")
@@ -208,6 +210,8 @@ class ExtendedKalmanFilter:
         if inputs.ndim < 2:
             raise ShapeError(f"u: expected shape (..., steps, {self.model.nu}), got {inputs.shape}")
         shapes = [sensor.shape(self.model) for sensor in self.sensors]
+        for k, y in enumerate(measured):
+            check_kept(f"measured[{k}]", y)
         arrays = [None if y is None else np.asarray(y, dtype=np.float64) for y in measured]
         found, steps = [estimate], inputs.shape[-2]
         for k, (y, shape) in enumerate(zip(arrays, shapes)):

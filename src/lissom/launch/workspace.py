@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.errors import ModelError, ShapeError, lost
+from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import cores, making
 from lissom.launch.one_state import MASKED, REFUSED, Call, prepared, unprepared
@@ -290,8 +290,7 @@ def flat(rows: np.ndarray, lead: tuple[int, ...]) -> np.ndarray:
 
 def stack(name: str, value: Any, size: int) -> np.ndarray:
     """`value` as float64 of shape (..., size)."""
-    if missing := lost(value):
-        raise ShapeError(f"{name}: {missing}")
+    check_kept(name, value)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

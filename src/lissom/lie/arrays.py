@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.errors import ShapeError, lost
+from lissom.errors import ShapeError, check_kept
 from lissom.lie import se3, so3
 from lissom.lie.start import load_whole
 from lissom.lie.types import kernel_options, mat3, vec3, vec6
@@ -187,8 +187,7 @@ def _map(kernel: Any, out_shape: tuple[int, ...], **arguments: tuple[Any, tuple[
     """Run `kernel` on the broadcast rows of the named (array, core shape) arguments."""
     cores, leads = [], []
     for name, (value, core) in arguments.items():
-        if missing := lost(value):
-            raise ShapeError(f"{name}: {missing}")
+        check_kept(name, value)
         try:
             array = np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):

@@ -14,7 +14,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError
+from lissom.errors import ModelError, check_kept
 from lissom.model.model import Model
 from lissom.model.nodes import Key, line_through_moments, point_before
 from lissom.robot.bases import BasisCustom
@@ -70,6 +70,7 @@ def places_of(model: Model, name: str, s: Any) -> Places:
         return _on_deformable(model, name, body, s)
     key = s if type(s) is float else None
     if key is None:
+        check_kept("s", s)
         try:
             abscissae = np.asarray(s, dtype=np.float64)
         except (TypeError, ValueError, OverflowError):
@@ -147,6 +148,7 @@ def _one_by_one(s: Any) -> tuple[list[Any], bool]:
         return [s], True
     if isinstance(s, list | tuple) and any(isinstance(one, str) for one in s):
         return [one if isinstance(one, str) else np.asarray(one).tolist() for one in s], False
+    check_kept("s", s)
     try:
         numbers = np.asarray(s, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

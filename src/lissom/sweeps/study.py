@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.errors import ModelError
+from lissom.errors import ModelError, check_kept
 from lissom.robot import checks, telling
 from lissom.robot.paths import is_value, unit_of, value_at
 from lissom.robot.robot import Robot
@@ -326,6 +326,7 @@ class StudySimulation(Study):
     def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
         from lissom.integration.simulate import simulate
 
+        check_kept("t_eval", self.t_eval)
         times = np.array([self.duration] if self.t_eval is None else self.t_eval, dtype=np.float64)
         q0, v0 = (_stacked([trial.given(name, getattr(self, name)) for trial in trials]) for name in ("q0", "v0"))
         u = None if self.controller is not None else _inputs([self._u(trial) for trial in trials])
