@@ -64,6 +64,15 @@ def test_names_cannot_steer_a_terminal(command, text, tmp_path, capsys):
     assert shown.isprintable() and ("\\x1b" in shown or "\\n" in shown), shown
 
 
+def test_names_of_files_cannot_either(tmp_path, capsys):
+    """`lissom check *.yaml` in a folder from elsewhere: of a file that is right, doubtful or wrong."""
+    for text in (SMALL, SMALL.replace("density: 1000", "density: 1"), SMALL + "links: 1\n", SMALL + "nothing: 1\n"):
+        main(["check", str(write(tmp_path / f"{ESCAPE}.yaml", text))])
+        told = capsys.readouterr()
+        shown = (told.out + told.err).replace("\n", "")
+        assert shown.isprintable() and "\\x1b" in shown, shown
+
+
 def test_keys_of_a_study_cannot_either(small, tmp_path, capsys):
     """Keys and parameters of study files."""
     for text in (STUDY + '"\\e]0;owned\\a": 1\n', STUDY.replace("u.up", '"u.\\e]0;owned\\a"')):
@@ -115,6 +124,14 @@ def test_grids_beyond_memory_are_refused(tmp_path):
     spans = {name: ls.Span(0.0, 1.0, steps=10_000) for name in "ab"}
     with pytest.raises(ls.ModelError, match="a grid has at most 10,000,000 samples"):
         ls.sweep(lambda trial: {"x": 0.0}, spans, out=tmp_path / "o", workers=1)
+
+
+def test_ports_that_there_are_not_are_refused(small, capsys):
+    """Before a socket raises an error of its own."""
+    pytest.importorskip("viser")
+    for port in ("99999", "-1"):
+        assert main(["view", str(small), "--no-browser", "--port", port]) == 2
+        assert capsys.readouterr().err.startswith("error: port: must be")
 
 
 def test_too_little_memory_is_one_line(small, tmp_path, monkeypatch, capsys):

@@ -26,16 +26,16 @@ def _check(arguments: argparse.Namespace) -> int:
     for path in arguments.robots:
         robot, faults, doubts = faults_of(path)
         for fault in faults:
-            print(f"{path}, line {fault.line}: {shown(fault.text)}", file=sys.stderr)
+            print(f"{shown(path)}, line {fault.line}: {shown(fault.text)}", file=sys.stderr)
         for doubt in doubts:
-            print(f"{path}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
+            print(f"{shown(path)}, line {doubt.line}: warning: {shown(doubt.text)}", file=sys.stderr)
         wrong += bool(faults) or (arguments.strict and bool(doubts))
         if robot is not None and not faults:
-            print(f"{path}: right{', but see the warnings' if doubts else ''}; {robot!r}")
+            print(f"{shown(path)}: right{', but see the warnings' if doubts else ''}; {robot!r}")
             if arguments.accuracy:
                 _show_accuracy(robot)
         else:
-            print(f"{path}: {len(faults)} to mend")
+            print(f"{shown(path)}: {len(faults)} to mend")
     return 2 if wrong else 0
 
 

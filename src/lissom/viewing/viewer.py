@@ -22,6 +22,7 @@ from lissom.errors import ModelError
 from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.portable import write_whole
+from lissom.robot import checks
 from lissom.viewing import exports
 from lissom.viewing.lookers import Lookers
 from lissom.viewing.origins import checked, names_of_machine
@@ -69,7 +70,7 @@ def view(
     Returns:
         Viewer: what a running viewer is set and asked by, its `url`, and `stop()`.
     Raises:
-        ModelError: viser is missing, or the trajectory is not one of this robot. ShapeError: q or u is not one
+        ModelError: viser is missing, the trajectory is not one of this robot, or there is no such port. ShapeError: q or u is not one
         configuration or the inputs of one robot. OSError: the port is in use.
     """
     if mode is None and u is not None and trajectory is None:
@@ -343,6 +344,7 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
         import viser
     except ImportError:
         raise ModelError("the viewer needs viser: pip install 'lissom[viewer]'") from None
+    checks.integer(port, "port", least=0, most=65535)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         if sys.platform != "win32":
