@@ -87,8 +87,9 @@ except OSError as error:
     [("m.npz", "save"), ("m.csv", "save"), ("t.csv", "to_csv"), ("m.h5", "to_hdf5"), ("m.rrd", "to_rerun")],
 )
 def test_a_full_disk(name, writer, tmp_path):
-    """A limit of the system on the size of files stands for a full disk: an OSError, and the old file is there. HDF5 and
-    rerun write behind Python's back, where nothing tells of it or the process ends."""
+    """A limit of the system on the size of files stands for a full disk: an OSError, and the old file is there.
+
+    HDF5 and rerun write past Python, where nothing reports a full disk or the process ends."""
     pytest.importorskip("resource", reason="the system limits no files")
     path = tmp_path / name
     path.write_text("old")

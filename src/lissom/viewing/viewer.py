@@ -70,8 +70,8 @@ def view(
     Returns:
         Viewer: what a running viewer is set and asked by, its `url`, and `stop()`.
     Raises:
-        ModelError: viser is missing, the trajectory is not one of this robot, or there is no such port. ShapeError: q or u is not one
-        configuration or the inputs of one robot. OSError: the port is in use.
+        ModelError: viser is missing, the trajectory is not one of this robot, or there is no such port. ShapeError: q
+        or u is not one configuration or the inputs of one robot. OSError: the port is in use.
     """
     if mode is None and u is not None and trajectory is None:
         mode = "equilibrium"
