@@ -195,8 +195,7 @@ _PUBLIC = {
     "gym.task": ("Task", "TaskStart", "TaskState"),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
     "viewing.render": ("render",),
-    "viewing.plots": ("plot_shapes",),
-    "viewing.trajectories": ("plot_trajectory",),
+    "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
