@@ -157,7 +157,7 @@ def draw(found: dict[int, dict[str, Any]], path: str) -> None:
     """Error against cost, a panel for each order."""
     from matplotlib.figure import Figure
 
-    from lissom.viewing.style import GRID, INK, SERIES
+    from lissom.viewing.colors import GRID, INK, SERIES
 
     figure = Figure(figsize=(4.2 * len(found), 4.2), layout="constrained")
     for panel, (order, ways) in zip(figure.subplots(1, len(found), sharey=True), found.items()):

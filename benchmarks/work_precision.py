@@ -196,7 +196,7 @@ def draw(table: dict[str, dict[str, list[Run]]], path: str) -> None:
     """Error against cost, a panel for each robot."""
     from matplotlib.figure import Figure
 
-    from lissom.viewing.style import GRID, INK, SERIES
+    from lissom.viewing.colors import GRID, INK, SERIES
 
     columns = min(3, len(table))
     rows = -(-len(table) // columns)

@@ -161,7 +161,7 @@ def _draw_motion(model: ls.Model, times: np.ndarray, q: np.ndarray, tip: np.ndar
     turn = np.linspace(0.0, 2 * np.pi, 97)
     ring = RADIUS * np.array([np.cos(turn), np.sin(turn)])
     figure = plt.figure(figsize=(11, 7.0))
-    space: Any = figure.add_axes((-0.07, -0.13, 0.69, 1.18), projection="3d")
+    space: Any = figure.add_axes((0.0, 0.0, 0.66, 0.92))
     ls.plot_shapes(model, q[shown], trail=tip, values=times[shown], value_label="time [s]", axes=space, title="",
                    view=(18.0, -55.0))  # fmt: skip
     top = figure.add_axes((0.715, 0.27, 0.275, 0.5))

@@ -94,22 +94,9 @@ def _plot(model: ls.Model, q: np.ndarray, show: bool, out: str | None) -> None:
     import matplotlib.pyplot as plt
 
     figure = plt.figure(figsize=(11, 5.5), layout="constrained")
-    s = np.linspace(0, 1, 120)
-    around = np.linspace(0, 2 * np.pi, 25)
-    offset = np.array([path(x) for x in s])
-    for k, (title, shape) in enumerate((("no tension", model.neutral()), (f"{TENSION:g} N", q))):
-        axes: Any = figure.add_subplot(1, 2, k + 1, projection="3d")
-        g = ls.frame_pose(model, shape, "rod", s=s)
-        circle = 0.03 * np.stack([0 * around, np.cos(around), np.sin(around)])
-        skin = g[:, :3, 3, None] + g[:, :3, :3] @ circle
-        axes.plot_surface(*np.moveaxis(skin, 1, 0), color="0.75", alpha=0.25, linewidth=0)
-        cable = g[:, :3, 3] + np.einsum("sij,sj->si", g[:, :3, 1:3], offset)
-        axes.plot(*g[:, :3, 3].T, "k--", linewidth=0.8, label="centreline")
-        axes.plot(*cable.T, "C3", linewidth=1.8, label="cable")
-        axes.set(title=title, xlabel="x [m]", ylabel="y [m]", zlabel="z [m]")
-        axes.set_aspect("equal")
-        axes.locator_params(nbins=4)
-        axes.legend(loc="upper left", fontsize=8)
+    shapes = {"no tension": model.neutral(), f"{TENSION:g} N": q}
+    for axes, (title, shape) in zip(figure.subplots(1, 2), shapes.items()):
+        ls.plot_shapes(model, shape, axes=axes, title=title)
     if out:
         figure.savefig(out, dpi=130)
     if show:

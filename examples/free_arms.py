@@ -185,7 +185,7 @@ def _plot(name: str, model: ls.Model, motion: ls.Trajectory, rest: np.ndarray, p
 
     figure = Figure(figsize=(11, 5), layout="constrained")
     left, right = figure.subfigures(1, 2, width_ratios=(1.1, 1))
-    space = left.add_subplot(projection="3d")
+    space = left.add_subplot()
     shown = [int(np.argmax(motion.t >= t)) for t in np.geomspace(0.1, motion.t[-1] + 0.1, 7) - 0.1]
     begun = motion.t <= min(1.5, motion.t[-1])
     left.suptitle(f"{name}, from pale to solid, and the path of the tip in {motion.t[begun][-1]:.2g} s", fontsize=11)

@@ -68,20 +68,12 @@ def _plot(motions: dict[str, tuple[ls.Model, ls.Trajectory]], show: bool, out: s
 
     figure = plt.figure(figsize=(11, 7.5), layout="constrained")
     grid = figure.add_gridspec(2, 2, height_ratios=(1.25, 1))
-    s = np.linspace(0, 1, 60)
     for column, (name, (model, motion)) in enumerate(motions.items()):
-        axes: Any = figure.add_subplot(grid[0, column], projection="3d")
         dense = np.linspace(0, SHOWN, 301)
         q = np.array([np.interp(dense, motion.t, row) for row in motion.q.T]).T
-        for k in range(0, 301, 12):
-            x, y, z = ls.frame_pose(model, q[k], "rod", s=s)[:, :3, 3].T
-            axes.plot(z, x, y, color=plt.get_cmap("viridis")(k / 300), linewidth=1.5)
-        x, y, z = ls.frame_pose(model, q, "rod")[:, :3, 3].T
-        axes.plot(z, x, y, "k--", linewidth=0.7)
-        axes.set(title=f"{name}, 0 to {SHOWN} s", xlabel="z [m]", ylabel="x [m]", zlabel="y [m], up")
-        axes.set_aspect("equal")
-        axes.locator_params(nbins=4)
-        axes.view_init(elev=18, azim=25)
+        ls.plot_shapes(model, q[::30], trail=ls.frame_pose(model, q, "rod")[:, :3, 3], values=dense[::30],
+                       value_label="time [s]", view=(65.0, -110.0), title=f"{name}, 0 to {SHOWN} s",
+                       axes=figure.add_subplot(grid[0, column]))  # fmt: skip
     axes = figure.add_subplot(grid[1, :])
     for name, (model, motion) in motions.items():
         E = ls.energy(model, motion.q, motion.v)

@@ -230,7 +230,7 @@ def _draw(model: ls.Model, motion: ls.Trajectory, ball: np.ndarray, folder: Path
     times = [t for t in (0.0, CLOSED, TURNED, DURATION) if t <= motion.t[-1]]
     for k, t in enumerate(times):
         q = motion.q[np.argmin(np.abs(motion.t - t))]
-        axes = figure.add_subplot(2, 2, k + 1, projection="3d")
+        axes = figure.add_subplot(2, 2, k + 1)
         ls.plot_shapes(model, q, axes=axes, view=(14, -65), title=f"t = {t:g} s", obstacles=False)
     figure.savefig(folder / "shapes.png", dpi=110)
     figure = Figure(figsize=(8, 6), layout="constrained")

@@ -276,7 +276,7 @@ def _plot_statics(
     figure = plt.figure(figsize=(15, 5.6), layout="constrained")
     grid: Any = figure.subfigures(1, 3, width_ratios=(1.25, 1, 1))
     left, *panels = grid
-    space = left.add_subplot(projection="3d")
+    space = left.add_subplot()
     ls.plot_shapes(model, shapes[:5], axes=space)
     space.set_title("(a) five of the equilibria", fontsize="large", fontweight="normal")
     words = "(b) distance of the tips", "(c) mismatch of the solutions"

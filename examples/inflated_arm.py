@@ -109,7 +109,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, rests: dict[float, ls.Equilibr
     left.suptitle(f"let go at {SHOWN:.0%} of the printed pressures, from pale to solid", fontsize=11)
     tip = ls.frame_pose(model, motion.q, BODIES[-1])[:, :3, 3]
     shown = np.searchsorted(motion.t, (0.0, 0.06, 0.12, motion.t[-1]))
-    ls.plot_shapes(model, motion.q[shown], trail=tip, axes=left.add_subplot(projection="3d"), view=(10, -75), title="")
+    ls.plot_shapes(model, motion.q[shown], trail=tip, axes=left.add_subplot(), view=(10, -75), title="")
     bend, growth = right.subplots(2, 1, sharex=True)
     for k, name in enumerate(BODIES):
         bend.plot(motion.t, LENGTH * motion.q[:, 4 * k], color=f"C{k}", label=name)

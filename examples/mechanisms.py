@@ -373,7 +373,7 @@ def _plot_stewart(model: ls.Model, motion: ls.Trajectory, found: np.ndarray, err
 
     figure = plt.figure(figsize=(14, 7.6), layout="constrained")
     grid: Any = figure.subfigures(1, 2, width_ratios=(1, 1.2))
-    space = grid[0].add_subplot(projection="3d")
+    space = grid[0].add_subplot()
     ls.plot_shapes(model, motion.q[len(motion.t) // 2], trail=found[:, :3, 3], axes=space)
     a, b, c = grid[1].subplots(3, 1, sharex=True)
     for k, length in enumerate(leg_lengths(found).T):

@@ -24,6 +24,7 @@ is the depth inside. Less half the steps between the points and times that were 
 from __future__ import annotations
 
 import sys
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -212,7 +213,7 @@ def _plot(model: ls.Model, motions: dict[str, Motion], path: Path) -> None:
 
     figure = plt.figure(figsize=(14, 8.5), layout="constrained")
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1))
-    _plot_space(parts[0].add_subplot(projection="3d"), model, motions)
+    _plot_space(parts[0].add_subplot(), model, motions)
     above, clear, pull = parts[1].subplots(3, 1, height_ratios=(1.7, 1, 1))
     _plot_above(above, motions)
     for (word, motion), color in zip(motions.items(), COLORS):
@@ -230,28 +231,25 @@ def _plot(model: ls.Model, motions: dict[str, Motion], path: Path) -> None:
     plt.close(figure)
 
 
-def _plot_space(axes: Any, model: ls.Model, motions: dict[str, Motion]) -> None:
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+def with_boxes(model: ls.Model) -> ls.Model:
+    """The same robot with the wall and the goal as contact shapes, for pictures."""
+    drawn = copy(model.description)
+    drawn.contacts = {}
+    for name, box in (("wall", WALL), ("goal", GOAL)):
+        place = np.eye(4)
+        place[:3, 3] = box.centre
+        shape = ls.ShapeBox(*np.subtract(box.high, box.low))
+        drawn.add_contact(name, HALVES, shape, placement=place, stiffness=1.0)
+    return drawn.build()
 
+
+def _plot_space(axes: Any, model: ls.Model, motions: dict[str, Motion]) -> None:
     around = motions["around"]
     t = around.trajectory.t
     shown = [int(np.argmin(np.abs(t - x))) for x in np.linspace(*MOVING, 9)]
-    corners = np.array([WALL.low, WALL.high, GOAL.low, GOAL.high])
-    ls.plot_shapes(model, around.trajectory.q[shown], values=t[shown], value_label="time [s]", view=(22.0, -62.0),
-                   trail=[around.line[:, -1], corners], title="around the wall to the goal", axes=axes)  # fmt: skip
-    axes.lines[-1].remove()  # the corners only widened the picture
-    axes.lines[-1].set_linestyle("--")
-    for box, color in ((WALL, "C3"), (GOAL, "C2")):
-        axes.add_collection3d(
-            Poly3DCollection(_faces(box), facecolor=color, edgecolor=color, alpha=0.2, linewidth=0.8, zorder=5)
-        )
-
-
-def _faces(box: Box) -> np.ndarray:
-    """Its six faces, shape (6, 4, 3) [m]."""
-    square = np.array([[0, 0], [1, 0], [1, 1], [0, 1]])
-    unit = np.array([np.insert(square, axis, side, axis=1) for axis in range(3) for side in (0, 1)])
-    return np.asarray(box.low) + unit * np.subtract(box.high, box.low)
+    ls.plot_shapes(with_boxes(model), around.trajectory.q[shown], values=t[shown], value_label="time [s]",
+                   view=(22.0, -62.0), trail=around.line[:, -1], title="around the wall to the goal",
+                   axes=axes)  # fmt: skip
 
 
 def _plot_above(axes: Any, motions: dict[str, Motion]) -> None:

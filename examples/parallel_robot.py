@@ -38,6 +38,7 @@ FORCE, MOMENT = 0.5, 0.05  # amplitudes of the wrench [N, N·m]
 PILLARS = "pillar 1", "pillar 2", "pillar 3"
 UP, AXES = np.array([0.0, 0.0, 1.0]), np.eye(3)
 SPACE = (0.02, 0.0, 0.94, 0.92)  # of the pictures in space, in their half of the figure
+VIEW = (25.0, -65.0)  # elevation and azimuth of the eye [deg]
 METHODS: dict[str, dict[str, Any]] = {
     "bdf 1e-6": {"method": "bdf", "rtol": 1e-6, "atol": 1e-8},
     "bdf 1e-3": {"method": "bdf", "rtol": 1e-3, "atol": 1e-5},
@@ -70,7 +71,16 @@ def plate() -> ls.RigidBody:
     """Equilateral prism, whose frame is at its first corner with the axes of the world."""
     mass = DENSITY * np.sqrt(3) / 4 * SIDE**2 * THICKNESS
     across = mass * (SIDE**2 / 24 + THICKNESS**2 / 12)
-    return ls.RigidBody(mass, com=-CORNERS[0], inertia=(across, across, mass * SIDE**2 / 12))
+    return ls.RigidBody(mass, com=-CORNERS[0], inertia=(across, across, mass * SIDE**2 / 12), meshes=(prism(),))
+
+
+def prism() -> ls.Mesh:
+    """Surface of the plate, for pictures, which would show a box of equal inertia."""
+    half = np.array([0.0, 0.0, THICKNESS / 2])
+    tops = CORNERS - CORNERS[0]
+    sides = [(k, (k + 1) % 3, (k + 1) % 3 + 3, k, (k + 1) % 3 + 3, k + 3) for k in range(3)]
+    triangles = [(0, 2, 1), (3, 4, 5), *np.reshape(sides, (-1, 3)).tolist()]
+    return ls.Mesh(vertices=np.concatenate([tops - half, tops + half]), triangles=triangles)
 
 
 def pillar() -> ls.Rod:
@@ -215,28 +225,6 @@ def main(out: str | Path | None = None, n: int = 1000, duration: float = DURATIO
     }
 
 
-def _plate_faces(tops: np.ndarray, g: np.ndarray) -> list[np.ndarray]:
-    """Faces of the plate from its corners (3, 3) and its pose."""
-    half = THICKNESS / 2 * g[:3, 2]
-    sides = [[tops[k] - half, tops[k - 1] - half, tops[k - 1] + half, tops[k] + half] for k in range(3)]
-    return [tops + half, tops - half, *map(np.array, sides)]
-
-
-def _draw(
-    axes: Any, model: ls.Model, q: np.ndarray, trail: Any = None, view: tuple[float, float] = (25.0, -65.0)
-) -> None:
-    """Pillars as the library draws them, and the plate, which it would draw as a box, as a triangle."""
-    from matplotlib import colormaps
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
-
-    ls.plot_shapes(model, q, links=PILLARS, trail=trail, title="", view=view, axes=axes)
-    colors = colormaps["viridis"](np.linspace(0.97, 0.12, len(q)))  # of the pillars
-    for k, (tops, g) in enumerate(zip(corners(model, q), ls.frame_pose(model, q, "plate"))):
-        faces = Poly3DCollection(_plate_faces(tops, g), facecolor=colors[k], edgecolor="#3b3f47", linewidth=0.8)
-        faces.set(alpha=0.5, zorder=3.0 + k / len(q))  # from above it hides the heads of the pillars
-        axes.add_collection3d(faces)
-
-
 def _plot_motion(
     model: ls.Model,
     motion: ls.Trajectory,
@@ -251,8 +239,8 @@ def _plot_motion(
     parts: Any = figure.subfigures(1, 2, width_ratios=(1, 1.4))
     first, *others = METHODS
     shown = (np.array([0.12, 0.29, 0.62]) * (len(motion.t) - 1)).astype(int)
-    space = parts[0].add_axes(SPACE, projection="3d")
-    _draw(space, model, motion.q[shown], list(np.moveaxis(seen[first], 1, 0)))
+    ls.plot_shapes(model, motion.q[shown], trail=list(np.moveaxis(seen[first], 1, 0)), title="", view=VIEW,
+                   axes=parts[0].add_axes(SPACE))  # fmt: skip
     parts[0].suptitle(f"(a) at t = {', '.join(f'{t:.1f}' for t in motion.t[shown])} s, and the paths of the corners")
     (b, c), (d, e) = parts[1].subplots(2, 2, sharex=True)
     for k, color in enumerate(("C3", "C2", "C0")):
@@ -280,8 +268,7 @@ def _plot_statics(model: ls.Model, q: np.ndarray, shift: np.ndarray, forces: np.
 
     figure = plt.figure(figsize=(14, 6), layout="constrained")
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.2, 1))
-    space = parts[0].add_axes(SPACE, projection="3d")
-    _draw(space, model, q[:4])
+    ls.plot_shapes(model, q[:4], title="", view=VIEW, axes=parts[0].add_axes(SPACE))
     parts[0].suptitle("(a) four of the equilibria")
     axes = parts[1].subplots()
     across = np.linalg.norm(forces[: len(shift), :2], axis=1)

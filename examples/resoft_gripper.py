@@ -20,7 +20,6 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -193,11 +192,10 @@ def _draw_shapes(model: ls.Model, firm: Grasp, loose: Grasp, path: Path) -> None
     rows = [(firm, t) for t in SHOWN] + [(loose, LOST)]
     figure = plt.figure(figsize=(14, 4.8))
     for k, ((found, t), title) in enumerate(zip(rows, titles)):
-        axes: Any = figure.add_axes((0.25 * k - 0.025, -0.15, 0.3, 1.2), projection="3d")
+        axes = figure.add_axes((0.25 * k, 0.0, 0.25, 0.88))
         q = found.motion.q[np.argmin(np.abs(found.motion.t - t))]
         links = ["palm", *FINGERS, "ball"] + (["table"] if t < LOWER else [])
         ls.plot_shapes(model, q, links=links, trail=lowest, axes=axes, title="", view=(8.0, -75.0), obstacles=False)
-        axes.set_axis_off()
         figure.text(0.25 * k + 0.125, 0.9, f"{title}, t = {t:g} s", ha="center", fontsize=12)
     figure.savefig(path, dpi=130)
     plt.close(figure)

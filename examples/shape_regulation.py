@@ -115,7 +115,7 @@ def _plot(model: ls.Model, motion: ls.Trajectory, ends: list[int], folder: Path)
     figure = Figure(figsize=(10, 8), layout="constrained")
     top, bottom = figure.subfigures(2, 1, height_ratios=(1.1, 1))
     tip = ls.frame_pose(model, motion.q, "body 2")[:, :3, 3]
-    for k, (axes, end) in enumerate(zip(top.subplots(1, 3, subplot_kw={"projection": "3d"}), ends)):
+    for k, (axes, end) in enumerate(zip(top.subplots(1, 3), ends)):
         first = ends[k - 1] + 1 if k else 0
         shown = [first, *(first + int(x / 15.0 * ROWS) for x in (0.1, 0.25)), end]
         ls.plot_shapes(model, motion.q[shown], trail=tip[first : end + 1], axes=axes, view=(12, -60),

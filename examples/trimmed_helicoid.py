@@ -195,7 +195,7 @@ def _plot(
 
     paths = list(tips(model, motion.q).swapaxes(0, 1))
     look = {"trail": paths, "view": (12, -60), "title": "trimmed helicoid"}
-    ls.plot_shapes(model, motion.q[-1], robot=describe(), path=folder / "arm.png", **look)
+    ls.plot_shapes(model, motion.q[-1], path=folder / "arm.png", **look)
     shown = np.searchsorted(motion.t, motion.t[-1] * np.array([0.5, 1.0]))
     ls.plot_shapes(
         model, motion.q[shown], values=motion.t[shown], value_label="time [s]", path=folder / "shapes.png", **look

@@ -168,11 +168,10 @@ def _plot(model: ls.Model, motion: ls.Trajectory, path: Path) -> None:
 
     figure = plt.figure(figsize=(14, 7.5), layout="constrained")
     parts: Any = figure.subfigures(1, 2, width_ratios=(1.35, 1))
-    axes = parts[0].add_subplot(projection="3d")
+    axes = parts[0].add_subplot()
     shown = np.linspace(0, SAMPLES - 1, 11).astype(int)
     ls.plot_shapes(model, motion.q[shown], trail=tip(model, motion), values=motion.t[shown], value_label="time [s]",
                    title="every 0.15 s, and the path of the tip", axes=axes)  # fmt: skip
-    axes.lines[-1].set_linestyle("--")
     balance = ls.energy_balance(model, motion)
     gained = {word: value - value[0] for word, value in vars(balance).items() if np.ndim(value)}
     panels = parts[1].subplots(3, 1, sharex=True)

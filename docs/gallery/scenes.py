@@ -94,14 +94,7 @@ def past_a_wall(calls: list[Call]) -> Shot:
     """The motion around the wall to the goal, both drawn, which the example keeps beside its robot."""
     shot = motion(shapes=5)(calls)
     example = runpy.run_path("examples/obstacle_path.py")
-    robot = copy(shot.model.description)
-    robot.contacts = {}
-    for name in ("WALL", "GOAL"):
-        box, place = example[name], np.eye(4)
-        place[:3, 3] = box.centre
-        shape = ls.ShapeBox(*np.subtract(box.high, box.low))
-        robot.add_contact(name.lower(), example["HALVES"], shape, placement=place, stiffness=1.0)
-    return shot._replace(model=robot.build())
+    return shot._replace(model=example["with_boxes"](shot.model))
 
 
 def rests(at: int | None = None, **options: Any) -> Callable[[list[Call]], Shot]:

@@ -167,8 +167,7 @@ _PUBLIC = {
     "sweeps.sweep": ("sweep",),
     "kernels": ("KernelCache", "build_kernels", "kernel_cache"),
     "viewing.render": ("render",),
-    "viewing.plots": ("plot_shapes",),
-    "viewing.trajectories": ("plot_trajectory",),
+    "viewing.plots": ("plot_shapes", "plot_trajectory"),
     "viewing.viewer": ("Viewer", "view"),
 }
 # namespaces within the package, and where what they give is defined

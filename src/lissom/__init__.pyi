@@ -223,8 +223,8 @@ from lissom.sweeps.study import StudyStatics as StudyStatics
 from lissom.sweeps.study import Trial as Trial
 from lissom.sweeps.sweep import sweep as sweep
 from lissom.viewing.plots import plot_shapes as plot_shapes
+from lissom.viewing.plots import plot_trajectory as plot_trajectory
 from lissom.viewing.render import render as render
-from lissom.viewing.trajectories import plot_trajectory as plot_trajectory
 from lissom.viewing.viewer import Viewer as Viewer
 from lissom.viewing.viewer import view as view
 

@@ -7,9 +7,9 @@ import sys
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from viewing.facets import body_facets, facet_normals
 
 import lissom as ls
-from lissom.viewing import scene
 
 LENGTH = 0.3
 LAW = ls.HyperelasticLinear(young=1e5, poisson=0.4, damping_time=0.02)
@@ -103,19 +103,24 @@ def test_a_body_with_nothing_on_it_needs_no_python():
     assert not flap.calls_python and described().build().calls_python
 
 
-def test_pictures_show_the_deformed_surface(model, tmp_path):
+def test_pictures_show_the_deformed_surface(model):
     """Facets are the surface in the world, closed and seen from outside, for each of several configurations."""
     states = np.array([STATE, 0.0 * STATE])
-    facets = scene.body_facets(model, states, "soft")
+    facets = body_facets(model, states, "soft")
     hip = ls.frame_pose(model, STATE, "hip")
     vertices, triangles = SOFT.surface(STATE[1:])
     assert np.allclose(facets[0, :, :3], (vertices @ hip[:3, :3].T + hip[:3, 3])[triangles], rtol=0, atol=1e-12)
     a, b, c = np.moveaxis(facets[1, :, :3], 1, 0)
     volume = np.einsum("ki,ki->", a, np.cross(b, c)) / 6.0
     assert volume == pytest.approx(DOMAIN.volume, rel=0.01)
-    normals = scene.facet_normals(facets[1])
+    normals = facet_normals(facets[1])
     assert np.allclose(normals, np.cross(b - a, c - a) / np.linalg.norm(np.cross(b - a, c - a), axis=1)[:, None])
-    ls.plot_shapes(model, states, path=tmp_path / "leg.png")
+
+
+@pytest.mark.graphics
+def test_a_picture_shows_several_shapes(model, tmp_path):
+    """Two configurations are drawn into a file."""
+    ls.plot_shapes(model, np.array([STATE, 0.0 * STATE]), path=tmp_path / "leg.png")
     assert (tmp_path / "leg.png").stat().st_size > 10_000
 
 

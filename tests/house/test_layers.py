@@ -25,7 +25,7 @@ ONLY = {
 # (file, imported module): why this import may point upwards
 UPWARDS = {
     ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
-    ("integration/trajectory.py", "lissom.viewing.animation"): "Trajectory.animate() is the public door; imported late",
+    ("integration/trajectory.py", "lissom.viewing.film"): "Trajectory.animate() is the public door; imported late",
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",

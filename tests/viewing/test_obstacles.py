@@ -1,4 +1,4 @@
-"""What a robot may touch is drawn where it is, behind it, cut to the picture, and only where it is wanted."""
+"""Contact shapes are drawn where they are, and only where they are wanted."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import matplotlib.image
 import numpy as np
 import pytest
 from forces.exact_distances import distance
-from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 from robot_descriptions import SHAPES
 
 import lissom as ls
-from lissom.viewing import scene
+from lissom.viewing.geometry import contact_geometry
+from lissom.viewing.render import Scene
 
 PLACE = np.array([[0.36, 0.48, -0.8, 0.3], [-0.8, 0.6, 0, 0.1], [0.48, 0.64, 0.6, 0.05], [0, 0, 0, 1]])
 
@@ -26,48 +26,42 @@ def described(shape=None, **options):
     return robot.build()
 
 
-def collections(figure):
-    """Corners of what is drawn, in the order drawn: those of obstacles, and those of the robot."""
-    found = sorted((c for c in figure.axes[0].collections if isinstance(c, Poly3DCollection)), key=lambda c: c.zorder)
-    padding = [np.broadcast_to(c._invalid_vertices, np.shape(c._faces)[:2]) for c in found]  # polygons differ in size
-    corners = [[face[~none] for face, none in zip(np.array(c._faces), rows)] for c, rows in zip(found, padding)]
-    return [x for x, c in zip(corners, found) if c.zorder < 2], [x for x, c in zip(corners, found) if c.zorder >= 2]
+LOW, HIGH = np.full(3, -0.6), np.full(3, 0.7)  # of the box that unbounded shapes are cut to
 
 
-def box(figure):
-    """Corners of the box drawn."""
-    ax = figure.axes[0]
-    return np.transpose([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
+def shown(model, q, **options):
+    """Contact shapes of a picture."""
+    return contact_geometry(model, np.asarray(q, dtype=np.float64), LOW, HIGH, **options)
+
+
+def height(model, q):
+    """Height of a picture of one configuration [m]."""
+    return Scene(model, np.atleast_2d(q), [], None, None, None, (20.0, -60.0), True, (300, 300)).camera.height
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=range(len(SHAPES)))
 @pytest.mark.parametrize("on", [None, "box"])
-def test_every_corner_drawn_lies_on_the_shape_and_in_the_picture(shape, on):
-    """Purpose: each shape is drawn on its surface, wherever it is and moves, and nothing leaves the box."""
+def test_every_corner_drawn_lies_on_the_shape(shape, on):
+    """Purpose: each shape is drawn on its surface, wherever it is and moves."""
     model = described(shape, on=on)
-    q = np.linspace(-0.2, 0.2, 2 * model.nq).reshape(2, -1)
-    figure = ls.plot_shapes(model, q)
-    (drawn,), robot = collections(figure)
-    low, high = box(figure)
-    corners = np.concatenate(drawn)
-    assert len(robot) == 2 and (corners >= low - 1e-12).all() and (corners <= high + 1e-12).all()
-    g = PLACE if on is None else ls.frame_pose(model, q[-1], "box") @ PLACE
-    local = (corners - g[:3, 3]) @ g[:3, :3]
-    chords = 0.007 * getattr(shape, "radius", 0.0)  # what cuts leave of 48 facets around and 16 from pole to pole
+    q = np.linspace(-0.2, 0.2, 2 * model.nq).reshape(2, -1)[-1]
+    geometry = shown(model, q)
+    assert len(geometry.meshes) == 1
+    g = PLACE if on is None else ls.frame_pose(model, q, "box") @ PLACE
+    local = (geometry.points(q) - g[:3, 3]) @ g[:3, :3]
+    chords = 0.007 * getattr(shape, "radius", 0.0)  # left by 48 facets around and 16 from pole to pole
     assert max(abs(distance(shape, x)[0]) for x in local) < 1e-12 + chords
 
 
+@pytest.mark.graphics
 def test_a_robot_that_touches_nothing_is_drawn_as_before():
     """Purpose: without contacts the option changes nothing, and without the option contacts change nothing."""
     plain, touching = described(), described(ls.ShapeSphere(0.1))
     q = np.full(plain.nq, 0.2)
-    reference = ls.plot_shapes(plain, q, obstacles=False)
-    for figure in (ls.plot_shapes(plain, q), ls.plot_shapes(touching, q, obstacles=False)):
-        obstacles, (robot,) = collections(figure)
-        np.testing.assert_array_equal(np.concatenate(robot), np.concatenate(collections(reference)[1][0]))
-        np.testing.assert_array_equal(box(figure), box(reference))
-        assert obstacles == []
-    assert len(collections(ls.plot_shapes(touching, q))[0]) == 1
+    reference = ls.render(plain, q, obstacles=False, size=(240, 180))
+    for picture in (ls.render(plain, q, size=(240, 180)), ls.render(touching, q, obstacles=False, size=(240, 180))):
+        np.testing.assert_array_equal(picture, reference)
+    assert (ls.render(touching, q, size=(240, 180)) != reference).any(axis=-1).mean() > 0.02
 
 
 def test_balls_repeated_shapes_and_links_that_are_not_drawn_are_left_out():
@@ -80,40 +74,20 @@ def test_balls_repeated_shapes_and_links_that_are_not_drawn_are_left_out():
     robot.add_contact("each other", "a", others="b")
     robot.add_contact("sphere", "a", ls.ShapeSphere(0.1), on="b")
     model = robot.build()
-    assert len(collections(ls.plot_shapes(model, model.neutral()))[0]) == 2
-    assert len(collections(ls.plot_shapes(model, model.neutral(), links=["a"]))[0]) == 1
+    assert len(shown(model, model.neutral()).meshes) == 2
+    assert len(shown(model, model.neutral(), links=["a"]).meshes) == 1
 
 
-def test_what_is_far_away_does_not_shrink_the_robot():
-    """Purpose: a shape many lengths away, or much larger than the robot, leaves the picture's box to the robot."""
+def test_a_distant_shape_does_not_shrink_the_robot():
+    """Purpose: a shape many lengths away, or much larger than the robot, leaves the picture to the robot."""
     away = np.eye(4)
     away[2, 3] = -50.0
     robot = ls.Robot("far")
     robot.add_link("box", ls.RigidBody.box(0.1, 0.1, 0.1, density=500), ls.JointRevolute())
-    expected = box(ls.plot_shapes(robot.build(), [0.0]))
+    expected = height(robot.build(), [0.0])
     robot.add_contact("floor", "box", ls.ShapePlane(), placement=away)
     robot.add_contact("earth", "box", ls.ShapeSphere(49.93), placement=away)
-    model = robot.build()
-    figure = ls.plot_shapes(model, [0.0])
-    assert np.abs(box(figure) - expected).max() < 0.05
-    for shape in collections(figure)[0]:
-        assert (np.concatenate(shape) >= box(figure)[0] - 1e-12).all()
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_a_cut_polygon_has_the_area_inside_the_box(seed):
-    """Purpose: cutting a tilted square to a box keeps exactly the part inside, by counting random points of it."""
-    rng = np.random.default_rng(seed)
-    frame = np.linalg.qr(rng.normal(size=(3, 3)))[0]
-    low, high = -np.array([0.5, 0.6, 0.7]), np.array([0.6, 0.4, 0.5])
-    square = np.array([[-1, -1, 0], [1, -1, 0], [1, 1, 0], [-1, 1, 0]]) @ frame.T
-    (polygon,) = scene.cut_to_box(square[None], low, high)
-    ahead = np.roll(polygon, -1, axis=0)
-    area = 0.5 * np.linalg.norm(np.cross(polygon, ahead).sum(axis=0))
-    points = np.column_stack([rng.uniform(-1, 1, (200_000, 2)), np.zeros(200_000)]) @ frame.T
-    share = ((points >= low) & (points <= high)).all(axis=1).mean()
-    assert abs(area - 4 * share) < 5 * 4 * np.sqrt(share * (1 - share) / 200_000)  # five standard deviations
-    assert np.abs(polygon @ frame[:, 2]).max() < 1e-14
+    assert height(robot.build(), [0.0]) < 1.5 * expected
 
 
 @pytest.mark.graphics

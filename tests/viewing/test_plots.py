@@ -10,9 +10,12 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 import pytest
+from viewing.facets import body_facets, facet_normals, tendon_lines
 
 import lissom as ls
-from lissom.viewing import scene, trajectories
+from lissom.viewing import canvas, plots
+from lissom.viewing.geometry import AROUND, STATIONS
+from lissom.viewing.render import Scene
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
 
@@ -49,10 +52,16 @@ def states(model, count=3):
     return ls.integrate(model, model.neutral(), 0.3 * rng.normal(size=(count, model.nv)))
 
 
-def vertices(figure):
-    """Corners of all facets of the picture, one array per shape, in the order drawn."""
-    shapes = [c for c in figure.axes[0].collections if type(c).__name__ == "Poly3DCollection"]
-    return [np.array(c._faces).reshape(-1, 3) for c in sorted(shapes, key=lambda c: c.get_zorder())]
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Pictures of robots have few pixels, to save time."""
+    monkeypatch.setattr(plots, "_PICTURE_DPI", 40)
+
+
+def scene(model, rows, **options):
+    """The scene of a picture of configurations (n, nq)."""
+    given = {"curves": [], "links": None, "paint": None, "values": None, "view": None, "obstacles": True, "size": 300}
+    return Scene(model, rows, **(given | options))
 
 
 # -- what is drawn ----------------------------------------------------------------------------------------------------
@@ -62,26 +71,29 @@ def test_rod_facets_lie_on_the_section_outline_at_frame_pose(arm):
     """Purpose: every corner of the tube is the outline of its section carried by frame_pose, at every station."""
     model = arm[1]
     q = states(model)
-    facets = scene.body_facets(model, q, "arm")
-    s = np.linspace(0.0, 1.0, scene.STATIONS)
+    facets = body_facets(model, q, "arm")
+    s = np.linspace(0.0, 1.0, STATIONS)
     g = ls.frame_pose(model, q, "arm", s=s)
-    sides = (scene.STATIONS - 1) * scene.AROUND
-    corners = facets[:, :sides].reshape(3, scene.STATIONS - 1, scene.AROUND, 4, 3)[:, :, :, 0]
+    sides = (STATIONS - 1) * AROUND
+    corners = facets[:, :sides].reshape(3, STATIONS - 1, AROUND, 4, 3)[:, :, :, 0]
     local = np.einsum("nsji,nskj->nski", g[:, :-1, :3, :3], corners - g[:, :-1, None, :3, 3])
     assert np.abs(local[..., 0]).max() < 1e-14
     radii = (0.02 - 0.01 * s[:-1])[None, :, None]
     np.testing.assert_allclose(np.linalg.norm(local[..., 1:], axis=-1), radii + 0 * local[..., 0], rtol=1e-12)
 
 
-def test_the_artists_hold_these_facets(arm):
-    """Purpose: the picture's collections are the facets of the scene, unmoved, one collection for each shape."""
+@pytest.mark.graphics
+def test_the_axes_show_the_picture_of_render(arm):
+    """Purpose: the figure holds the picture of `render` with its shape undistorted, and the name of the robot."""
     model = arm[1]
     q = states(model)
-    drawn = vertices(ls.plot_shapes(model, q))
-    expected = scene.body_facets(model, q, "arm").reshape(3, -1, 3)
-    assert len(drawn) == 3
-    for shape in expected:
-        assert min(np.abs(np.asarray(d) - shape).max() for d in drawn if d.shape == shape.shape) < 1e-12
+    axes = ls.plot_shapes(model, q, values=[0.0, 1.0, 2.0], value_label="time [s]").axes[0]
+    (image,) = axes.images
+    expected = ls.render(model, q, values=[0.0, 1.0, 2.0], value_label="time [s]", view=(20.0, -60.0), size=280)
+    np.testing.assert_array_equal(image.get_array(), expected)
+    assert axes.get_title() == "arm" and axes.get_aspect() == 1.0
+    extent = axes.get_window_extent()
+    assert extent.height / extent.width == pytest.approx(expected.shape[0] / expected.shape[1])
 
 
 @pytest.mark.parametrize("name", ["base", "gripper", "shoulder"])
@@ -91,7 +103,7 @@ def test_rigid_bodies_are_drawn_where_they_are(hybrid, name):
     q = states(model)
     body = model.links.body[model.links.names.index(name)]
     g = ls.frame_pose(model, q, name)
-    corners = scene.body_facets(model, q, name).reshape(3, -1, 3)
+    corners = body_facets(model, q, name).reshape(3, -1, 3)
     local = np.einsum("nji,nkj->nki", g[:, :3, :3], corners - g[:, None, :3, 3]) - body.com
     np.testing.assert_allclose(local.max(axis=(0, 1)), body.outline, rtol=1e-9)
     np.testing.assert_allclose(local.min(axis=(0, 1)), -np.array(body.outline), rtol=1e-9)
@@ -111,8 +123,8 @@ def test_facets_of_rigid_bodies_face_outwards(body, corners):
     robot = ls.Robot("one")
     robot.add_link("body", body, ls.JointRevolute())
     model = robot.build()
-    facets = scene.body_facets(model, model.neutral()[None], "body")[0]
-    outwards = np.einsum("mi,mi->m", scene.facet_normals(facets), facets.mean(axis=1))
+    facets = body_facets(model, model.neutral()[None], "body")[0]
+    outwards = np.einsum("mi,mi->m", facet_normals(facets), facets.mean(axis=1))
     assert outwards.min() >= 0.0 and outwards.max() > 0.0
     if corners is not None:
         assert facets.reshape(-1, 3).shape == (corners, 3)
@@ -121,56 +133,47 @@ def test_facets_of_rigid_bodies_face_outwards(body, corners):
 def test_facets_of_rods_face_outwards(arm):
     """Purpose: the same for a tube and its two ends."""
     model = arm[1]
-    facets = scene.body_facets(model, model.neutral()[None], "arm")[0]
+    facets = body_facets(model, model.neutral()[None], "arm")[0]
     centre = np.array([0.15, 0.0, 0.0])
-    assert np.einsum("mi,mi->m", scene.facet_normals(facets), facets.mean(axis=1) - centre).min() > 0.0
+    assert np.einsum("mi,mi->m", facet_normals(facets), facets.mean(axis=1) - centre).min() > 0.0
 
 
 def test_tendon_lines_have_the_length_of_the_tendons(hybrid):
     """Purpose: the lines drawn for tendons follow the paths that the mechanics pulls, through rods and rigid links."""
     model = hybrid[1]
     q = states(model)
-    lines = scene.tendon_lines(model, q)
+    lines = tendon_lines(model, q)
     drawn = [np.linalg.norm(np.diff(line, axis=1), axis=-1).sum(axis=1) for line in lines.values()]
     assert list(lines) == ["flexor", "finger_left", "finger_right"]
     np.testing.assert_allclose(np.stack(drawn, axis=-1), ls.path_lengths(model, q), rtol=2e-4)
 
 
-def test_single_shape_shows_tendons_with_a_legend(hybrid):
-    """Purpose: with the description, each tendon is drawn and named."""
-    robot, model = hybrid
-    figure = ls.plot_shapes(model, model.neutral(), robot=robot)
-    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["flexor", "finger_left", "finger_right"]
+def test_pictures_name_tendons(hybrid):
+    """Purpose: each tendon has a colour of its own under its name."""
+    model = hybrid[1]
+    assert list(scene(model, states(model)).paint.tendons) == ["flexor", "finger_left", "finger_right"]
 
 
-def test_axes_have_equal_scales_units_and_gravity(arm):
-    """Purpose: lengths compare along all axes, labels carry units, gravity is shown and absent when there is none."""
-    figure = ls.plot_shapes(arm[1], states(arm[1]))
-    ax = figure.axes[0]
-    limits = np.array([ax.get_xlim(), ax.get_ylim(), ax.get_zlim()])
-    box = ax._box_aspect / np.ptp(limits, axis=1)
-    np.testing.assert_allclose(box, box[0], rtol=1e-9)
-    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "y [m]", "z [m]"]
-    assert any("9.81 m/s²" in text.get_text() for text in ax.texts)
-    robot = ls.Robot("light", gravity=(0, 0, 0))
-    robot.add_link("a", ls.RigidBody.box(0.1, 0.1, 0.1, density=1.0), ls.JointFree())
-    model = robot.build()
-    assert not any("m/s²" in text.get_text() for text in ls.plot_shapes(model, model.neutral()).axes[0].texts)
+def test_links_are_left_out(hybrid):
+    """Purpose: only the links that are wanted are drawn."""
+    model = hybrid[1]
+    drawn = scene(model, states(model), links=["arm", "finger"]).paint
+    assert [mesh.name for mesh in drawn.meshes] == ["arm", "finger"]
+    assert list(drawn.tendons) == ["finger_left", "finger_right"]
 
 
-def test_values_trace_links_and_title(hybrid):
-    """Purpose: the options show what they say."""
+@pytest.mark.graphics
+def test_trail_and_title(hybrid):
+    """Purpose: a trail is drawn, and the title stands above the axes."""
     model = hybrid[1]
     q = states(model)
     path = ls.frame_pose(model, q, "fingertip")[:, :3, 3]
-    figure = ls.plot_shapes(model, q, links=["arm", "finger"], trail=path, values=[0.0, 1.0, 2.0],
-                            value_label="time [s]", title="bent")  # fmt: skip
-    line = figure.axes[0].lines[-1]
-    np.testing.assert_array_equal(np.array(line.get_data_3d()).T, path)
-    assert figure.axes[1].get_ylabel() == "time [s]" and figure.get_suptitle() == "bent"
-    count = sum(scene.body_facets(model, q[:1], name).shape[1] for name in ("arm", "finger"))
-    ties = scene.connectors(model, q[:1], ["arm", "finger"]).shape[1]
-    assert len(vertices(figure)[0]) == 4 * (count + 3 * ties)
+    (plain,), (drawn,), (named,) = (ls.plot_shapes(model, q, trail=trail, title="bent").axes
+                                    for trail in (None, path, "fingertip"))  # fmt: skip
+    pictures = [axes.images[0].get_array() for axes in (plain, drawn, named)]
+    assert pictures[0].shape != pictures[1].shape or (pictures[0] != pictures[1]).any()
+    np.testing.assert_array_equal(pictures[1], pictures[2])
+    assert drawn.get_title() == "bent"
 
 
 def test_a_robot_far_from_the_origin_fills_its_picture():
@@ -180,8 +183,7 @@ def test_a_robot_far_from_the_origin_fills_its_picture():
     model = robot.build()
     q = model.neutral()
     q[4:] = 1e3
-    ax = ls.plot_shapes(model, q).axes[0]
-    assert np.ptp(ax.get_xlim()) < 1.0
+    assert scene(model, q[None]).camera.height < 1.0
 
 
 # -- trajectories -----------------------------------------------------------------------------------------------------
@@ -228,7 +230,7 @@ def test_names_stand_beside_the_ends_of_their_curves(arm, motion):
     places = [text.get_position()[1] for text in axes.texts]
     assert [text.get_color() for text in axes.texts] == [line.get_color() for line in axes.lines]
     assert np.abs(np.subtract(places, ends)).max() < 0.1 and np.argsort(places).tolist() == np.argsort(ends).tolist()
-    found = trajectories.spread(np.array([0.1, 0.5, 0.5, 0.51, 0.99, 1.0]), 0.1)
+    found = plots.spread(np.array([0.1, 0.5, 0.5, 0.51, 0.99, 1.0]), 0.1)
     assert (np.diff(found) > 0.1 - 1e-12).all() and found[0] == 0.1 and found[-1] <= 1.0
     np.testing.assert_allclose(found[1:4], 0.5033333333 + 0.1 * np.arange(-1, 2))  # moved by the same on either side
 
@@ -268,6 +270,7 @@ def test_plot_trajectory_without_inputs_has_one_panel():
 # -- files, settings, errors ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.graphics
 @pytest.mark.parametrize("ending", ["png", "pdf", "svg"])
 def test_files_are_written(tmp_path, arm, motion, ending):
     """Purpose: the ending of the path chooses the format."""
@@ -294,15 +297,32 @@ def test_importing_lissom_does_not_import_matplotlib():
     assert subprocess.run([sys.executable, "-c", code], env=os.environ, check=False).returncode == 0
 
 
+@pytest.mark.graphics
 def test_axes_of_ones_own(arm):
-    """Purpose: a picture may be one panel of a user's figure."""
+    """Purpose: a picture may be one panel of a user's figure, and has as many pixels as that."""
     from matplotlib.figure import Figure
-    from mpl_toolkits.mplot3d import Axes3D
 
-    figure = Figure()
-    ax = figure.add_subplot(1, 2, 1, axes_class=Axes3D)
-    out = ls.plot_shapes(arm[1], states(arm[1]), axes=ax, robot=arm[0], values=[0, 1, 2], title="left")
-    assert out is figure and ax.get_title() == "left"
+    figure = Figure(figsize=(8, 4))
+    axes = figure.add_subplot(1, 2, 1)
+    out = ls.plot_shapes(arm[1], states(arm[1]), axes=axes, values=[0, 1, 2], title="left")
+    assert out is figure and axes.get_title() == "left"
+    high, wide, _ = axes.images[0].get_array().shape
+    assert abs(wide - 40 * 8 * axes.get_position(original=True).width) <= 1
+    assert abs(high - 40 * 4 * axes.get_position(original=True).height) <= 1
+    with pytest.raises(ls.ModelError, match="axes: must be axes without projection"):
+        ls.plot_shapes(arm[1], states(arm[1]), axes=figure.add_subplot(1, 2, 2, projection="3d"))
+
+
+def test_without_opengl_the_figure_says_so(arm, monkeypatch, tmp_path):
+    """Purpose: the rest of a figure is made and written on a machine without graphics."""
+
+    def refused():
+        raise ls.ModelError("pictures need OpenGL")
+
+    monkeypatch.setattr(canvas, "check_graphics", refused)
+    figure = ls.plot_shapes(arm[1], states(arm[1]), path=tmp_path / "shapes.png")
+    assert [text.get_text() for text in figure.axes[0].texts] == ["not drawn: pictures need OpenGL"]
+    assert not figure.axes[0].images and (tmp_path / "shapes.png").exists()
 
 
 def test_wrong_arguments_are_named(arm, motion):
@@ -328,22 +348,3 @@ def test_wrong_arguments_are_named(arm, motion):
             ls.plot_trajectory(model, motion, internal=internal)
     with pytest.raises(ls.ModelError, match="link: must be one of"):
         ls.plot_trajectory(model, motion, joint="leg")
-
-
-def test_an_axis_along_the_sight_has_no_numbers(hybrid):
-    """Purpose: in a view along y nothing is printed at one place, tendons are whole lines, and the marks of the world's
-    axes stand outside the box."""
-    model = hybrid[1]
-    figure = ls.plot_shapes(model, model.neutral(), robot=hybrid[0], view=(0.0, -90.0))
-    ax = figure.axes[0]
-    assert [ax.get_xlabel(), ax.get_ylabel(), ax.get_zlabel()] == ["x [m]", "", "z [m]"]
-    assert len(ax.get_yticks()) == 0 and len(ax.get_xticks()) > 2 and len(ax.get_zticks()) > 2
-    assert [len(line.get_data_3d()[0]) > 40 for line in ax.lines] == [True] * 3
-    figure.canvas.draw()
-    corners = np.array([(x, 0.0, z) for x in ax.get_xlim() for z in ax.get_zlim()])
-    from mpl_toolkits.mplot3d.proj3d import proj_transform
-
-    x, y, _ = proj_transform(*corners.T, ax.get_proj())
-    _, top = ax.transData.transform(np.column_stack([x, y])).max(axis=0)
-    marks = [text.get_window_extent() for text in ax.texts if text.get_text()]
-    assert len(marks) == 3 and all(mark.y0 > top for mark in marks)

@@ -12,9 +12,9 @@ from PIL import Image
 
 import lissom as ls
 from lissom.viewing import canvas
-from lissom.viewing.backdrop import nice_length
 from lissom.viewing.camera import plane_axes, plane_of
 from lissom.viewing.canvas import FINER
+from lissom.viewing.labels import nice_number
 
 REFERENCES = Path(__file__).parent / "references"
 SIZE = (200, 150)
@@ -164,7 +164,7 @@ def test_files_trails_and_trajectories(arm, tmp_path):
 @pytest.mark.parametrize(("most", "length"), [(0.99, 0.5), (1.0, 1.0), (0.023, 0.02), (7.0, 5.0)])
 def test_scale_bars_have_round_lengths(most, length):
     """Purpose: 1, 2 or 5 times a power of ten, no longer than there is room for."""
-    assert nice_length(most) == pytest.approx(length) and FINER == 2
+    assert nice_number(most) == pytest.approx(length) and FINER == 2
 
 
 def test_wrong_arguments_are_named(arm, tmp_path):

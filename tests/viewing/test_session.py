@@ -1,4 +1,4 @@
-"""What a viewer computes, without a browser: sliders, equilibria, motions in real time, the hand, what is recorded."""
+"""State of a viewer without a browser: sliders, equilibria, motions in real time, mouse spring, history."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import pytest
 
 import lissom as ls
 from lissom.viewing import session as sessions
-from lissom.viewing.arrows import outer_forces, outer_moments, second_heads
-from lissom.viewing.bands import BANDS, Scale, banded
-from lissom.viewing.building import robot_geometry
-from lissom.viewing.quantities import of_state
+from lissom.viewing.colors import COLOR_LEVELS, ColorScale, facets_by_level, state_values
+from lissom.viewing.controls import configuration_of, coordinate_sliders, values_of
+from lissom.viewing.geometry import robot_geometry
+from lissom.viewing.labels import nice_number
 from lissom.viewing.session import Session
-from lissom.viewing.sliders import coordinate_sliders, nice, placed, values_of
+from lissom.viewing.stage import outer_forces, outer_moments, second_heads
 
 TICK = 1.0 / 60.0
 
@@ -76,7 +76,7 @@ def test_values_of_sliders_give_the_configuration_and_back():
     robot.add_link("ball", ls.RigidBody.sphere(0.05, density=500), ls.JointSpherical(), parent="body")
     model = robot.build()
     values = np.array([0.3, -1.0, 2.0, 0.1, 0.2, 0.3, 1.0, 0.5, -0.2])
-    q = placed(model, values)
+    q = configuration_of(model, values)
     assert np.allclose(q[4:7], [0.1, 0.2, 0.3], rtol=0, atol=1e-15)
     assert np.allclose(values_of(model, q), values, rtol=0, atol=1e-12)
     names = [one.name for one in coordinate_sliders(model)]
@@ -86,7 +86,7 @@ def test_values_of_sliders_give_the_configuration_and_back():
 @pytest.mark.parametrize("x, expected", [(0.7, 0.5), (1.0, 1.0), (49.9, 20.0), (50.0, 50.0), (3e-4, 2e-4)])
 def test_nice_numbers(x, expected):
     """1, 2 or 5 times a power of ten, not above the number."""
-    assert nice(x) == pytest.approx(expected)
+    assert nice_number(x) == pytest.approx(expected)
 
 
 # -- modes ------------------------------------------------------------------------------------------------------------
@@ -163,12 +163,12 @@ def test_one_scrubs_back_and_goes_on_from_there(session):
     session.scrub(0.3)
     shown = session.q.copy()
     assert session.update(TICK) and session.t == 0.3 and not np.allclose(shown, q_end)
-    assert session.seen.span == (0.0, end)
+    assert session.history.span == (0.0, end)
     session.play()
     while session.t < end - 1e-9:
         session.update(TICK)
     assert np.abs(session.q - q_end).max() < 0.02 * np.abs(q_end).max()  # the same motion, begun anew within
-    assert np.all(np.diff(session.seen.t) > 0.0)
+    assert np.all(np.diff(session.history.t) > 0.0)
 
 
 def test_a_motion_is_replayed(model):
@@ -202,44 +202,44 @@ def test_reset_and_modes_keep_their_word(session):
     assert np.array_equal(session.q, session.start) and session.t == 0.0
 
 
-# -- the hand ---------------------------------------------------------------------------------------------------------
+# -- the mouse --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("mode", ["equilibrium", "simulate"])
-def test_a_hand_pulls_the_nearest_place_towards_itself(session, model, mode):
-    """Held at rest the hand's force balances the robot, and is its spring's; let go the robot springs back."""
+def test_the_mouse_pulls_the_nearest_place_towards_itself(session, model, mode):
+    """At rest the force of the mouse spring balances the robot; without it the robot springs back."""
     session.set_mode("equilibrium")
     session.update(TICK)
     rest = session.q.copy()
     session.set_mode(mode)
     tip = ls.frame_pose(model, rest, "arm")[:3, 3]
     session.grab(tip + np.array([0.0, 0.0, 0.012]), "arm")
-    hand = session.hand
-    assert hand is not None and hand.grip.s > 0.95
-    begin = hand.place(session.q)
+    spring = session.spring
+    assert spring is not None and spring.grip.s > 0.95
+    begin = spring.position(session.q)
     session.drag(begin + np.array([0.0, 0.05, 0.08]))
     for _ in range(150):
         session.update(TICK)
-    reached = hand.place(session.q)
+    reached = spring.position(session.q)
     assert np.abs(reached - begin)[1:].min() > 0.01
-    missing = np.linalg.norm(hand.force - hand.stiffness * (hand.target - reached)) / np.linalg.norm(hand.force)
+    missing = np.linalg.norm(spring.force - spring.stiffness * (spring.target - reached)) / np.linalg.norm(spring.force)
     assert missing < (1e-3 if mode == "equilibrium" else 0.2)  # (1) makes the spring softer while the robot moves
-    held = session.acting
-    still = ls.solve_statics(held, np.concatenate([session.u, hand.force]), session.q)
+    pulled = session.pulled_model
+    still = ls.solve_statics(pulled, np.concatenate([session.u, spring.force]), session.q)
     assert np.abs(still.q - session.q).max() < 0.02 * np.abs(session.q).max()
-    session.let_go()
+    session.release()
     for _ in range(240 if mode == "simulate" else 1):
         session.update(TICK)
     assert np.abs(session.q - rest).max() < 0.02 * np.abs(rest).max()
 
 
-def test_a_stiff_hand_does_not_shake_a_light_robot(session):
+def test_a_stiff_mouse_spring_does_not_shake_a_light_robot(session):
     """However stiff the spring, its work stays bounded: the robot follows and comes to rest."""
     session.set_mode("simulate")
     session.update(TICK)
     session.grab([0.3, 0.0, 0.0])
-    session.hand.stiffness *= 100.0
-    session.drag(session.hand.place(session.q) + np.array([0.0, 0.0, 0.05]))
+    session.spring.stiffness *= 100.0
+    session.drag(session.spring.position(session.q) + np.array([0.0, 0.0, 0.05]))
     for _ in range(120):
         session.update(TICK)
     assert session.is_good and np.abs(session.v).max() < 0.5
@@ -253,7 +253,7 @@ def test_painted_values_are_strains_and_speeds(model):
     geometry, q = robot_geometry(model), np.array([0.0, 2.0, 0.0, 0.0])
     v, u = np.array([1.0, 0.0, 0.0, 0.0]), np.zeros(model.nu)
     rows = geometry.meshes[0].rows
-    values = {name: of_state(geometry, name, q, v, u, 0.0)[rows]
+    values = {name: state_values(geometry, name, q, v, u, 0.0)[rows]
               for name in ("curvature", "torsion", "elongation", "strain", "speed")}  # fmt: skip
     assert np.allclose(values["curvature"], 2.0) and np.allclose(values["torsion"], 0.0)
     assert np.allclose(values["strain"], 2.0 * geometry.local[rows][:, 2])
@@ -269,30 +269,30 @@ def test_painted_tension_carries_what_hangs_below():
     model = robot.build()
     q = ls.solve_statics(model).q
     geometry = robot_geometry(model)
-    values = of_state(geometry, "tension", q, np.zeros(model.nv), np.zeros(0), 0.0)
+    values = state_values(geometry, "tension", q, np.zeros(model.nv), np.zeros(0), 0.0)
     mesh = geometry.meshes[0]
     weight = 1000 * np.pi * 1e-4 * 0.5 * 9.81
     assert np.abs(values[mesh.rows] - weight * (1.0 - mesh.s)).max() < 0.02 * weight
 
 
-def test_bands_share_out_all_facets():
-    """Every facet is in the band of its value, once, as two triangles; a scale that has seen one value has a width."""
+def test_colour_levels_share_out_all_facets():
+    """Every facet is at the level of its value, once, as two triangles; a scale that has seen one value has a width."""
     rng = np.random.default_rng(1)
     points, values = rng.normal(size=(200, 3)), rng.normal(size=200)
     quads = rng.permutation(200).reshape(50, 4)
     quads[:10, 3] = quads[:10, 2]  # triangles
-    scale = Scale("speed")
-    scale.take_in(values)
-    found = banded(quads, points, values, scale)
-    assert len(found) == BANDS and sum(len(faces) for _, faces in found) == 90
+    scale = ColorScale("speed")
+    scale.include(values)
+    found = facets_by_level(quads, points, values, scale)
+    assert len(found) == COLOR_LEVELS and sum(len(faces) for _, faces in found) == 90
     corners = np.concatenate([vertices[faces] for vertices, faces in found if len(faces)])
     every = np.concatenate([quads[:, :3], quads[10:][:, [0, 2, 3]]])
     assert np.allclose(np.sort(corners.reshape(90, -1).sum(axis=1)), np.sort(points[every].sum(axis=(1, 2))))
     means = values[quads].mean(axis=1)
-    middle = np.flatnonzero(scale.bands(means) == BANDS // 2)
-    assert len(found[BANDS // 2][1]) == sum(1 if quads[k, 2] == quads[k, 3] else 2 for k in middle)
-    flat = Scale("speed")
-    flat.take_in(np.full(3, 2.0))
+    middle = np.flatnonzero(scale.levels(means) == COLOR_LEVELS // 2)
+    assert len(found[COLOR_LEVELS // 2][1]) == sum(1 if quads[k, 2] == quads[k, 3] else 2 for k in middle)
+    flat = ColorScale("speed")
+    flat.include(np.full(3, 2.0))
     assert flat.ends == (1.5, 2.5)
 
 

@@ -104,7 +104,7 @@ def test_what_is_set_comes_to_the_session(viewer, model):
     viewer.do(panel.show_values)
     assert panel.sliders[0][1].value == pytest.approx(0.4)
     viewer.do(lambda: viewer.stage.paint("curvature"))
-    until(lambda: any(band.visible for band in viewer.stage.bands))
+    until(lambda: any(mesh.visible for mesh in viewer.stage.levels))
     assert not viewer.stage.bodies[1].handle.visible and viewer.stage.bodies[0].handle.visible
     viewer.do(lambda: viewer.stage.paint(""))
     until(lambda: viewer.stage.bodies[1].handle.visible)
@@ -131,7 +131,8 @@ def test_a_simulation_runs_and_its_files_hold_it(viewer, model, tmp_path):
     assert "__VISER_EMBED_DATA__" in page and page.rstrip().endswith("</html>")
     assert viewer.save(tmp_path / "again.html").stat().st_size > 100_000
     motion = ls.Trajectory.load(viewer.save(tmp_path / "motion.npz"))
-    assert len(motion.t) == len(viewer.session.seen) and np.array_equal(motion.q[-1], viewer.session.seen.rows[-1][0])
+    history = viewer.session.history
+    assert len(motion.t) == len(history) and np.array_equal(motion.q[-1], history.rows[-1][0])
     with pytest.raises(ls.ModelError, match="film: needs a browser that looks on"):
         viewer.save(tmp_path / "film.mp4")
     with pytest.raises(ls.ModelError, match=r"must end in one of .* \(got '.stl'\)"):
@@ -245,7 +246,7 @@ def test_the_command_shows_a_robot_and_a_trajectory(tmp_path, monkeypatch, capsy
     shown = []
 
     def interrupted(self):
-        shown.append((self.session.mode, self.session.known.span))
+        shown.append((self.session.mode, self.session.motion.span))
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Viewer, "wait", interrupted)

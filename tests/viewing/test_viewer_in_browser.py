@@ -89,11 +89,11 @@ def test_the_mouse_pulls_the_robot(page, viewer):
     start = float(columns[end] - 6), float(np.median(rows[columns == columns[end] - 6]))
     rest = viewer.session.q.copy()
     page.drag(start, (start[0] - 10.0, start[1] + 60.0), release=False)
-    page.until(lambda: viewer.session.hand is not None, "the hand holds the arm")
+    page.until(lambda: viewer.session.spring is not None, "the hand holds the arm")
     page.until(lambda: np.abs(viewer.session.q - rest).max() > 0.1, "the arm follows the hand")
-    assert viewer.session.hand.grip.s > 0.7
+    assert viewer.session.spring.grip.s > 0.7
     page.mouse("mouseReleased", start[0] - 10.0, start[1] + 60.0)
-    page.until(lambda: viewer.session.hand is None, "the hand is open")
+    page.until(lambda: viewer.session.spring is None, "the hand is open")
     page.until(lambda: np.abs(viewer.session.q - rest).max() < 1e-3, "the arm is back")
 
 
@@ -118,9 +118,9 @@ def test_a_film_is_what_the_browser_shows(page, viewer, tmp_path):
     viewer.do(lambda: viewer.panel.set_mode("simulate"))
     page.until(lambda: viewer.session.t > 0.2, "it moves")
     viewer.do(viewer.session.pause)
-    viewer.do(lambda: viewer.session.seen.cut(0.17))
+    viewer.do(lambda: viewer.session.history.cut(0.17))
     pictures, seconds = count_frames_and_secs(str(viewer.save(tmp_path / "film.mp4")))
-    first, last = viewer.session.seen.span
+    first, last = viewer.session.history.span
     assert pictures == int(np.ceil((last - first) * 25)) and seconds == pytest.approx(pictures / 25, abs=0.01)
 
 

@@ -16,7 +16,7 @@ def _info(arguments: argparse.Namespace) -> int:
     from rich.console import Console
     from rich.table import Table
 
-    from lissom.viewing.words import bodies, deformable_bodies, driven_by, place, surroundings, unit_of_input
+    from lissom.cli.descriptions import bodies, deformable_bodies, driven_by, place, surroundings, unit_of_input
 
     robot, model = loaded(arguments.robot)
     links = Table("link", "parent", "joint", "body", title=robot.name, title_justify="left")

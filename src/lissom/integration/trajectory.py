@@ -151,7 +151,7 @@ class Trajectory:
             ShapeError: the trajectory is a batch. ModelError: no model, no such link, a film of this kind cannot be
             written, or a package is missing.
         """
-        from lissom.viewing.animation import film
+        from lissom.viewing.film import film
 
         moved = self.model if model is None else model
         if moved is None:

@@ -1,4 +1,4 @@
-"""Where the eye stands: parallel projections, so that one scale holds everywhere in a picture."""
+"""Cameras of pictures: parallel projections with one scale everywhere, and the choice of their direction."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
-from lissom.viewing.building import robot_geometry
+from lissom.viewing.geometry import robot_geometry
 
 _FLAT = 1e-7  # how far a planar robot may leave its plane, by its size
 _SAMPLES = 6
@@ -19,12 +19,12 @@ _SAMPLES = 6
 @final
 @dataclass(frozen=True, eq=False)
 class Camera:
-    """A parallel projection.
+    """Parallel projection.
 
     Fields:
-        axes: rows that point to the right, upwards and towards the eye (3, 3). centre: what is in the middle (3,) [m].
-        height: of the picture [m]. size: its width and height [pixels]. is_plane: whether a planar robot is looked at
-        square on.
+        axes: unit vectors to the right, upwards and towards the eye, rows (3, 3). centre: point in the middle of the
+        picture (3,) [m]. height: of the picture [m]. size: its width and height [pixels]. is_plane: whether it sees a
+        planar robot square on.
     """
 
     axes: np.ndarray
@@ -39,14 +39,14 @@ class Camera:
         return self.size[1] / self.height
 
     def pixels(self, points: np.ndarray) -> np.ndarray:
-        """Where points (..., 3) are in the picture, from its upper left corner, and how near the eye [m]."""
+        """Pixels of points (..., 3) from the upper left corner, and their heights towards the eye [m]."""
         seen = (points - self.centre) @ self.axes.T
         width, height = self.size
         x, y = 0.5 * width + self.scale * seen[..., 0], 0.5 * height - self.scale * seen[..., 1]
         return np.stack([x, y, seen[..., 2]], axis=-1)
 
     def rays(self) -> np.ndarray:
-        """The point (height, width, 3) in the plane through the centre that each pixel sees."""
+        """Point of the plane through the centre under each pixel, shape (height, width, 3)."""
         width, height = self.size
         x = (np.arange(width) + 0.5 - 0.5 * width) / self.scale
         y = (0.5 * height - np.arange(height) - 0.5) / self.scale
@@ -54,7 +54,7 @@ class Camera:
 
 
 def looking(view: tuple[float, float]) -> np.ndarray:
-    """Axes of a camera by elevation and azimuth of the eye [deg], z upwards."""
+    """Axes of a camera from elevation and azimuth of the eye [deg], z upwards."""
     e, a = np.radians(view)
     right = np.array([-np.sin(a), np.cos(a), 0.0])
     eye = np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
@@ -62,15 +62,15 @@ def looking(view: tuple[float, float]) -> np.ndarray:
 
 
 def upwards(gravity: np.ndarray) -> np.ndarray:
-    """Against gravity; z without it."""
+    """Unit vector against gravity; z without gravity."""
     size = float(np.linalg.norm(gravity))
     return -gravity / size if size > 0.0 else np.array([0.0, 0.0, 1.0])
 
 
 def plane_of(model: Model) -> np.ndarray | None:
-    """The normal of the plane that everything moves parallel to, None for robots in space.
+    """Normal of the plane of a planar robot, None for a robot in space.
 
-    A body moves parallel to a plane of normal n where its points stay at their n·x, and so do its axes,
+    A body moves parallel to a plane of normal n if its points keep n·x, and its axes their components along n,
 
         n·(p_k(q) − p_k(q₀)) = 0,     (R_k(q) R_k(q₀)ᵀ − 1)ᵀ n = 0                                         (1)
     """
@@ -99,7 +99,7 @@ def _find_plane(model: Model) -> np.ndarray | None:
 
 
 def plane_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
-    """Axes of a camera that looks at a plane square on, `up` upwards where it lies in the plane, else y or z."""
+    """Axes of a camera that sees a plane square on; `up` points upwards if it lies in the plane, else y or z."""
     across = [e - (e @ normal) * normal for e in (up, np.array([0.0, 1.0, 0.0]), np.array([0.0, 0.0, 1.0]))]
     top = next(e for e in across if np.linalg.norm(e) > 0.5)
     top = top / np.linalg.norm(top)
@@ -112,9 +112,9 @@ def plane_axes(normal: np.ndarray, up: np.ndarray) -> np.ndarray:
 def framed(
     axes: np.ndarray, points: np.ndarray, size: tuple[int | None, int | None], margins: Any, is_plane: bool
 ) -> Camera:
-    """The camera that holds all points (n, 3), with margins (left, right, bottom, top) as parts of the width.
+    """Camera that has all points (n, 3) in its picture, with margins (left, right, bottom, top) as parts of the width.
 
-    A size that is None follows from the other and the shape of what is seen.
+    A size of None follows from the other one and the extent of the points.
     """
     seen = points @ axes.T
     low, high = seen.min(axis=0), seen.max(axis=0)
@@ -131,3 +131,35 @@ def framed(
     middle = 0.5 * (low + high)
     middle[:2] -= shift
     return Camera(axes, middle @ axes, height / scale, (width, height), is_plane)
+
+
+def chosen_view(model: Model, points: np.ndarray) -> tuple[float, float]:
+    """Elevation and azimuth [deg] at which points (n, 3) cover most of the picture.
+
+    Walls that rods are clamped to are seen from their free side; azimuths near −60 degrees are preferred.
+    """
+    best = (20.0, -60.0)
+    spread = points - points.mean(axis=0)
+    area = {}
+    for azimuth in (quarter + part for quarter in (-180, -90, 0, 90) for part in (25, 35, 45, 55, 65)):
+        axes = looking((best[0], float(azimuth)))
+        wide = np.linalg.svd((spread @ axes[:2].T)[:: 1 + len(spread) // 2000], compute_uv=False)
+        faces = [
+            base_placement(model, k)[:3, 0] @ axes[2] for k in range(len(model.links.names)) if _is_clamped(model, k)
+        ]
+        behind = any(face < 0.3 for face in faces)
+        turned = abs((azimuth + 60 + 180) % 360 - 180) / 180.0
+        area[azimuth] = float(wide.prod()) * (0.4 if behind else 1.0) * (1.0 - 0.25 * turned)
+    return best[0], float(max(area, key=lambda k: area[k]))
+
+
+def _is_clamped(model: Model, k: int) -> bool:
+    """Whether a link is a rod clamped to the world, roughly horizontal."""
+    clamped = model.links.parent[k] < 0 and model.links.names[k] in model.rods and model.links.joint[k].nv == 0
+    return bool(clamped and abs(base_placement(model, k)[:3, 0] @ upwards(model.gravity)) < 0.7)
+
+
+def base_placement(model: Model, k: int) -> np.ndarray:
+    """Placement of a link in its parent, or in the world, shape (4, 4)."""
+    place = model.description.links[model.links.names[k]].placement
+    return np.eye(4) if place is None else np.asarray(place, dtype=np.float64)

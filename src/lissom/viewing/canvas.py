@@ -1,4 +1,4 @@
-"""Surfaces seen by a camera, drawn by PyVista without a screen: their colours and how near they are."""
+"""Layers of a picture: surfaces drawn by PyVista without a screen, ground and walls behind them, their composition."""
 
 from __future__ import annotations
 
@@ -13,8 +13,15 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.viewing.camera import Camera
+from lissom.model.model import Model
+from lissom.viewing.camera import Camera, base_placement, upwards
+from lissom.viewing.colors import rgb
+from lissom.viewing.labels import nice_number
 
+AIR, WATER, GROUND, _GRID = rgb("#ffffff"), rgb("#eaf4fa"), rgb("#eef0f3"), rgb("#dfe2e7")
+_CELLS = 512  # of a shadow, along each side
+_DARK = 0.34  # darkest part of a shadow
+_LEVEL = 0.99  # cosine between normals of a plane and the ground
 FINER = 2  # pixels drawn for each of the picture, along either side
 _RIM = 3  # pixels around a window
 _WINDOW = "VTK_DEFAULT_OPENGL_WINDOW"
@@ -28,8 +35,12 @@ _LIGHTS = (((-1.2, 1.6, 1.5), 0.85), ((1.2, 0.3, 1.0), 0.3), ((0.0, -0.4, 1.0), 
 
 @final
 class Layer(NamedTuple):
-    """What a camera sees of some surfaces: colours (h, w, 3) from 0 to 1 in a window of it, and how near the eye
-    each pixel is (h, w) [m]; −inf where there is nothing. window: its rows and columns."""
+    """Image of some surfaces in a window of a picture.
+
+    Fields:
+        colors: from 0 to 1, shape (h, w, 3). near: height of each pixel towards the eye, shape (h, w) [m]; −inf where
+        nothing is drawn. window: rows and columns in the picture.
+    """
 
     colors: np.ndarray
     near: np.ndarray
@@ -46,8 +57,8 @@ class Painted(NamedTuple):
     colors: np.ndarray
 
 
-def together(parts: list[Painted]) -> Painted:
-    """Several as one."""
+def merged(parts: list[Painted]) -> Painted:
+    """Facets of several parts in one."""
     starts = np.cumsum([0, *(len(part.vertices) for part in parts)])
     triangles = [part.triangles + start for part, start in zip(parts, starts)]
     kinds = [np.concatenate([np.zeros((0, 3)), *column]) for column in list(zip(*parts)) or [()] * 4]
@@ -56,7 +67,7 @@ def together(parts: list[Painted]) -> Painted:
 
 @contextmanager
 def canvas(camera: Camera) -> Iterator[Canvas]:
-    """A canvas of the size of a camera's picture, closed at the end."""
+    """Canvas of the size of a camera's picture, closed at the end."""
     made = Canvas(camera)
     try:
         yield made
@@ -66,7 +77,7 @@ def canvas(camera: Camera) -> Iterator[Canvas]:
 
 @final
 class Canvas:
-    """A window that nobody sees."""
+    """Off-screen window of PyVista."""
 
     def __init__(self, camera: Camera) -> None:
         vista = loaded_pyvista()
@@ -90,10 +101,11 @@ class Canvas:
             self._shown: Any = None
 
     def close(self) -> None:
+        """Free the window."""
         self._plotter.close()
 
     def window(self, camera: Camera, points: np.ndarray) -> tuple[slice, slice]:
-        """The rows and columns that hold points (n, 3)."""
+        """Rows and columns that hold points (n, 3)."""
         if not len(points):
             return slice(0, 0), slice(0, 0)
         seen = FINER * camera.pixels(points)[:, :2]
@@ -103,7 +115,7 @@ class Canvas:
         return slice(int(y[0]), int(y[1])), slice(int(x[0]), int(x[1]))
 
     def layer(self, camera: Camera, painted: Painted, window: tuple[slice, slice] | None = None) -> Layer:
-        """What the camera sees of facets, in the window that holds them or another one."""
+        """Image of facets, in the window that holds them or in a given one."""
         rows, columns = self.window(camera, painted.vertices) if window is None else window
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         if not len(painted.triangles) or 0 in shape:
@@ -135,7 +147,7 @@ class Canvas:
         self._shown.prop.interpolation = "Phong"
 
     def _look(self, camera: Camera, vertices: np.ndarray) -> tuple[float, float]:
-        """Point the camera; how near the nearest and the farthest of its depths are [m]."""
+        """Point the camera of the window; returns the heights of its near and its far plane [m]."""
         near = (vertices - camera.centre) @ camera.axes[2]
         size = camera.height + float(np.ptp(near))
         first, last = float(near.max()) + 0.05 * size, float(near.min()) - 0.05 * size
@@ -228,3 +240,169 @@ def _without_display() -> Iterator[None]:
     finally:
         if lacks:
             del os.environ[_WINDOW]
+
+
+@final
+class Composition:
+    """Picture composed of layers, at FINER pixels."""
+
+    def __init__(self, behind: Layer) -> None:
+        self.colors = np.repeat(np.repeat(behind.colors, FINER, axis=0), FINER, axis=1)
+        self.near = np.repeat(np.repeat(behind.near, FINER, axis=0), FINER, axis=1)
+
+    def lay(self, layer: Layer) -> None:
+        """Add an opaque layer: its nearer pixels replace those of the picture."""
+        colors, near = self.colors[layer.window], self.near[layer.window]
+        seen = layer.near > near
+        colors[seen], near[seen] = layer.colors[seen], layer.near[seen]
+
+    def blend(self, layer: Layer, opacity: float, ahead: float = 0.0) -> None:
+        """Add a translucent layer: its pixels nearer by `ahead` [m] are mixed in, and hide nothing drawn later."""
+        colors, near = self.colors[layer.window], self.near[layer.window]
+        seen = layer.near > near + np.float32(ahead)
+        colors[seen] += np.float32(opacity) * (layer.colors[seen] - colors[seen])
+
+    def reduced(self) -> np.ndarray:
+        """Means of the pixels drawn for each of the picture."""
+        height, width = self.near.shape
+        return self.colors.reshape(height // FINER, FINER, width // FINER, FINER, 3).mean(axis=(1, 3))
+
+
+@final
+class Plane(NamedTuple):
+    """Plane by a point (3,) [m], its normal (3,), two directions in it (2, 3), and the radius that is drawn [m]."""
+
+    point: np.ndarray
+    normal: np.ndarray
+    across: np.ndarray
+    reach: float
+
+
+def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[Plane]:
+    """Ground under a robot, or wall that a rod is clamped to, if the camera sees its free side.
+
+    Args:
+        points: of everything that is drawn, shape (n, 3) [m].
+    """
+    if camera.is_plane:
+        return []
+    size = float(np.ptp(points, axis=0).max())
+    up, found = upwards(model.gravity), []
+    low = points[np.argmin(points @ up)]
+    for k, shape in enumerate(model.surroundings.obstacle_shape):
+        g = model.surroundings.obstacle_placement[k]
+        if _is_plane(model, k) and shape is not None and g[:3, 2] @ up > _LEVEL:
+            found = [(g[:3, 3], g[:3, 2])]
+    stands = False
+    for k, (name, joint) in enumerate(zip(model.links.names, model.links.joint)):
+        if model.links.parent[k] >= 0 or found:
+            continue
+        if name in model.rods and joint.nv == 0:
+            base = base_placement(model, k)
+            found = [(base[:3, 3], base[:3, 0])]
+        stands = stands or joint.nv < 6
+    if not found and stands and model.description.fluid is None:
+        found = [(low, up)]
+    return [_plane(point, normal, points, size) for point, normal in found if normal @ camera.axes[2] > 0.08]
+
+
+def _is_plane(model: Model, k: int) -> bool:
+    world = model.surroundings
+    return int(world.obstacle_node[k]) < 0 and int(world.obstacle_kind[k]) == 0
+
+
+def _plane(point: np.ndarray, normal: np.ndarray, points: np.ndarray, size: float) -> Plane:
+    """Plane whose point lies under the middle of all points."""
+    middle = 0.5 * (points.min(axis=0) + points.max(axis=0))
+    point = middle - ((middle - point) @ normal) * normal
+    first = np.eye(3)[np.argmin(np.abs(normal))]
+    first = np.cross(normal, first)
+    first /= np.linalg.norm(first)
+    spread = float(np.linalg.norm((points - middle) - ((points - middle) @ normal)[:, None] * normal, axis=1).max())
+    return Plane(point, normal, np.array([first, np.cross(normal, first)]), max(1.5 * spread, 0.45 * size))
+
+
+def light_direction(camera: Camera, normal: np.ndarray) -> np.ndarray:
+    """Direction towards the light that casts shadows on a plane."""
+    right, up, eye = camera.axes
+    return normal + 0.22 * (up - (up @ normal) * normal) - 0.3 * (right - (right @ normal) * normal) + 0.12 * eye
+
+
+def shadow(plane: Plane, camera: Camera, parts: list[tuple[np.ndarray, np.ndarray, float]]) -> np.ndarray:
+    """Shadow on a plane in cells (n, n) over its reach, 0 to 1.
+
+    Args:
+        parts: vertices (v, 3), triangles (k, 3) and opacity of each shape.
+    """
+    from PIL import Image, ImageDraw
+    from scipy.ndimage import gaussian_filter
+
+    total = np.zeros((_CELLS, _CELLS), dtype=np.float32)
+    towards = light_direction(camera, plane.normal)
+    for vertices, triangles, opacity in parts:
+        above = (vertices - plane.point) @ plane.normal
+        flat = vertices - plane.point - (above / (towards @ plane.normal))[:, None] * towards
+        cells = (0.5 + 0.5 * (flat @ plane.across.T) / plane.reach) * _CELLS
+        image = Image.new("L", (_CELLS, _CELLS))
+        draw = ImageDraw.Draw(image)
+        for corners in cells[triangles[(above[triangles] > -1e-3 * plane.reach).all(axis=1)]].reshape(-1, 6).tolist():
+            draw.polygon(corners, fill=255)
+        total = np.maximum(total, opacity * np.asarray(image, dtype=np.float32) / 255.0)
+    return 0.6 * gaussian_filter(total, 0.006 * _CELLS) + 0.4 * gaussian_filter(total, 0.022 * _CELLS)
+
+
+@final
+class Background:
+    """Planes behind a robot, as one fixed camera sees them."""
+
+    def __init__(self, model: Model, camera: Camera, planes: list[Plane]) -> None:
+        self._camera, self.planes = camera, planes
+        width, height = camera.size
+        background = AIR if model.description.fluid is None else WATER
+        self._plain = np.tile(background.astype(np.float32), (height, width, 1))
+        self._seen = [self._seen_plane(plane) for plane in planes]
+        if camera.is_plane:
+            self._draw_level_planes(model)
+
+    def layer(self, shadows: list[np.ndarray]) -> Layer:
+        """Image of the planes with their shadows, at one pixel for each of the picture."""
+        from scipy.ndimage import map_coordinates
+
+        colors = self._plain.copy()
+        near = np.full(colors.shape[:2], -np.inf, dtype=np.float32)
+        for (cells, depth, strength, color), dark in zip(self._seen, shadows):
+            shade = map_coordinates(dark, cells, order=1, mode="constant")
+            tone = color * (1.0 - _DARK * shade[..., None])
+            colors += strength[..., None] * (tone - colors)
+            near = np.where(strength > 0.02, np.maximum(near, depth), near)
+        height, width = colors.shape[:2]
+        return Layer(colors, near, (slice(0, height), slice(0, width)))
+
+    def _seen_plane(self, plane: Plane) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Cell of its shadow (2, h, w), height towards the eye, opacity and unshaded colour at each pixel."""
+        eye = self._camera.axes[2]
+        rays = self._camera.rays() - plane.point
+        depth = -(rays @ plane.normal) / (eye @ plane.normal)
+        place = (rays + depth[..., None] * eye) @ plane.across.T
+        distance = np.linalg.norm(place, axis=-1) / plane.reach
+        strength = np.clip((1.0 - distance) / 0.45, 0.0, 1.0)
+        strength = (strength * strength * (3.0 - 2.0 * strength)).astype(np.float32)
+        cells = (0.5 + 0.5 * place / plane.reach) * _CELLS - 0.5
+        color = np.where(self._on_grid(place, plane)[..., None], _GRID, GROUND).astype(np.float32)
+        return np.stack([cells[..., 1], cells[..., 0]]).astype(np.float32), depth.astype(np.float32), strength, color
+
+    def _on_grid(self, place: np.ndarray, plane: Plane) -> np.ndarray:
+        cell = nice_number(0.35 * plane.reach)
+        slope = np.maximum(np.abs(np.gradient(place, axis=0)), np.abs(np.gradient(place, axis=1)))
+        away = np.abs((place / cell + 0.5) % 1.0 - 0.5) * cell
+        return np.asarray((away < 0.6 * slope).any(axis=-1))
+
+    def _draw_level_planes(self, model: Model) -> None:
+        """Fill the forbidden side of planes that are seen edge on."""
+        rays = self._camera.rays()
+        for k in range(len(model.surroundings.obstacle_kind)):
+            g = model.surroundings.obstacle_placement[k]
+            if _is_plane(model, k) and abs(g[:3, 2] @ self._camera.axes[2]) < 1e-6:
+                above = (rays - g[:3, 3]) @ g[:3, 2] * self._camera.scale
+                self._plain[above < 0.0] = rgb("#e3e6ea")
+                self._plain[np.abs(above + 1.5) < 1.5] = rgb("#9aa1ab")

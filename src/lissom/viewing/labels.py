@@ -1,4 +1,4 @@
-"""Words and marks on pictures: scale bar, directions, tendons by name, what colours mean, the time."""
+"""Marks on pictures: scale bar, axes of the world, names of tendons, colour bar, time, title."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.viewing.backdrop import nice_length
 from lissom.viewing.camera import Camera
-from lissom.viewing.quantities import ramp
-from lissom.viewing.style import INK
+from lissom.viewing.colors import INK, ramp
 
 _AXES = ("#c0392b", "#2e7d46", "#2456a6")
-_FINER = 3  # marks are drawn so much larger, then reduced
+_FINER = 3  # pixels drawn for each of the picture, along either side
+
+
+def nice_number(most: float) -> float:
+    """Largest of 1, 2 and 5 times a power of ten that is not above `most`."""
+    power = 10.0 ** np.floor(np.log10(max(most, 1e-300)))
+    return float(power * max(k for k in (1.0, 2.0, 5.0) if k * power <= most * (1.0 + 1e-9)))
 
 
 @lru_cache(maxsize=16)
@@ -28,7 +32,7 @@ def _font(size: int, bold: bool = False) -> Any:
 
 @final
 class Labels:
-    """Marks that are laid over a picture; sizes follow its width."""
+    """Marks over a picture. Their unit of length follows its width."""
 
     def __init__(self, camera: Camera) -> None:
         from PIL import Image, ImageDraw
@@ -41,7 +45,7 @@ class Labels:
         self._rows, self._has_bar = 0.0, False
 
     def over(self, picture: np.ndarray) -> np.ndarray:
-        """The picture (height, width, 3), from 0 to 1, with the marks; as whole numbers to 255."""
+        """The picture (height, width, 3), values from 0 to 1, with the marks on it; integers from 0 to 255."""
         from PIL import Image
 
         marks = self._image.resize(self.camera.size, Image.Resampling.BOX)
@@ -49,15 +53,15 @@ class Labels:
         return np.asarray(Image.alpha_composite(base, marks).convert("RGB"))
 
     def text(self, x: float, y: float, words: str, anchor: str = "ls", size: float = 2.0, bold: bool = False) -> float:
-        """Words at a place in units from the lower left corner; their width in units."""
+        """Write words at a place in units from the lower left corner; returns their width in units."""
         font = _font(max(round(size * self.unit), 6), bold)
         self._draw.text(self._at(x, y), words, fill=INK, font=font, anchor=anchor)
         return self._draw.textlength(words, font=font) / self.unit
 
     def scale_bar(self) -> None:
-        """A length at the lower left."""
+        """Draw a length at the lower left."""
         pixels = self.camera.scale
-        length = nice_length(0.2 * self.camera.size[0] / pixels)
+        length = nice_number(0.2 * self.camera.size[0] / pixels)
         long = length * pixels * _FINER / self.unit
         self._line([(3.0, 3.0), (3.0 + long, 3.0)], 0.35)
         for x in (3.0, 3.0 + long):
@@ -65,10 +69,10 @@ class Labels:
         self.text(3.0 + 0.5 * long, 4.3, _length(length), "ms")
 
     def directions(self, gravity: np.ndarray) -> None:
-        """The world's axes at the lower right, and gravity beside them."""
+        """Draw the axes of the world at the lower right, and gravity beside them."""
         right, up, eye = self.camera.axes
         centre = np.array([self.width - 6.5, 4.6])
-        order = np.argsort(eye)  # of those towards the eye last
+        order = np.argsort(eye)  # axes towards the eye last
         for k in order.tolist():
             tip = 3.2 * np.array([right[k], up[k]])
             if np.linalg.norm(tip) > 0.6:
@@ -83,16 +87,16 @@ class Labels:
             self._draw.text(self._at(start[0] - 1.0, start[1]), "g", fill=INK, font=self._small(True), anchor="rm")
 
     def title(self, words: str) -> None:
-        """Words at the upper left."""
+        """Write a title at the upper left."""
         self.text(3.0, self.height - 4.2, words, size=2.4, bold=True)
         self._rows += 1.3
 
     def clock(self, t: float) -> None:
-        """The time in the middle below."""
+        """Write the time at the middle of the lower edge."""
         self.text(0.5 * self.width, 3.0, f"t = {t:.2f} s", "ms", 2.2)
 
     def key(self, colors: dict[str, np.ndarray], pixels: np.ndarray) -> None:
-        """Names beside their colours in that upper corner where they hide less of what is drawn, pixels (n, 3)."""
+        """List names beside their colours, in the upper corner where they hide less of a robot at pixels (n, 3)."""
         long = 4.5 + max(self._draw.textlength(name, font=self._small(False)) for name in colors) / self.unit
         x, y = pixels[:, 0] * _FINER / self.unit, self.height - pixels[:, 1] * _FINER / self.unit
         tall = y > self.height - 4.0 - 2.8 * (len(colors) + self._rows)
@@ -104,7 +108,7 @@ class Labels:
             self.text(start + 3.4, row, name)
 
     def color_bar(self, low: float, high: float, label: str) -> None:
-        """What colours mean, at the right."""
+        """Draw the scale of colours at the right."""
         self._has_bar = True
         x, bottom, top = self.width - 9.0, 0.38 * self.height, 0.82 * self.height
         levels = np.linspace(0.0, 1.0, 128)
@@ -117,11 +121,12 @@ class Labels:
 
     @property
     def width(self) -> float:
-        """Of the picture in units; its height is `height`."""
+        """Width of the picture in units."""
         return self._image.width / self.unit
 
     @property
     def height(self) -> float:
+        """Height of the picture in units."""
         return self._image.height / self.unit
 
     def _small(self, bold: bool) -> Any:

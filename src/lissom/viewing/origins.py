@@ -1,8 +1,8 @@
-"""Who may connect to the viewer: pages that it has served itself, under a name of this machine, and no others.
+"""Access check of the viewer: only pages that it has served itself, under a name of this machine, may connect.
 
-A browser lets any page open a websocket to any address, this machine included, and says in `Origin` which page it was.
-A page can also have its own name lead to this machine (DNS rebinding); `Host` then holds that name. Both are checked
-before anything is answered.
+A browser lets any page open a websocket to any address, this machine included; `Origin` names the page. A page can also
+let its own name resolve to this machine (DNS rebinding); `Host` then holds that name. Both headers are checked before
+any answer.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ _PORTS = {"http": 80, "https": 443}
 
 
 def refusal(host: Sequence[str], origin: Sequence[str], names: Sequence[str]) -> str:
-    """Why a request is refused; empty where it is not.
+    """Reason for refusing a request; empty if it is allowed.
 
     Args:
-        host, origin: values of these headers. names: under which browsers reach this machine, besides its addresses.
+        host, origin: values of these headers. names: names of this machine, besides its addresses.
     """
     if len(host) != 1 or len(origin) > 1:
         return "a request must say once which host it asks"
@@ -41,7 +41,7 @@ def refusal(host: Sequence[str], origin: Sequence[str], names: Sequence[str]) ->
 
 
 def _split(text: str) -> SplitResult | None:
-    """The parts of an address; None where it is none."""
+    """Parts of an address; None if it is not valid."""
     try:
         found = urlsplit(text)
         _ = found.port
@@ -51,7 +51,7 @@ def _split(text: str) -> SplitResult | None:
 
 
 def _is_ours(name: str, names: Sequence[str]) -> bool:
-    """Whether a name in lower case leads here: an address does, since no page elsewhere is of the same one."""
+    """Whether a name in lower case is of this machine; addresses are allowed, since no foreign page has this one."""
     try:
         ip_address(name)
     except ValueError:
@@ -64,8 +64,8 @@ def _lower(names: Sequence[str]) -> set[str]:
 
 
 def names_of_machine(host: str, names: Sequence[str]) -> list[str]:
-    """Names that may stand in requests to a server at `host`: those that are given, and where it listens to a network
-    those of this machine."""
+    """Names allowed in requests to a server at `host`: the given ones, and those of this machine if it listens to a
+    network."""
     found = [host, *names]
     if host not in ("127.0.0.1", "::1", "localhost"):
         own = socket.gethostname()
@@ -75,26 +75,28 @@ def names_of_machine(host: str, names: Sequence[str]) -> list[str]:
 
 @contextmanager
 def checked(names: Sequence[str]) -> Iterator[list[Any]]:
-    """Let the server of viser that is begun meanwhile refuse requests; what was begun, nothing where this version of
-    viser begins it in another way."""
+    """Make a server of viser that starts meanwhile check its requests.
+
+    Yields the list of servers started, which stays empty if this version of viser starts them in another way.
+    """
     from websockets.asyncio import server as sockets
 
     own: Any = sockets.serve
-    begun: list[Any] = []
+    started: list[Any] = []
 
     def serve(handler: Any, *given: Any, process_request: Any = None, **more: Any) -> Any:
-        begun.append(handler)
-        return own(handler, *given, process_request=_door(process_request, names), **more)
+        started.append(handler)
+        return own(handler, *given, process_request=_checking(process_request, names), **more)
 
     sockets.serve = serve  # type: ignore[assignment,misc]
     try:
-        yield begun
+        yield started
     finally:
         sockets.serve = own
 
 
-def _door(inner: Callable[..., Any] | None, names: Sequence[str]) -> Callable[..., Any]:
-    """What answers a request instead of `inner`."""
+def _checking(inner: Callable[..., Any] | None, names: Sequence[str]) -> Callable[..., Any]:
+    """Function that checks a request before `inner` answers it."""
 
     def answer(connection: Any, request: Any) -> Any:
         why = refusal(request.headers.get_all("Host"), request.headers.get_all("Origin"), names)

@@ -1,4 +1,4 @@
-"""What is set and read beside the scene of a viewer: modes, time, sliders, plots, looks, files."""
+"""Panel beside the scene of a viewer: mode, time, sliders, plots, appearance, files."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.viewing.bands import BANDS
-from lissom.viewing.plot_panels import PlotPanels
-from lissom.viewing.quantities import QUANTITIES, rgb_bytes
+from lissom.viewing.colors import COLOR_LEVELS, QUANTITIES, SERIES, rgb_bytes
+from lissom.viewing.controls import Slider
+from lissom.viewing.plots import inputs_by_unit
 from lissom.viewing.session import Session
-from lissom.viewing.sliders import Slider
 from lissom.viewing.stage import SHOWN, Stage
 
 Post = Callable[[Callable[[], Any]], None]
-_MANY = 8  # sliders that stand open at once
+_MANY = 8  # sliders of an open folder
+_WINDOWS = {"2 s": 2.0, "5 s": 5.0, "10 s": 10.0, "30 s": 30.0, "all": np.inf}
+_EMPTY = np.zeros(2)
 _TIME = {
     "pose": "The sliders under **Shape** say where the robot is.",
     "equilibrium": "The robot is at rest under the inputs. Pull it with the mouse.",
@@ -26,10 +27,10 @@ _TIME = {
 
 @final
 class Panel:
-    """The controls of one session on a server of viser; what they do is posted, to be done between two pictures.
+    """Controls of one session on a server of viser. Their actions are posted, and run between two pictures.
 
     Args:
-        server: of viser. save: called with the kind of file that is wanted.
+        server: of viser. save: called with the kind of file.
     """
 
     def __init__(self, server: Any, session: Session, stage: Stage, post: Post, save: Callable[[str], None]) -> None:
@@ -56,7 +57,7 @@ class Panel:
         self._mode_changed()
 
     def _on(self, handle: Any, react: Callable[[Any], Any]) -> None:
-        """Post what follows when somebody, and not the program, changes a control."""
+        """Post a reaction to changes of a control by a user; changes by the program are ignored."""
 
         @handle.on_update
         def _(event: Any) -> None:
@@ -68,8 +69,6 @@ class Panel:
         button = self.gui.add_button(label, hint=hint)
         button.on_click(lambda _: self.post(react))
         return button
-
-    # -- controls -----------------------------------------------------------------------------------------------------
 
     def _add_time(self) -> None:
         self.time = self.gui.add_folder("Time")
@@ -151,15 +150,13 @@ class Panel:
             self._click(label, lambda kind=kind: save(kind), hint)
         self.progress = self.gui.add_markdown("")
 
-    # -- what they do -------------------------------------------------------------------------------------------------
-
     def set_mode(self, mode: str) -> None:
-        """Go on in another mode."""
+        """Change the mode."""
         self.session.set_mode(mode)
         self._mode_changed()
 
     def press(self, what: str) -> None:
-        """Press one of the keys of time."""
+        """React to "Play", "Pause" or "Reset"."""
         if what == "Reset":
             self.session.reset()
             self.show_values()
@@ -170,41 +167,39 @@ class Panel:
             self.show_values()
 
     def scrub(self, t: float) -> None:
-        """Look at another time."""
+        """Pause at another time of the history [s]."""
         self.session.pause()
         self.session.scrub(float(t))
         self.show_values()
 
     def fall(self) -> None:
-        """Leave an unstable equilibrium."""
+        """Go from an unstable equilibrium to a stable one."""
         if self.session.mode == "equilibrium":
             self.session.settle(stable=True)
 
     def set_input(self, slider: Slider, value: float) -> None:
-        """One input [its unit]."""
+        """Set one input [its unit]."""
         u = self.session.u.copy()
         u[slider.column] = value
         self.session.set_inputs(u)
 
     def no_inputs(self) -> None:
-        """All inputs zero."""
+        """Set all inputs to zero."""
         self.session.set_inputs(np.zeros(self.session.model.nu))
         self.show_values()
 
     def set_coordinate(self, slider: Slider, value: float) -> None:
-        """One coordinate [its unit]."""
+        """Set one coordinate [its unit]."""
         values = self.session.values
         values[slider.column] = value
         self.session.set_values(values)
 
     def keep_start(self) -> None:
-        """Begin here from now on."""
+        """Make the current configuration the start."""
         self.session.start = self.session.q.copy()
 
-    # -- what they show -----------------------------------------------------------------------------------------------
-
     def show_values(self) -> None:
-        """Bring all sliders to the state that is shown."""
+        """Set all sliders to the current state."""
         for rows, values in ((self.sliders, self.session.values), (self.input_sliders, self.session.u)):
             for one, handle in rows:
                 handle.value = float(np.clip(values[one.column], handle.min, handle.max))
@@ -220,7 +215,7 @@ class Panel:
         self.show_values()
 
     def refresh(self, update: float) -> None:
-        """Bring what is read up to date; `update` is the median time of an update [s]."""
+        """Update status, plots and legend; `update` is the median time of an update [s]."""
         session = self.session
         lines = [_TIME[session.mode]]
         if session.note:
@@ -250,7 +245,7 @@ class Panel:
         self.legend.visible = scale is not None
         if scale is None:
             return
-        colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in rgb_bytes(np.linspace(0.0, 1.0, BANDS)).tolist())
+        colors = ", ".join(f"rgb({r},{g},{b})" for r, g, b in rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)).tolist())
         low, high = scale.ends
         style = "height:0.9em;border-radius:3px;"
         text = (f'<div style="padding:0 1em;font-size:0.8em">{scale.quantity} [{scale.unit}]'
@@ -259,3 +254,61 @@ class Panel:
                 f"<span>{high:.3g}</span></div></div>")  # fmt: skip
         if self.legend.content != text:
             self.legend.content = text
+
+
+@final
+class PlotPanels:
+    """Plots of one session against time: positions of frames, inputs by their units, energies.
+
+    Args:
+        gui: of viser, inside the tab of the plots.
+    """
+
+    def __init__(self, gui: Any, session: Session) -> None:
+        self.session, model, self._gui = session, session.model, gui
+        self._names = tuple(dict.fromkeys([*model.frames, *reversed(model.links.names)]))
+        self.frames: list[tuple[Any, Any]] = []  # a choice, and its plot
+        self.window = gui.add_dropdown("window", tuple(_WINDOWS), initial_value="10 s")
+        self.is_live = gui.add_checkbox("live", True, hint="let the plots go on")
+        self._folder = gui.add_folder("Frames")
+        self.add_frame()
+        more = gui.add_button("Plot another frame", hint="its position beside those that are plotted")
+        more.on_click(lambda _: self.add_frame())
+        self.inputs = [(columns, self._plot(gui, unit, [model.inputs.names[k] for k in columns]))
+                       for unit, columns in inputs_by_unit(model).items()]  # fmt: skip
+        self.energies = self._plot(gui, "energy [J]", ["kinetic", "gravitational", "elastic"])
+        self._last: tuple[Any, ...] = ()
+
+    def add_frame(self) -> None:
+        """Add a plot of the position of a frame, with a choice of the frame."""
+        first = self._names[len(self.frames) % len(self._names)]
+        with self._folder:
+            which = self._gui.add_dropdown("frame", self._names, initial_value=first)
+            self.frames.append((which, self._plot(self._gui, "position [m]", ["x", "y", "z"])))
+
+    def _plot(self, gui: Any, title: str, labels: list[str]) -> Any:
+        lines = [{"label": label, "stroke": SERIES[k % len(SERIES)], "width": 2} for k, label in enumerate(labels)]
+        return gui.add_uplot(
+            (_EMPTY, *(_EMPTY for _ in labels)), ({"label": "t [s]"}, *lines), title=title, height=190,
+            scales={"x": {"time": False, "auto": True}}, legend={"show": True},
+            axes=({"label": "", "size": 26}, {"size": 54}),
+        )  # fmt: skip
+
+    def refresh(self) -> None:
+        """Redraw the plots if the history or a choice has changed."""
+        session, record = self.session, self.session.record
+        frames = list(self.frames)
+        names = tuple(which.value for which, _ in frames)
+        here = (len(record), session.t, names, self.window.value, session.mode)
+        if not self.is_live.value or not len(record) or here == self._last:
+            return
+        self._last = here
+        end = session.t if session.mode in ("simulate", "replay") else record.span[1]
+        series = record.series(end, _WINDOWS[self.window.value], names)
+        if len(series.t) < 2:
+            return
+        for name, (_, plot) in zip(names, frames):
+            plot.data = (series.t, *series.positions[name].T.copy())
+        self.energies.data = (series.t, *series.energies.T.copy())
+        for columns, plot in self.inputs:
+            plot.data = (series.t, *series.inputs[:, columns].T.copy())

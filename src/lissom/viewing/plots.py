@@ -1,35 +1,37 @@
-"""Pictures of robots in space, by matplotlib, which is imported when a picture is made.
+"""Figures by matplotlib: motions against time, and pictures of robots as panels of figures.
 
-The figures belong to no window and to no backend: they are made, saved and returned without a display and without
-changing matplotlib's settings.
+Matplotlib is imported when a figure is made. Figures belong to no window and to no backend: they are made, saved and
+returned without a display and without changing matplotlib's settings.
 """
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.dynamics.internal_wrench import internal_wrench, joint_wrench
+from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError, renamed
-from lissom.launch.workspace import stack
+from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
-from lissom.robot.robot import Robot
-from lissom.viewing import scene
-from lissom.viewing.quantities import ramp
-from lissom.viewing.style import FAINT, GRID, INK, SERIES, finish
+from lissom.portable import write_whole
+from lissom.robot.checks import require
+from lissom.viewing.colors import FAINT, GRID, INK, SERIES
+from lissom.viewing.render import Scene, configuration_rows, curves_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from numpy.typing import ArrayLike
 
-_RIGID = np.array([0.58, 0.60, 0.64])
-_ROD = np.array([0.93, 0.66, 0.45])
-_OBSTACLE = np.array([0.44, 0.55, 0.68])
-_TRACE = "#c2272d"
-_ALONG = 0.97  # an axis whose direction has so much of the eye's is not seen
-_FILLED = 0.8  # of the width or height of 3-D axes by the box drawn in them
+_DPI, _PICTURE_DPI = 200, 150  # of figures, and of pictures of robots in them
+_WIDE, _TITLE = 7.0, 0.5  # width of a picture of its own, and height of its title [in]
+_SMALLEST = 64  # pixels of a picture, along either side
+_APART = 50.0  # ratio of the spans of curves that share a panel, at most
+_INCHES = 1.9  # height of a panel, about
 
 
 @renamed(trace="trail")
@@ -38,308 +40,252 @@ def plot_shapes(
     q: ArrayLike,
     *,
     path: str | Path | None = None,
-    robot: Robot | None = None,
     links: Sequence[str] | None = None,
-    trail: ArrayLike | Sequence[ArrayLike] | None = None,
+    trail: ArrayLike | Sequence[ArrayLike] | str | None = None,
     values: ArrayLike | None = None,
     value_label: str = "",
     title: str | None = None,
-    view: tuple[float, float] = (20.0, -60.0),
+    view: tuple[float, float] | None = (20.0, -60.0),
     obstacles: bool = True,
     axes: Any = None,
 ) -> Figure:
-    """Picture of a robot in space, at one configuration or at several on top of each other.
+    """Picture of a robot at one configuration or several, as a figure of matplotlib or in one of its axes.
 
-    Rods are drawn as tubes with the outline of their section, rigid bodies as solids. Several configurations go from
-    pale to solid in the order given. What contacts fix to the world or to a link stands translucent behind the robot,
-    as it is in the last configuration and cut to the box of the picture.
+    Shows the picture of `render`. On a machine without PyVista or OpenGL the axes name what is missing instead.
 
     Args:
-        q: configurations, shape (nq,) or (n, nq).
+        q: configurations, shape (nq,) or (n, nq); the last one is solid.
         path: file to write; its ending chooses the format (.png, .pdf, .svg).
-        robot: the description the model was built from; with it the tendons of a single shape are drawn, too.
         links: names of the links to draw; None is all of them.
-        trail: a curve to draw, such as the path of a tip, shape (m, 3) [m], or a list of curves.
-        values: one number for each configuration, shape (n,), which its colour tells, such as the time.
-        value_label: of the scale of these colours, with its unit.
+        trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame whose path is drawn.
+        values: one number for each configuration, shape (n,); colours of soft bodies show it.
+        value_label: label of their scale, with its unit.
         title: None is the name of the robot.
-        view: elevation and azimuth of the eye [deg].
-        obstacles: whether shapes that the robot may touch are drawn.
-        axes: matplotlib 3-D axes to draw into; None makes a figure.
+        view: elevation and azimuth of the eye [deg]; None chooses a direction.
+        obstacles: whether contact shapes are drawn.
+        axes: axes of matplotlib to draw into, without projection; None makes a figure.
     Returns:
         The figure.
     Raises:
-        ShapeError: the argument, the expected and the received shape. ModelError: no such link.
+        ShapeError: the argument, the expected and the received shape. ModelError: no such link, or `axes` is 3-D.
     """
-    rows = np.atleast_2d(stack("q", q, model.nq))
-    if rows.ndim != 2 or len(rows) == 0:
-        raise ShapeError(f"q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
-    levels, names, curves = _levels(values, len(rows)), _drawn_links(model, links), _curves(trail)
-    bodies = {name: scene.body_facets(model, rows, name) for name in names}
-    tendons = {} if robot is None or links is not None or len(rows) > 1 else scene.tendon_lines(model, rows)
-    ties = scene.connectors(model, rows, names)
-    drawn = (*bodies.values(), *tendons.values(), ties, *curves)
-    points = np.concatenate([x.reshape(-1, 3) for x in drawn])
-    if obstacles:
-        points = np.concatenate([points, _near(model, rows, names, points)])
-    low, high = _bounds(points)
-    colors = _tendon_colors(list(tendons))
-    radius = 0.003 * float((high - low).max())
-    lines = [(line, _RIGID, radius) for line in np.moveaxis(ties, 1, 0)]
-    scaled = values is not None and float(np.ptp(values)) > 0.0
-    ax = _space_axes(high - low, view, scaled, bool(tendons)) if axes is None else axes
-    add_shapes(ax, model, bodies, lines, levels, view)
-    if obstacles:
-        add_obstacles(ax, model, rows[-1:], names, low, high, view)
-    for name, line in tendons.items():  # over the bodies, as matplotlib hides lines by pieces
-        ax.plot(*line[0].T, color=colors[name], linewidth=1.4, zorder=4)
-    for curve in curves:
-        ax.plot(*curve.T, color=_TRACE, linewidth=1.2, zorder=4)
-    _dress(ax, low, high, view, None if axes is None else 0.8)
-    _add_directions(ax, view, model.gravity, axes is None)
-    _add_words(ax, model.name if title is None else title, colors, axes is None)
-    if scaled:
-        _add_scale(ax, np.asarray(values, dtype=np.float64), value_label, axes is None)
-    return finish(ax.figure, path)
+    rows = configuration_rows(model, q)
+    curves = curves_of(model, trail, rows)
+    size: Any = round(_PICTURE_DPI * _WIDE)
+    if axes is not None:
+        require(axes.name != "3d", "axes", "must be axes without projection", "3-D axes")
+        extent = axes.get_window_extent()
+        size = tuple(
+            max(round(_PICTURE_DPI * side / axes.figure.dpi), _SMALLEST) for side in (extent.width, extent.height)
+        )
+    scene = Scene(model, rows, curves, links, None, values, view, obstacles, size)
+    if axes is None:
+        axes = _picture_axes(*scene.camera.size)
+    axes.set_axis_off()
+    axes.set_title(model.name if title is None else title, color=INK, fontsize=12, weight="bold")
+    try:
+        axes.imshow(scene.labelled_picture(rows, curves, value_label, None))
+    except ModelError as error:  # PyVista or OpenGL is missing
+        words = textwrap.fill(f"not drawn: {error}", 45)
+        axes.text(0.5, 0.5, words, transform=axes.transAxes, color=INK, ha="center", va="center")
+    return finish(axes.figure, path)
 
 
-def _space_axes(size: np.ndarray, view: tuple[float, float], scaled: bool, legend: bool) -> Any:
-    """3-D axes on a figure cut to the picture of a box of this size, with room for labels and keys."""
+def _picture_axes(width: int, height: int) -> Any:
+    """Axes over all of a figure but its title, for a picture of this shape."""
     from matplotlib.figure import Figure
-    from mpl_toolkits.mplot3d import Axes3D
 
-    wide, tall = (float(np.abs(direction) @ size) for direction in _picture_plane(view))
-    inches = min(5.8 / wide, 5.2 / tall)
-    wide, tall = inches * wide, inches * tall
-    left, right, bottom, top = 0.95, 2.0 if scaled else 1.05, 1.05 if legend else 0.8, 1.0
-    width, height = max(left + wide + right, 4.5), bottom + tall + top
-    side = max(wide, tall) / _FILLED
-    figure = Figure(figsize=(width, height))
-    corner = left + 0.5 * wide - 0.5 * side, bottom + 0.5 * tall - 0.5 * side
-    place = (corner[0] / width, corner[1] / height, side / width, side / height)
-    return figure.add_axes(place, axes_class=Axes3D)
+    tall = _WIDE * height / width
+    return Figure(figsize=(_WIDE, tall + _TITLE)).add_axes((0.0, 0.0, 1.0, tall / (tall + _TITLE)))
 
 
-def _picture_plane(view: tuple[float, float]) -> np.ndarray:
-    """Unit vectors to the right and upwards in the picture, shape (2, 3)."""
-    azimuth = np.radians(view[1])
-    right = np.array([-np.sin(azimuth), np.cos(azimuth), 0.0])
-    return np.array([right, np.cross(_eye(view), right)])
+@final
+class Panel(NamedTuple):
+    """Curves over time in one pair of axes.
 
-
-def _levels(values: Any, count: int) -> np.ndarray:
-    """Where each configuration stands between the first colour, 0, and the last, 1."""
-    if values is None:
-        return np.linspace(0.0, 1.0, count) if count > 1 else np.ones(1)
-    numbers = np.asarray(values, dtype=np.float64)
-    if numbers.shape != (count,) or not np.isfinite(numbers).all():
-        raise ShapeError(f"values: expected finite numbers of shape ({count},), got shape {numbers.shape}")
-    return (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
-
-
-def _drawn_links(model: Model, links: Sequence[str] | None) -> list[str]:
-    for name in links or ():
-        if name not in model.links.names:
-            raise ModelError(f"links: must be among the links {sorted(model.links.names)} (got {name!r})")
-    return list(model.links.names if links is None else links)
-
-
-def _curves(trail: Any) -> list[np.ndarray]:
-    if trail is None:
-        return []
-    curves = [np.asarray(curve, dtype=np.float64) for curve in ([trail] if np.ndim(trail[0]) == 1 else trail)]
-    for curve in curves:
-        if curve.ndim != 2 or curve.shape[1] != 3:
-            raise ShapeError(f"trail: expected shape (m, 3) or a list of such, got {curve.shape}")
-    return curves
-
-
-def _bounds(points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Corners of the drawn box, no side under a third of the longest."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = float((high - low).max()) or 1.0
-    middle, half = 0.5 * (low + high), 0.5 * np.maximum(1.08 * (high - low), size / 3.0)
-    return middle - half, middle + half
-
-
-def _eye(view: tuple[float, float], turned: tuple[float, float] = (0.0, 0.0)) -> np.ndarray:
-    """Unit vector towards the eye, or from there turned by elevation and azimuth [rad]."""
-    e, a = np.radians(view) + turned
-    return np.array([np.cos(e) * np.cos(a), np.cos(e) * np.sin(a), np.sin(e)])
-
-
-def _ramp(levels: np.ndarray) -> np.ndarray:
-    """Colours that darken from the first shape to the last."""
-    return ramp(1.0 - np.asarray(levels))
-
-
-def add_shapes(
-    ax: Any,
-    model: Model,
-    bodies: dict[str, np.ndarray],
-    lines: list[tuple[np.ndarray, np.ndarray, float]],
-    levels: np.ndarray,
-    view: tuple[float, float],
-) -> None:
-    """Every shape as one collection of facets, those nearer to the eye over those behind them.
-
-    A line is drawn nearer by a few of its radii, so that it lies on its body; seen along the line of sight this moves
-    nothing.
+    Fields:
+        label: with a unit. series: rows (n, k). names: of the columns. is_input: whether they are inputs, which may be
+        constant between samples.
     """
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
 
-    eye, ramp = _eye(view), _ramp(levels)
-    depth = sum(found.reshape(len(levels), -1, 3).sum(axis=1) @ eye for found in bodies.values())
-    ax.computed_zorder, soft = False, scene.soft_links(model)
-    for rank, k in enumerate(np.argsort(depth, kind="stable")):
-        facets, colors = [], []
-        for name, found in bodies.items():
-            own = _ROD if name in soft else _RIGID
-            mixed = ramp[k] if name in soft else 0.45 * own + 0.55 * ramp[k]
-            facets.append(found[k])
-            colors.append(_shaded(own if len(levels) == 1 else mixed, found[k], view))
-        for line, color, radius in lines:
-            facets.append(scene.ribbon_facets(line[k : k + 1], radius)[0] + 6.0 * radius * eye)
-            colors.append(np.broadcast_to(color, (len(facets[-1]), 3)))
-        paint = np.concatenate(colors)
-        edges = {"edgecolors": paint, "linewidths": 0.25}  # closes the hair between antialiased facets
-        shape = Poly3DCollection(np.concatenate(facets), facecolors=paint, zorder=2 + rank / len(levels), **edges)
-        ax.add_collection3d(shape)
+    label: str
+    series: np.ndarray
+    names: list[str]
+    is_input: bool = False
 
 
-def add_obstacles(
-    ax: Any,
+def plot_trajectory(
     model: Model,
-    q: np.ndarray,
-    links: Sequence[str],
-    low: np.ndarray,
-    high: np.ndarray,
-    view: tuple[float, float],
-) -> None:
-    """What the robot may touch at a configuration (1, nq), behind it, as far as it lies in a box."""
-    from mpl_toolkits.mplot3d.art3d import Poly3DCollection
+    trajectory: Trajectory,
+    *,
+    path: str | Path | None = None,
+    link: str | None = None,
+    internal: tuple[str, float] | None = None,
+    joint: str | None = None,
+    title: str | None = None,
+) -> Figure:
+    """Graphs of a motion against time: position of a tip in the world, wrenches of a section or a joint, and inputs.
 
-    found = scene.obstacle_facets(model, q, links, low, high)
-    for facets in sorted(found, key=lambda facets: float(facets.mean(axis=(0, 1, 2)) @ _eye(view))):
-        polygons = scene.cut_to_box(facets[0], low, high)
-        if polygons:
-            paint = _shaded(_OBSTACLE, np.array([polygon[[0, 1, 2, -1]] for polygon in polygons]), view)
-            ax.add_collection3d(Poly3DCollection(polygons, facecolors=paint, alpha=0.16, linewidths=0.0, zorder=1))
+    Curves of very different scales have axes of their own. Inputs that are constant between samples are drawn as steps.
 
+    Args:
+        trajectory: of one motion.
+        path: file to write; its ending chooses the format (.png, .pdf, .svg).
+        link: name of the link or frame whose position is drawn, a rod at its far end; None is the last link of the
+            tree without children.
+        internal: link and abscissa of a section whose internal_wrench is drawn, tendons and chambers included: moments,
+            then forces. joint: name of the link whose joint_wrench is drawn in the same way.
+        title: None is the name of the robot.
+    Returns:
+        The figure.
+    Raises:
+        ShapeError: the trajectory is a batch. ModelError: no such link, frame or rod, or s outside [0, 1].
+    """
+    from matplotlib.figure import Figure
 
-def _near(model: Model, q: np.ndarray, links: Sequence[str], points: np.ndarray) -> np.ndarray:
-    """Corners (m, 3) of what the robot may touch, no farther from its box than that is long."""
-    low, high = points.min(axis=0), points.max(axis=0)
-    size = float((high - low).max())
-    found = scene.obstacle_facets(model, q, links, low, high)
-    corners = np.concatenate([np.zeros((0, 3)), *(facets.reshape(-1, 3) for facets in found)])
-    return corners[((corners > low - size) & (corners < high + size)).all(axis=1)]
-
-
-def _shaded(color: np.ndarray, facets: np.ndarray, view: tuple[float, float]) -> np.ndarray:
-    """Colours of facets by Lambert's law with a soft shadow side and a highlight; the light is above the eye's left."""
-    light = _eye(view, (0.6, -0.7))
-    half = light + _eye(view)
-    normals = scene.facet_normals(facets)
-    diffuse = 0.5 + 0.5 * normals @ light
-    gloss = np.maximum(normals @ half / np.linalg.norm(half), 0.0) ** 24
-    return np.clip((0.42 + 0.66 * diffuse)[:, None] * color + 0.22 * gloss[:, None], 0.0, 1.0)
-
-
-def _tendon_colors(names: list[str]) -> dict[str, np.ndarray]:
-    from matplotlib.colors import to_rgb
-
-    return {name: np.array(to_rgb(SERIES[k % len(SERIES)])) for k, name in enumerate(names)}
-
-
-def _dress(ax: Any, low: np.ndarray, high: np.ndarray, view: tuple[float, float], filled: float | None) -> None:
-    """Axes of equal scales around the box, whose picture fills a part of the axes."""
-    from matplotlib.ticker import MaxNLocator, NullLocator
-    from mpl_toolkits.mplot3d.proj3d import proj_transform
-
-    size = high - low
-    ax.set_proj_type("ortho")
-    ax.view_init(*view)
-    along = np.abs(_eye(view)) > _ALONG
-    seen = np.flatnonzero(~along)
-    away = np.ones(3)  # words move away from their axis by parts of the other side of a flat picture
-    if len(seen) == 2:
-        away[seen] = size.max() / size[seen[::-1]]
-    for k, (name, axis) in enumerate(zip("xyz", (ax.xaxis, ax.yaxis, ax.zaxis))):
-        getattr(ax, f"set_{name}lim")(low[k], high[k])
-        getattr(ax, f"set_{name}label")("" if along[k] else f"{name} [m]", color=INK, labelpad=9.0 * away[k])
-        count = max(4, round(7 * size[k] / size.max()))
-        # seen along an axis, its numbers would be printed one over the other
-        axis.set_major_locator(NullLocator() if along[k] else MaxNLocator(count, steps=[1, 2, 5, 10]))
-        axis.set_pane_color((1.0, 1.0, 1.0, 1.0))
-        axis.line.set_color(FAINT)
-        axis._axinfo["grid"].update(color=GRID, linewidth=0.7)
-        ax.tick_params(axis=name, labelsize=8, labelcolor=INK, color=FAINT, pad=4.0 * away[k])
-    corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1)
-    ax.set_box_aspect(size, zoom=1.0)
-    ax.apply_aspect()
-    x, y, _ = proj_transform(corners[0], corners[1], corners[2], ax.get_proj())
-    picture = ax.transAxes.inverted().transform(ax.transData.transform(np.column_stack([x, y])))
-    ax.set_box_aspect(size, zoom=float((filled or _FILLED) / np.ptp(picture, axis=0).max()))
+    if trajectory.q.ndim != 2:
+        raise ShapeError(f"trajectory: a plot shows one motion, got a batch of shape {trajectory.q.shape[:-2]}")
+    rods, links = model.rods, model.links
+    carriers = set(links.parent.tolist())
+    followed = link or [name for k, name in enumerate(links.names) if k not in carriers][-1]
+    tip = frame_pose(model, trajectory.q, followed)[:, :3, 3]
+    place = f"tip of {followed}" if followed in rods else followed
+    inputs = [
+        Panel(unit, trajectory.u[:, columns], [model.inputs.names[k] for k in columns], True)
+        for unit, columns in inputs_by_unit(model).items()
+    ]
+    others = _split_by_scale([*_wrench_panels(model, trajectory, internal, joint), *inputs])
+    drawn = [Panel(f"{place} [m]", tip, list("xyz")), *others]
+    heights = [1.25] + [1.0] * (len(drawn) - 1)
+    figure = Figure(figsize=(8.0, 1.1 + 2.3 * sum(heights)), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(len(heights), 1, sharex=True, height_ratios=heights))
+    for axes, panel in zip(panels, drawn):
+        _draw(axes, trajectory.t, panel)
+    figure.align_ylabels(panels)
+    panels[-1].set_xlabel("time [s]", color=INK)
+    panels[0].set_title(model.name if title is None else title, loc="left", color=INK, fontsize=12, weight="bold")
+    return finish(figure, path)
 
 
-def _add_directions(ax: Any, view: tuple[float, float], gravity: np.ndarray, own: bool) -> None:
-    """The world's axes and gravity as the picture shows them, at the upper right, where no robot is."""
-    from matplotlib.transforms import ScaledTranslation
-
-    place = (1.0, 1.0, ax.figure.transFigure) if own else (0.98, 0.98, ax.transAxes)
-    inches = ax.figure.dpi_scale_trans + ScaledTranslation(*place)
-    centre, plane = np.array([-0.55, -0.62]), _picture_plane(view)
-    words: Any = {"xycoords": inches, "textcoords": inches, "annotation_clip": False, "ha": "center", "va": "center"}
-
-    def arrow(start: np.ndarray, stop: np.ndarray, color: str) -> None:
-        look = {"arrowstyle": "-|>", "color": color, "linewidth": 1.5, "shrinkA": 0.0, "shrinkB": 0.0}
-        ax.annotate("", stop, start, arrowprops=look, **words)
-
-    for k, color in enumerate(("#c2272d", "#2e8b3d", "#2456a6")):
-        tip = 0.32 * plane[:, k]
-        if np.linalg.norm(tip) > 0.05:
-            arrow(centre, centre + tip, color)
-            at = centre + tip + 0.1 * tip / np.linalg.norm(tip)
-            ax.annotate("xyz"[k], at, at, color=color, fontsize=9, weight="bold", **words)
-    strength = float(np.linalg.norm(gravity))
-    if strength > 0.0:
-        down, start = 0.22 * plane @ gravity / strength, centre - (0.65, 0.0)
-        if np.linalg.norm(down) > 0.05:
-            arrow(start - down, start + down, INK)
-        at, note = start - (0.12, 0.0), "" if np.linalg.norm(down) > 0.05 else "along the sight, "
-        ax.annotate(f"{note}g = {strength:.4g} m/s²", at, at, color=INK, fontsize=9, **(words | {"ha": "right"}))
+def _wrench_panels(model: Model, x: Trajectory, internal: tuple[str, float] | None, joint: str | None) -> list[Panel]:
+    """Two panels for each wrench asked for: moments and forces."""
+    states, panels = (model, x.q, x.v, x.a, x.u), []
+    if internal is not None:
+        if not isinstance(internal, tuple | list) or len(internal) != 2 or np.ndim(internal[1]):
+            raise ModelError(f"internal: must be (link, s), one abscissa (got {internal!r})")
+        rod, s = internal
+        W = internal_wrench(*states, rod, s, t=x.t, multipliers=x.multipliers).total
+        names = ["torsion", "bending y", "bending z"], ["tension", "shear y", "shear z"]
+        panels.append((f"{rod} at s = {s:g}", W, names))
+    if joint is not None:
+        W = joint_wrench(*states, joint, t=x.t, multipliers=x.multipliers)
+        panels.append((f"joint of {joint}", W, (list("xyz"), list("xyz"))))
+    return [
+        Panel(f"{place}\n{kind}", W[:, 3 * k : 3 * k + 3], list(names[k]))
+        for place, W, names in panels
+        for k, kind in enumerate(("moment [N·m]", "force [N]"))
+    ]
 
 
-def _add_words(ax: Any, title: str, colors: dict[str, np.ndarray], own: bool) -> None:
-    """The title and the legend of the tendons: on the figure that was made for them, or on the axes given."""
-    from matplotlib.lines import Line2D
-
-    handles = [Line2D([], [], color=tuple(color), linewidth=2.0, label=name) for name, color in colors.items()]
-    look: Any = {"handles": handles, "frameon": False, "fontsize": 9, "labelcolor": INK, "ncols": min(len(colors), 6)}
-    bold: Any = {"color": INK, "fontsize": 13, "weight": "bold"}
-    if own:
-        width, height = ax.figure.get_size_inches()
-        bold["fontsize"] = min(13.0, 72.0 * (width - 2.9) / max(0.62 * len(title), 1.0))
-        ax.figure.suptitle(title, x=0.25 / width, y=1.0 - 0.35 / height, ha="left", **bold)
-    else:
-        ax.set_title(title, **bold)
-    if colors:
-        (ax.figure if own else ax).legend(loc="lower center", **look)
+def inputs_by_unit(model: Model) -> dict[str, list[int]]:
+    """Columns of u by the label of their panel: the quantity and its unit."""
+    groups: dict[str, list[int]] = {}
+    kinds = _joint_force_kinds(model)
+    for k in range(model.nu):
+        used = np.flatnonzero(model.channels.gain[:, k])
+        found = {model.channels.units[c] for c in used}
+        found |= {kinds[int(j)] for j in np.flatnonzero(model.inputs.joint_gain[:, k])}
+        found |= {"input" for _, gain in model.inputs.custom if gain[:, k].any()}
+        groups.setdefault(found.pop() if len(found) == 1 else "input", []).append(k)
+    return groups
 
 
-def _add_scale(ax: Any, values: np.ndarray, label: str, own: bool) -> None:
-    """The scale of the values that colours tell."""
-    from matplotlib.cm import ScalarMappable
-    from matplotlib.colors import ListedColormap, Normalize
+def _joint_force_kinds(model: Model) -> dict[int, str]:
+    """Label of the joint force, torque or force, by velocity coordinate."""
+    kinds = {}
+    for joint, start in zip(model.links.joint, model.links.v_start):
+        columns = [column for motion in joint.motions("joint") for column in motion.Phi.T]
+        for k, column in enumerate(columns):
+            kinds[int(start) + k] = "torque [N·m]" if column[:3].any() else "force [N]"
+    return kinds
 
-    figure = ax.figure
-    shown = ScalarMappable(Normalize(values.min(), values.max()), ListedColormap(_ramp(np.linspace(0, 1, 256))))
-    place: Any = {"ax": ax, "shrink": 0.5}
-    if own:
-        width = figure.get_figwidth()
-        place = {"cax": figure.add_axes(((width - 0.85) / width, 0.27, 0.14 / width, 0.5))}
-    bar = figure.colorbar(shown, **place)
-    bar.set_label(label, color=INK)
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(labelsize=8, labelcolor=INK, color=FAINT)
+
+def _split_by_scale(panels: list[Panel]) -> list[Panel]:
+    """Panels split by scale, so that no curve looks flat beside another one; constant curves stay in the first part."""
+    out = []
+    for panel in panels:
+        spans = np.ptp(panel.series, axis=0) if len(panel.series) else np.zeros(len(panel.names))
+        groups: list[list[int]] = []
+        for k in np.argsort(-spans, kind="stable").tolist():
+            fits = spans[k] <= 1e-9 * spans.max() or not groups or spans[groups[-1][0]] <= _APART * spans[k]
+            if not groups or not fits:
+                groups.append([])
+            groups[0 if spans[k] <= 1e-9 * spans.max() else -1].append(k)
+        for group in map(sorted, groups):
+            out.append(panel._replace(series=panel.series[:, group], names=[panel.names[k] for k in group]))
+    return out
+
+
+def _is_sampled(u: np.ndarray) -> bool:
+    """Whether an input (n,) is sampled: it jumps, and is constant after nearly every jump."""
+    jumps = np.diff(u) != 0.0
+    return bool(jumps.any() and (jumps[1:] & jumps[:-1]).sum() <= 0.1 * jumps.sum())
+
+
+def _draw(axes: Any, t: np.ndarray, panel: Panel) -> None:
+    ends = []
+    for k, label in enumerate(panel.names):
+        dashes = ("-", "--", ":")[k // len(SERIES) % 3]
+        style = "steps-post" if panel.is_input and _is_sampled(panel.series[:, k]) else "default"
+        color = SERIES[k % len(SERIES)]
+        axes.plot(t, panel.series[:, k], dashes, color=color, linewidth=1.5, label=label, drawstyle=style)
+        ends.append((float(panel.series[-1, k]), label, color))
+    axes.set_ylabel(panel.label, color=INK)
+    axes.margins(x=0.0)
+    axes.grid(color=GRID, linewidth=0.8)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(labelsize=9, labelcolor=INK, color=FAINT)
+    _label_ends(axes, ends)
+
+
+def _label_ends(axes: Any, ends: list[tuple[float, str, str]]) -> None:
+    """Write the name of each curve beside its end, shifted where names would overlap."""
+    low, high = axes.get_ylim()
+    height = _INCHES * 72.0  # of the panel, in points
+    size = float(np.clip(0.8 * height / max(len(ends), 1), 4.0, 9.0))
+    order = np.argsort([y for y, _, _ in ends], kind="stable")
+    places = spread(np.array([(ends[k][0] - low) / (high - low) for k in order]), 1.2 * size / height)
+    written = {k: place for k, place in zip(order.tolist(), places)}
+    for k, (_, label, color) in enumerate(ends):
+        axes.text(1.012, written[k], label, transform=axes.transAxes, color=color, fontsize=size, va="center")
+
+
+def spread(places: np.ndarray, apart: float) -> np.ndarray:
+    """Sorted places from 0 to 1, moved as little as possible to be `apart`, and kept in [0, 1] if there is room."""
+    shift = apart * np.arange(len(places))
+    level = places - shift  # made monotone by pooling adjacent violators
+    pools: list[list[float]] = []
+    for value in level.tolist():
+        pools.append([value, 1.0])
+        while len(pools) > 1 and pools[-2][0] > pools[-1][0]:
+            (a, n), (b, m) = pools[-2:]
+            pools[-2:] = [[(a * n + b * m) / (n + m), n + m]]
+    found = np.concatenate([np.zeros(0), *(np.full(int(n), value) for value, n in pools)])
+    most = 1.0 - apart * (len(places) - 1)
+    return np.clip(found, min(0.0, most), max(most, 0.0)) + shift
+
+
+def finish(figure: Any, path: str | Path | None) -> Figure:
+    """The figure, written to `path` unless that is None.
+
+    Raises:
+        ModelError: matplotlib does not write files of this ending. OSError: the file cannot be written.
+    """
+    if path is not None:
+        file = Path(path)
+        kind, known = file.suffix.lstrip(".").lower() or "png", sorted(figure.canvas.get_supported_filetypes())
+        require(kind in known, "picture", f"must end in one of {', '.join(f'.{end}' for end in known)}", file.name)
+        file = file if file.suffix else file.with_name(f"{file.name}.{kind}")
+        write_whole(file, lambda stream: figure.savefig(stream, format=kind, dpi=_DPI, facecolor="white"))
+    return figure

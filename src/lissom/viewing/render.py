@@ -1,4 +1,4 @@
-"""Pictures of robots by PyVista, which needs no screen."""
+"""Still pictures of robots by PyVista, without a screen."""
 
 from __future__ import annotations
 
@@ -10,30 +10,41 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from lissom.dynamics.kinematics import frame_pose
+from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.errors import ModelError, ShapeError
 from lissom.integration.trajectory import Trajectory
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
-from lissom.viewing.backdrop import Backdrop, planes_behind, shadow
-from lissom.viewing.building import contact_geometry
-from lissom.viewing.camera import Camera, framed, looking, plane_axes, plane_of, upwards
-from lissom.viewing.canvas import FINER, Canvas, Layer, Painted, canvas, loaded_pyvista, together
+from lissom.viewing.camera import Camera, chosen_view, framed, looking, plane_axes, plane_of, upwards
+from lissom.viewing.canvas import (
+    Background,
+    Canvas,
+    Composition,
+    Layer,
+    Painted,
+    background_planes,
+    canvas,
+    loaded_pyvista,
+    merged,
+    shadow,
+)
+from lissom.viewing.colors import PALETTE, QUANTITIES, SHAPE_QUANTITIES, ramp, rgb, shape_values
+from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
 from lissom.viewing.labels import Labels
-from lissom.viewing.painting import Paint, tube
-from lissom.viewing.quantities import QUANTITIES, ramp
-from lissom.viewing.style import rgb
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-_GHOST = (0.14, 0.42)  # how opaque the first and the last but one of several shapes are
-_SHAPE = (0.36, 0.16)  # how opaque are sides of what a robot may touch that face away, and towards the eye
-_HIDDEN = 0.35  # how much is seen of a tendon inside a body
-_MOST_NAMED = 8  # tendons
+_SOFT, _RIGID, _TIE, _SPRING, _WHITE = rgb("#f0b98a"), rgb("#aab2bd"), rgb("#8d949e"), rgb("#4a5058"), rgb("#ffffff")
 _OBSTACLE, _TRAIL = rgb("#7fa3c7"), rgb("#b5179e")
+_SIDES = 10  # of a tube
+_TURNS = 9  # of a spring
+_GHOSTS = (0.14, 0.42)  # opacity of the first and of the last but one of several configurations
+_OBSTACLE_OPACITY = (0.36, 0.16)  # of sides that face away, and of sides towards the eye
+_HIDDEN = 0.35  # opacity of a tendon inside a body
+_MOST_NAMED = 8  # tendons
 _MARGINS = (0.08, 0.08, 0.11, 0.06)
 
 
@@ -53,25 +64,24 @@ def render(
     obstacles: bool = True,
     size: tuple[int, int] | int = 1200,
 ) -> np.ndarray:
-    """Picture of a robot as it looks: smooth bodies that hide each other, tendons, ground or wall with shadows.
+    """Picture of a robot: shaded bodies that hide each other, tendons, ground or wall with shadows.
 
-    Several configurations stand in one picture, the last one solid, those before it the more transparent the earlier
-    they are. A robot whose every motion is parallel to a plane is seen square on. Needs no screen, but the extra
-    `render`.
+    Several configurations share one picture; the last one is solid, earlier ones are more and more transparent. A
+    planar robot is seen square on. Needs no screen, but the extra `render`.
 
     Args:
         motion: a configuration (nq,), several (n, nq), or a Trajectory of one motion.
         path: file to write, .png or another format of Pillow; None writes none.
-        shapes: how many instants of a trajectory are drawn, equally apart.
+        shapes: number of instants of a trajectory that are drawn, equally spaced.
         links: names of the links to draw; None is all of them.
-        trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame, whose path it is.
-        paint: what rods show by colour: "torsion", "bending_y", "bending_z", "elongation", "shear_y", "shear_z",
-            "curvature", the size of both bendings, or "strain" of the fibres along the rod at its surface.
-        values: one number for each configuration, shape (n,), which the colour of soft bodies tells.
-        value_label: of the scale of these colours, with its unit.
-        title: words above the picture.
-        view: elevation and azimuth of the eye [deg]; None chooses.
-        obstacles: whether shapes that the robot may touch are drawn.
+        trail: a curve to draw, shape (m, 3) [m], a list of such, or the name of a link or frame whose path is drawn.
+        paint: quantity shown by colours of rods: "torsion", "bending_y", "bending_z", "elongation", "shear_y",
+            "shear_z", "curvature", the size of both bendings, or "strain" of the fibres along the rod at its surface.
+        values: one number for each configuration, shape (n,); colours of soft bodies show it.
+        value_label: label of their scale, with its unit.
+        title: text at the upper left.
+        view: elevation and azimuth of the eye [deg]; None chooses a direction.
+        obstacles: whether contact shapes are drawn.
         size: width and height [pixels], or the width alone.
     Returns:
         The picture, shape (height, width, 3), whole numbers from 0 to 255.
@@ -79,22 +89,19 @@ def render(
         ShapeError: the argument, the expected and the received shape. ModelError: no such link, or PyVista is missing.
     """
     kind = None if path is None else _picture_format(path)
-    rows, sources = _configurations(model, motion, shapes)
-    curves = _curves(model, trail, sources)
+    rows, known = _configurations(model, motion, shapes)
+    curves = curves_of(model, trail, known)
     scene = Scene(model, rows, curves, links, paint, values, view, obstacles, size)
-    with canvas(scene.camera) as drawn:
-        picture = scene.picture(drawn, rows, curves)
-    labels = scene.labels(value_label if paint is None else f"{paint} [{QUANTITIES[paint]}]", title)
-    found = labels.over(picture)
+    picture = scene.labelled_picture(rows, curves, value_label, title)
     if path is not None:
         from PIL import Image
 
-        write_whole(Path(path), lambda file: Image.fromarray(found).save(file, kind))
-    return found
+        write_whole(Path(path), lambda file: Image.fromarray(picture).save(file, kind))
+    return picture
 
 
 def _picture_format(path: str | Path) -> str:
-    """The format that a file's ending names, of those that can be written."""
+    """Format of Pillow that the ending of a file names."""
     loaded_pyvista()  # which brings Pillow
     from PIL import Image
 
@@ -107,10 +114,10 @@ def _picture_format(path: str | Path) -> str:
 
 @final
 class Scene:
-    """What is drawn of a model, from where, before what.
+    """Choices for pictures of one model: its parts, the camera, the background.
 
     Args:
-        rows: configurations (n, nq) that must be in the picture. curves: lines (m, 3) besides.
+        rows: configurations (n, nq) that the picture must hold. curves: lines (m, 3) that it must hold.
         Others: as of render.
     """
 
@@ -127,7 +134,9 @@ class Scene:
         size: tuple[int, int] | int,
     ) -> None:
         for name in links or ():
-            checks.require(name in model.links.names, "links", f"must be among {sorted(model.links.names)}", name)
+            checks.require(
+                name in model.links.names, "links", f"must be among the links {sorted(model.links.names)}", name
+            )
         self.model, self.links = model, list(model.links.names if links is None else links)
         self.paint = Paint(model, self.links, paint, 1.0)
         self._obstacles, self._values = obstacles, values
@@ -140,55 +149,63 @@ class Scene:
             self.paint.span = float(np.nanmin(painted)), float(np.nanmax(painted))
         self._levels = _levels(values, len(rows))
         self._points = points
-        self._backdrop = Backdrop(model, self.camera, planes_behind(model, self.camera, points))
+        self._background = Background(model, self.camera, background_planes(model, self.camera, points))
 
     def seen_by(self, camera: Camera) -> Scene:
-        """The same looked at by another camera."""
+        """The same scene seen by another camera."""
         other = copy(self)
         other.camera = camera
-        other._backdrop = Backdrop(self.model, camera, planes_behind(self.model, camera, self._points))
+        other._background = Background(self.model, camera, background_planes(self.model, camera, self._points))
         return other
 
     def all_around(self) -> Camera:
-        """The camera moved so that all stays in the picture when it goes round."""
+        """Camera that keeps everything in the picture while it turns about the vertical."""
         middle = 0.5 * (self._points.min(axis=0) + self._points.max(axis=0))
         reach = float(np.linalg.norm(self._points - middle, axis=1).max())
         wide = self.camera.size[0] / self.camera.size[1]
         return replace(self.camera, centre=middle, height=2.2 * reach / min(wide, 1.0))
 
     def picture(self, drawn: Canvas, rows: np.ndarray, curves: Sequence[np.ndarray]) -> np.ndarray:
-        """Colours (height, width, 3) from 0 to 1 of configurations, the last of them solid, and of curves."""
+        """Picture (height, width, 3) of configurations and curves without labels, values from 0 to 1."""
         points = self.paint.geometry.points(rows)
         solid = len(rows) - 1
         bodies = [self._bodies(q, x, self._tint(k)) for k, (q, x) in enumerate(zip(rows, points))]
-        opacity = [*np.linspace(*_GHOST, max(solid, 1))[-solid:], 1.0] if solid else [1.0]
-        darkness = [(body.vertices, body.triangles, part) for body, part in zip(bodies, np.square(opacity))]
-        shadows = [shadow(plane, self.camera, darkness) for plane in self._backdrop.planes]
-        image = _Composed(self._backdrop.layer(shadows))
+        opacity = [*np.linspace(*_GHOSTS, max(solid, 1))[-solid:], 1.0] if solid else [1.0]
+        shading = [(body.vertices, body.triangles, part) for body, part in zip(bodies, np.square(opacity))]
+        shadows = [shadow(plane, self.camera, shading) for plane in self._background.planes]
+        image = Composition(self._background.layer(shadows))
         image.lay(self._robot(drawn, bodies[-1], points[-1]))
-        for layer, part in self._shapes(drawn, rows[-1], points):
+        for layer, part in self._contact_shapes(drawn, rows[-1], points):
             image.blend(layer, part)
         for k in range(solid):
-            # where shapes lie in each other, as at a clamped end, the solid one shows
+            # at places that all configurations share, such as a clamped end, the solid one shows
             image.blend(self._robot(drawn, bodies[k], points[k]), float(opacity[k]), 5.0 * self.paint.radius)
         if curves:
-            tubes = together([tube(curve, 0.8 * self.paint.radius, _TRAIL) for curve in curves])
+            tubes = merged([tube(curve, 0.8 * self.paint.radius, _TRAIL) for curve in curves])
             image.lay(drawn.layer(self.camera, tubes))
         return image.reduced()
 
+    def labelled_picture(
+        self, rows: np.ndarray, curves: Sequence[np.ndarray], value_label: str, title: str | None
+    ) -> np.ndarray:
+        """Picture (height, width, 3) with its labels, integers from 0 to 255."""
+        with canvas(self.camera) as drawn:
+            picture = self.picture(drawn, rows, curves)
+        return self.labels(value_label, title).over(picture)
+
     def _bodies(self, q: np.ndarray, points: np.ndarray, tint: np.ndarray | None) -> Painted:
         parts = self.paint.bodies(q, points, tint, self.camera.axes[2] if self.camera.is_plane else None)
-        return together([*parts, *(self.paint.pins(q, points, self.camera.axes) if self.camera.is_plane else [])])
+        return merged([*parts, *(self.paint.pins(q, points, self.camera.axes) if self.camera.is_plane else [])])
 
-    def labels(self, value_label: str, title: str | None = None) -> Labels:
-        """Marks that every picture has."""
+    def labels(self, value_label: str = "", title: str | None = None) -> Labels:
+        """Marks that every picture has; `value_label` belongs to `values`."""
         labels = Labels(self.camera)
         if title is not None:
             labels.title(title)
         labels.scale_bar()
         labels.directions(self.model.gravity)
         if self.paint.paint is not None:
-            labels.color_bar(*self.paint.span, value_label)
+            labels.color_bar(*self.paint.span, f"{self.paint.paint} [{QUANTITIES[self.paint.paint]}]")
         elif self._values is not None and np.ptp(self._values) > 0.0:
             labels.color_bar(float(np.min(self._values)), float(np.max(self._values)), value_label)
         if 0 < len(self.paint.tendons) <= _MOST_NAMED:
@@ -196,7 +213,7 @@ class Scene:
         return labels
 
     def _robot(self, drawn: Canvas, bodies: Painted, points: np.ndarray) -> Layer:
-        """Bodies with tendons, which are seen faintly where their own body hides them."""
+        """Image of bodies with their tendons, which shine faintly through their own body."""
         lines = self.paint.lines(points)
         window = drawn.window(self.camera, np.concatenate([bodies.vertices, lines.vertices]))
         found = drawn.layer(self.camera, bodies, window)
@@ -211,8 +228,11 @@ class Scene:
         found.colors[there] += part[:, None] * (tendons.colors[there] - found.colors[there])
         return Layer(found.colors, np.where(np.isfinite(found.near), found.near, tendons.near), window)
 
-    def _shapes(self, drawn: Canvas, q: np.ndarray, points: np.ndarray) -> Iterator[tuple[Layer, float]]:
-        """What the robot may touch, sides that face away first; a little behind bodies that have the same surface."""
+    def _contact_shapes(self, drawn: Canvas, q: np.ndarray, points: np.ndarray) -> Iterator[tuple[Layer, float]]:
+        """Images of contact shapes with their opacity, sides that face away first.
+
+        They stand a little behind their place, so that a body with the same surface hides them.
+        """
         low, high = points.min(axis=(0, 1)), points.max(axis=(0, 1))
         more = 0.15 * float((high - low).max())
         geometry = contact_geometry(self.model, q, low - more, high + more, self.links)
@@ -224,12 +244,12 @@ class Scene:
                 facing = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]) @ self.camera.axes[2]
                 for side, kept in zip(parts, (facing < 0.0, facing >= 0.0)):
                     side.append(Painted(v, mesh.triangles[kept], normals[mesh.rows], np.tile(_OBSTACLE, (len(v), 1))))
-        for side, part in zip(parts, _SHAPE):
+        for side, part in zip(parts, _OBSTACLE_OPACITY):
             if side:
-                yield drawn.layer(self.camera, together(side)), part
+                yield drawn.layer(self.camera, merged(side)), part
 
     def _everything(self, rows: np.ndarray, curves: Sequence[np.ndarray]) -> np.ndarray:
-        """Points that the picture must hold."""
+        """All points that the picture must hold."""
         points = self.paint.geometry.points(rows)
         wanted = [mesh.rows for mesh in self.paint.meshes]
         wanted += [line.rows for line in self.paint.geometry.lines if set(line.links) <= set(self.links)]
@@ -242,7 +262,7 @@ class Scene:
         return found
 
     def _near(self, q: np.ndarray, points: np.ndarray) -> np.ndarray:
-        """Corners of shapes with an end that the robot may touch, no farther from it than it is long."""
+        """Corners of bounded contact shapes near the robot: within half its size."""
         low, high = points.min(axis=0), points.max(axis=0)
         size = float((high - low).max())
         geometry = contact_geometry(self.model, q, low, high, self.links)
@@ -265,34 +285,8 @@ class Scene:
         return None if self._values is None else ramp(self._levels[k])
 
 
-@final
-class _Composed:
-    """A picture that layers are laid into, at FINER pixels."""
-
-    def __init__(self, behind: Layer) -> None:
-        self.colors = np.repeat(np.repeat(behind.colors, FINER, axis=0), FINER, axis=1)
-        self.near = np.repeat(np.repeat(behind.near, FINER, axis=0), FINER, axis=1)
-
-    def lay(self, layer: Layer) -> None:
-        """What is nearer hides what is there."""
-        colors, near = self.colors[layer.window], self.near[layer.window]
-        seen = layer.near > near
-        colors[seen], near[seen] = layer.colors[seen], layer.near[seen]
-
-    def blend(self, layer: Layer, part: float, ahead: float = 0.0) -> None:
-        """What is nearer, by so much [m] at least, is laid over it, a part of it opaque, and hides nothing."""
-        colors, near = self.colors[layer.window], self.near[layer.window]
-        seen = layer.near > near + np.float32(ahead)
-        colors[seen] += np.float32(part) * (layer.colors[seen] - colors[seen])
-
-    def reduced(self) -> np.ndarray:
-        """The means of the pixels drawn for each of the picture."""
-        height, width = self.near.shape
-        return self.colors.reshape(height // FINER, FINER, width // FINER, FINER, 3).mean(axis=(1, 3))
-
-
 def _outline(layer: Layer, step: float) -> None:
-    """Darken the rim of everything that is nearer than what is beside it by more than a step [m]."""
+    """Darken pixels that are nearer to the eye than a neighbour by more than a step [m]."""
     rim = np.zeros(layer.near.shape, dtype=bool)
     for axis in (0, 1):
         for way in (1, -1):
@@ -300,48 +294,28 @@ def _outline(layer: Layer, step: float) -> None:
     layer.colors[rim] *= 0.45
 
 
-def chosen_view(model: Model, points: np.ndarray) -> tuple[float, float]:
-    """From above and aside, where most is seen of points (n, 3), and walls that rods are clamped to from their free
-    side."""
-    best = (20.0, -60.0)
-    spread = points - points.mean(axis=0)
-    area = {}
-    for azimuth in (quarter + part for quarter in (-180, -90, 0, 90) for part in (25, 35, 45, 55, 65)):
-        axes = looking((best[0], float(azimuth)))
-        wide = np.linalg.svd((spread @ axes[:2].T)[:: 1 + len(spread) // 2000], compute_uv=False)
-        faces = [_base(model, k)[:3, 0] @ axes[2] for k in range(len(model.links.names)) if _is_clamped(model, k)]
-        behind = any(face < 0.3 for face in faces)
-        turned = abs((azimuth + 60 + 180) % 360 - 180) / 180.0
-        area[azimuth] = float(wide.prod()) * (0.4 if behind else 1.0) * (1.0 - 0.25 * turned)
-    return best[0], float(max(area, key=lambda k: area[k]))
-
-
-def _is_clamped(model: Model, k: int) -> bool:
-    """Whether a link is a rod that is clamped to the world, about level."""
-    clamped = model.links.parent[k] < 0 and model.links.names[k] in model.rods and model.links.joint[k].nv == 0
-    return bool(clamped and abs(_base(model, k)[:3, 0] @ upwards(model.gravity)) < 0.7)
-
-
-def _base(model: Model, k: int) -> np.ndarray:
-    place = model.description.links[model.links.names[k]].placement
-    return np.eye(4) if place is None else np.asarray(place, dtype=np.float64)
-
-
 def _configurations(model: Model, motion: Any, shapes: int) -> tuple[np.ndarray, np.ndarray]:
-    """Those that are drawn, and all that are known."""
+    """Configurations that are drawn, and all of the motion."""
     if isinstance(motion, Trajectory):
         if motion.q.ndim != 2:
             raise ShapeError(f"motion: a picture shows one motion, got a batch of shape {motion.q.shape[:-2]}")
         count = checks.integer(shapes, "shapes", least=1, most=1000)
         times = np.linspace(motion.t[0], motion.t[-1], count) if count > 1 else motion.t[-1:]
         return motion.q[np.abs(motion.t[:, None] - times).argmin(axis=0)], motion.q
-    rows = np.atleast_2d(stack("q", motion, model.nq))
-    if rows.ndim != 2 or len(rows) == 0:
-        raise ShapeError(f"q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(motion)}")
+    rows = configuration_rows(model, motion)
     return rows, rows
 
 
-def _curves(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
+def configuration_rows(model: Model, q: Any) -> np.ndarray:
+    """One configuration or several as rows (n, nq), checked."""
+    rows = np.atleast_2d(stack("q", q, model.nq))
+    if rows.ndim != 2 or len(rows) == 0:
+        raise ShapeError(f"q: expected shape ({model.nq},) or (n, {model.nq}), got {np.shape(q)}")
+    return rows
+
+
+def curves_of(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
+    """Curves (m, 3) of the argument `trail`; the path of a frame follows configurations (n, nq)."""
     if trail is None:
         return []
     if isinstance(trail, str):
@@ -354,8 +328,176 @@ def _curves(model: Model, trail: Any, rows: np.ndarray) -> list[np.ndarray]:
 
 
 def _levels(values: Any, count: int) -> np.ndarray:
-    """Where each configuration stands between the first colour, 0, and the last, 1."""
+    """Position of each configuration on the scale of colours, 0 to 1."""
     numbers = np.asarray(np.zeros(count) if values is None else values, dtype=np.float64)
     if numbers.shape != (count,) or not np.isfinite(numbers).all():
         raise ShapeError(f"values: expected finite numbers of shape ({count},), got shape {numbers.shape}")
     return (numbers - numbers.min()) / max(float(np.ptp(numbers)), 1e-300)
+
+
+@final
+class Paint:
+    """Coloured facets of a model: its bodies, and tubes for its tendons, springs and ties.
+
+    Args:
+        links: names of the links that are drawn.
+        paint: one of SHAPE_QUANTITIES that colours show on rods; None is their own colour.
+        size: extent of the picture [m]; the thickness of lines follows it.
+    """
+
+    def __init__(self, model: Model, links: Sequence[str], paint: str | None, size: float) -> None:
+        if paint is not None and paint not in SHAPE_QUANTITIES:
+            raise ModelError(f"paint: must be one of {sorted(SHAPE_QUANTITIES)} (got {paint!r})")
+        self.geometry: Geometry = robot_geometry(model)
+        self.paint, self.radius = paint, 0.0032 * size
+        self.meshes = [mesh for mesh in self.geometry.meshes if mesh.name in links]
+        self._lines = [line for line in self.geometry.lines if set(line.links) <= set(links)]
+        tendons = [line.name for line in self._lines if line.kind == "tendon"]
+        self.tendons = {name: PALETTE[k % len(PALETTE)] for k, name in enumerate(tendons)}
+        springs = model.description.springs
+        self._coils = {name for name, x in springs.items() if not x.slack and (x.stiffness > 0.0 or x.law is not None)}
+        self.span = (0.0, 1.0)
+        rods = [body for body in model.links.body if body is not None and body.is_slender]
+        widths = [np.linalg.norm(body.cross_outline(s, 24), axis=1).max() for body in rods for s in (0.0, 0.5, 1.0)]
+        self.thickness = 2.2 * float(max(widths, default=0.0))  # of rods, through which tendons shine [m]
+        self.step = 2.0 * self.radius  # between links of planar robots, towards the eye [m]
+        self._model = model
+
+    def painted_values(self, q: np.ndarray) -> np.ndarray:
+        """Painted quantity at all points and configurations (..., nq); NaN where undefined."""
+        return shape_values(self.geometry, self.paint or "curvature", q)
+
+    def bodies(
+        self, q: np.ndarray, points: np.ndarray, tint: np.ndarray | None = None, eye: np.ndarray | None = None
+    ) -> list[Painted]:
+        """Bodies, ties and springs at one configuration.
+
+        Args:
+            points: all points at q. tint: colour of soft bodies; None is their own.
+            eye: of planar robots, direction towards the eye, along which links are stacked.
+        """
+        values = None if self.paint is None else self._ramp(self.painted_values(q))
+        parts = []
+        for k, mesh in enumerate(self.meshes):
+            vertices = points[mesh.rows]
+            colors = np.tile(_color(mesh, tint), (len(vertices), 1))
+            if values is not None and mesh.kind == "rod":
+                colors = values[mesh.rows]
+            shifted = vertices if eye is None else vertices + k * self.step * eye
+            parts.append(Painted(shifted, mesh.triangles, mesh.normals(vertices), colors))
+        for line in self._lines:
+            ends = points[line.rows]
+            if line.kind == "tie" and np.linalg.norm(ends[1] - ends[0]) > 2.0 * self.radius:
+                parts.append(tube(ends, 1.7 * self.radius, _TIE))
+            elif line.kind == "spring":
+                coil = line.name in self._coils
+                parts.append(tube(_coil(ends, 4.0 * self.radius) if coil else ends, self.radius, _SPRING))
+        return parts
+
+    def pins(self, q: np.ndarray, points: np.ndarray, axes: np.ndarray) -> list[Painted]:
+        """Hinges of a planar robot, and supports of those on the world."""
+        model, eye, parts = self._model, axes[2], []
+        g = forward_kinematics(model, q)
+        found = []
+        for k, joint in enumerate(model.links.joint):
+            nodes = np.flatnonzero(model.nodes.link == k)
+            turns = [
+                abs(motion.Phi[:3, 0] @ np.eye(3)).sum() > 0.0 for motion in joint.motions("joint") if motion.Phi.size
+            ]
+            if len(turns) == 1 and turns[0] and len(nodes):
+                found.append((g[nodes[0], :3, 3], int(model.nodes.parent[nodes[0]]) < 0))
+        for line in self._lines:
+            joint = model.description.loops[line.name].joint if line.kind == "loop" else None
+            if joint is not None and joint.nv == 1 and joint.motions("joint")[0].Phi[:3].any():
+                found.append((points[line.rows][1], model.description.loops[line.name].link_b is None))
+        front = (len(self.meshes) + 1) * self.step
+        for place, is_held in found:
+            at = place + (front - (place @ eye)) * eye + max(float((points @ eye).max()), 0.0) * eye
+            parts += [
+                _disc(at, axes, 2.6 * self.radius, _SPRING),
+                _disc(at + self.step * eye, axes, 1.3 * self.radius, _WHITE),
+            ]
+            if is_held:
+                corners = at - self.step * eye + self.radius * np.array([(0, 0), (-5, -8), (5, -8)]) @ axes[:2]
+                parts.append(_flat(corners, eye, _TIE))
+        return parts
+
+    def lines(self, points: np.ndarray) -> Painted:
+        """Tendons as tubes."""
+        tendons = [line for line in self._lines if line.kind == "tendon"]
+        return merged([tube(points[line.rows], self.radius, self.tendons[line.name]) for line in tendons])
+
+    def _ramp(self, values: np.ndarray) -> np.ndarray:
+        low, high = self.span
+        return ramp(np.nan_to_num((values - low) / max(high - low, 1e-300)))
+
+
+def _color(mesh: Mesh, tint: np.ndarray | None) -> np.ndarray:
+    if mesh.color is not None:
+        return np.array(mesh.color[:3])
+    own = _RIGID if mesh.kind == "rigid" else _SOFT
+    if tint is None:
+        return own
+    return tint if mesh.kind != "rigid" else 0.6 * own + 0.4 * tint
+
+
+def tube(line: np.ndarray, radius: float, color: np.ndarray) -> Painted:
+    """Round tube along a line (n, 3), closed at its ends."""
+    apart = np.linalg.norm(np.diff(line, axis=0), axis=1) > 1e-3 * radius
+    line = line[np.append(True, apart)]
+    if len(line) < 2:
+        return Painted(np.zeros((0, 3)), np.zeros((0, 3), dtype=int), np.zeros((0, 3)), np.zeros((0, 3)))
+    along = np.gradient(line, axis=0)
+    along /= np.maximum(np.linalg.norm(along, axis=1, keepdims=True), 1e-300)
+    side = _transported_normals(along)
+    other = np.cross(along, side)
+    angle = 2.0 * np.pi * np.arange(_SIDES) / _SIDES
+    normals = np.cos(angle)[:, None] * side[:, None] + np.sin(angle)[:, None] * other[:, None]
+    rings = line[:, None] + radius * normals
+    k, i = (part.ravel() for part in np.meshgrid(np.arange(len(line) - 1), np.arange(_SIDES), indexing="ij"))
+    a, b = k * _SIDES + i, k * _SIDES + (i + 1) % _SIDES
+    sides = [np.stack([a, b, b + _SIDES], axis=1), np.stack([a, b + _SIDES, a + _SIDES], axis=1)]
+    i, last = np.arange(1, _SIDES - 1), (len(line) - 1) * _SIDES
+    lids = [np.stack([0 * i, i + 1, i], axis=1), last + np.stack([0 * i, i, i + 1], axis=1)]
+    vertices = rings.reshape(-1, 3)
+    return Painted(
+        vertices, np.concatenate([*sides, *lids]), normals.reshape(-1, 3), np.tile(color, (len(vertices), 1))
+    )
+
+
+def _disc(centre: np.ndarray, axes: np.ndarray, radius: float, color: np.ndarray) -> Painted:
+    angle = 2.0 * np.pi * np.arange(24) / 24
+    return _flat(centre + radius * np.stack([np.cos(angle), np.sin(angle)], axis=1) @ axes[:2], axes[2], color)
+
+
+def _flat(corners: np.ndarray, eye: np.ndarray, color: np.ndarray) -> Painted:
+    """Convex polygon that faces the eye."""
+    k = np.arange(1, len(corners) - 1)
+    ones = np.ones((len(corners), 1))
+    return Painted(corners, np.stack([0 * k, k, k + 1], axis=1), ones * eye, ones * color)
+
+
+def _transported_normals(along: np.ndarray) -> np.ndarray:
+    """Unit normals of a line with unit tangents (n, 3), transported in parallel along it."""
+    side = np.zeros_like(along)
+    start = np.eye(3)[np.argmin(np.abs(along[0]))]
+    for k, tangent in enumerate(along):
+        start = start - (start @ tangent) * tangent
+        size = np.linalg.norm(start)
+        start = start / size if size > 1e-9 else np.cross(tangent, np.eye(3)[np.argmin(np.abs(tangent))])
+        side[k] = start
+    return side
+
+
+def _coil(ends: np.ndarray, radius: float) -> np.ndarray:
+    """Helix of a spring between two points."""
+    along = ends[1] - ends[0]
+    length = float(np.linalg.norm(along))
+    if length < 4.0 * radius:
+        return ends
+    axis = along / length
+    side = _transported_normals(axis[None])[0]
+    s = np.linspace(0.0, 1.0, 24 * _TURNS + 1)
+    size = radius * np.clip(8.0 * np.minimum(s, 1.0 - s), 0.0, 1.0)[:, None]
+    angle = 2.0 * np.pi * _TURNS * s[:, None]
+    return ends[0] + s[:, None] * along + size * (np.cos(angle) * side + np.sin(angle) * np.cross(axis, side))

@@ -1,48 +1,151 @@
-"""What a viewer shows: one robot in one state, and how it came there. No drawing, no browser.
+"""State of a viewer, and its history: one robot, without drawing and without a browser.
 
-In every mode `update` brings the state up to date with what was set since: coordinates, inputs, a hand that pulls. The
-modes differ in what follows from what.
+In every mode `update` computes the state from coordinates and inputs that were set, and from the pull of the mouse:
 
-    pose          q is what the coordinate sliders say
-    equilibrium   q is in equilibrium under the inputs, found from the last one
-    simulate      q and v follow the equations of motion, one second in one second
-    replay        q and v are those of a motion that is known
+    pose          q is set by the coordinate sliders
+    equilibrium   q is the equilibrium under the inputs, found from the last one
+    simulate      q and v follow the equations of motion, in real time
+    replay        q and v are those of a given motion
 """
 
 from __future__ import annotations
 
 import time
 import warnings
-from typing import Any, final
+from collections.abc import Sequence
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.configuration import checked_configuration, difference, integrate
+from lissom.dynamics.energy import energy
 from lissom.dynamics.forward_dynamics import input_rows
+from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.integration.stepper import Stepper
-from lissom.integration.trajectory import Trajectory
+from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
 from lissom.statics.equilibrium import Equilibrium, solve_statics
-from lissom.viewing.building import robot_geometry
-from lissom.viewing.hand import Grip, Hand, held_by_hand, nearest_grip
-from lissom.viewing.history import History
-from lissom.viewing.sliders import coordinate_sliders, input_sliders, placed, values_of
+from lissom.viewing.controls import (
+    Grip,
+    MouseSpring,
+    configuration_of,
+    coordinate_sliders,
+    input_sliders,
+    nearest_grip,
+    values_of,
+    with_pull_input,
+)
+from lissom.viewing.geometry import robot_geometry
 
 MODES = ("pose", "equilibrium", "simulate", "replay")
 STEP = 1.0 / 240.0  # of the simulation [s]
-_MOST_WORK = 0.03  # between two pictures [s]: beyond that the motion is slower than the clock
-_SETTLES = 4  # equilibria found while a hand pulls, until its force fits
+_MOST_WORK = 0.03  # computing time between two pictures [s]; a motion that needs more is slower than real time
+_PULLED_SOLVES = 4  # equilibria per update while the mouse pulls, until the force of its spring converges
+_MOST_STATES = 36_000  # in a history: ten minutes at sixty a second
+_MOST_PLOTTED = 600  # states of a plotted series
+
+
+@final
+class Series(NamedTuple):
+    """Columns against time t (n,) [s].
+
+    Fields:
+        positions: of frames by name, each (n, 3) [m]. inputs: shape (n, nu). energies: kinetic, gravitational and
+        elastic, shape (n, 3) [J].
+    """
+
+    t: np.ndarray
+    positions: dict[str, np.ndarray]
+    inputs: np.ndarray
+    energies: np.ndarray
+
+
+@final
+class History:
+    """States of one robot at rising times. Beyond _MOST_STATES the oldest are dropped."""
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+        self.t: list[float] = []
+        self.rows: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    @classmethod
+    def of(cls, model: Model, motion: Trajectory) -> History:
+        """History with the states of a simulated motion."""
+        made = cls(model)
+        made.t, made.rows = motion.t.tolist(), list(zip(motion.q, motion.v, motion.u))
+        return made
+
+    def add(self, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
+        """Append a state; states at its time and later are dropped."""
+        self.cut(t)
+        self.t.append(t)
+        self.rows.append((q.copy(), v.copy(), u.copy()))
+        if len(self.t) > _MOST_STATES:
+            del self.t[0], self.rows[0]
+
+    def cut(self, t: float) -> None:
+        """Drop states at a time and later."""
+        while self.t and self.t[-1] >= t:
+            self.t.pop()
+            self.rows.pop()
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The first and the last time [s]."""
+        return (self.t[0], self.t[-1]) if self.t else (0.0, 0.0)
+
+    def at(self, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q, v and u at a time within the span, interpolated on the manifold."""
+        k = int(np.clip(np.searchsorted(self.t, t, side="right") - 1, 0, len(self.t) - 1))
+        if k + 1 == len(self.t) or t <= self.t[k]:
+            return self.rows[k]
+        part = (t - self.t[k]) / (self.t[k + 1] - self.t[k])
+        (q0, v0, u0), (q1, v1, u1) = self.rows[k], self.rows[k + 1]
+        q = integrate(self.model, q0, part * difference(self.model, q0, q1))
+        return q, v0 + part * (v1 - v0), u0 + part * (u1 - u0)
+
+    def series(self, end: float, length: float, frames: Sequence[str]) -> Series:
+        """Columns to plot over the time `length` before `end`."""
+        first, last = np.searchsorted(self.t, [end - length, end + 1e-12])
+        chosen = np.unique(
+            np.linspace(first, max(last - 1, first), min(_MOST_PLOTTED, max(last - first, 1))).astype(int)
+        )
+        chosen = chosen[chosen < len(self.t)]
+        q, v, u = (np.array([self.rows[k][i] for k in chosen]) for i in range(3))
+        t = np.array([self.t[k] for k in chosen])
+        known, positions = {**self.model.links.frame, **self.model.frames}, {}
+        poses = forward_kinematics(self.model, q) if len(t) else np.zeros((0, self.model.n_nodes, 4, 4))
+        for name in frames:
+            node, g = known[name]
+            positions[name] = np.tile(g[:3, 3], (len(t), 1)) if node < 0 else (poses[:, node] @ g)[:, :3, 3]
+        parts = energy(self.model, q, v) if len(t) else None
+        energies = (
+            np.zeros((0, 3)) if parts is None else np.stack([parts.kinetic, parts.gravitational, parts.elastic], 1)
+        )
+        return Series(t, positions, u.reshape(len(t), self.model.nu), energies)
+
+    def trajectory(self) -> Trajectory:
+        """The states as a trajectory; accelerations and multipliers are unknown, NaN."""
+        model, n = self.model, len(self)
+        q, v, u = (np.array([row[i] for row in self.rows]).reshape(n, size)
+                   for i, size in enumerate((model.nq, model.nv, model.nu)))  # fmt: skip
+        unknown, cost = np.full((n, model.nv), np.nan), Statistics("recorded", n, 0, 0, 0.0)
+        return Trajectory(np.array(self.t), q, v, unknown, u, np.full((n, model.n_multipliers), np.nan),
+                          np.zeros((n, 0)), cost)  # fmt: skip
 
 
 @final
 class Session:
-    """One robot that is looked at.
+    """Current state of one robot in a viewer.
 
     Args:
-        q: where it begins, shape (nq,); None is the neutral configuration. u: inputs that it begins with, shape (nu,);
-        None is zero.
-        motion: a simulated motion to look at, of a single robot.
+        q: initial configuration, shape (nq,); None is the neutral one. u: initial inputs, shape (nu,); None is zero.
+        motion: a simulated motion to replay, of a single robot.
     Raises:
         ModelError: the motion is not one of this robot.
     """
@@ -55,94 +158,92 @@ class Session:
         self.q, self.v, self.u = self.start.copy(), np.zeros(model.nv), self.start_inputs.copy()
         self.t, self.speed, self.is_playing = 0.0, 1.0, False
         self.mode, self.note, self.is_good = "pose", "", True
-        self.pace = 1.0  # seconds of motion in one of the clock, as far as the machine keeps up
+        self.pace = 1.0  # simulated time over wanted time; below one the machine is too slow
         self.equilibrium: Equilibrium | None = None
-        self.hand: Hand | None = None
-        self.seen = History(model)
-        self.known = None if motion is None else _history(model, motion)
-        self.solving = 0.0  # what the last update took to compute [s]
-        self._acting: Model | None = None
+        self.spring: MouseSpring | None = None
+        self.history = History(model)
+        self.motion = None if motion is None else _history(model, motion)
+        self.solving = 0.0  # computing time of the last update [s]
+        self._pulled_model: Model | None = None
         self._grip = self._first_grip()
         self._stepper: Stepper | None = None
-        self._owed, self._is_due = 0.0, True
+        self._pending, self._is_due = 0.0, True
         if motion is not None:
             self.set_mode("replay")
 
-    # -- what is set --------------------------------------------------------------------------------------------------
-
     def set_mode(self, mode: str) -> None:
-        """Go on in another mode, from the state that is shown."""
-        if mode not in MODES or (mode == "replay" and self.known is None):
+        """Change the mode; the state stays."""
+        if mode not in MODES or (mode == "replay" and self.motion is None):
             raise ModelError(f"mode: must be one of {self.modes} (got {mode!r})")
         if mode != self.mode:
-            self.let_go()
+            self.release()
             if mode != "simulate":
                 self.v = np.zeros(self.model.nv)
             self._stepper, self.mode, self.note, self.is_good = None, mode, "", True
             self.is_playing = mode in ("simulate", "replay")
             self._restart()
-            if mode == "replay" and self.known is not None:
-                self.scrub(self.known.span[0])
+            if mode == "replay" and self.motion is not None:
+                self.scrub(self.motion.span[0])
         self._is_due = True
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """Those there are."""
-        return MODES if self.known is not None else MODES[:-1]
+        """Modes that can be chosen."""
+        return MODES if self.motion is not None else MODES[:-1]
 
     @property
     def record(self) -> History:
-        """What scrubbing looks back at: the motion that is replayed, or what has been seen."""
-        return self.known if self.mode == "replay" and self.known is not None else self.seen
+        """History that `scrub` goes through: the replayed motion, or the states shown so far."""
+        return self.motion if self.mode == "replay" and self.motion is not None else self.history
 
     def set_values(self, values: np.ndarray) -> None:
-        """Coordinates (nv,) of the sliders, as `placed` reads them; in a simulation the robot is put there at rest."""
-        self.set_shape(placed(self.model, np.asarray(values, dtype=np.float64)))
+        """Set values (nv,) of the coordinate sliders; a simulation continues from there at rest."""
+        self.set_shape(configuration_of(self.model, np.asarray(values, dtype=np.float64)))
 
     def set_shape(self, q: Any) -> None:
-        """A configuration, shape (nq,); in a simulation the robot is put there at rest."""
+        """Set the configuration, shape (nq,); a simulation continues from there at rest."""
         self._refuse_replay("q")
         self.q, self.v = _shape_of(self.model, q).copy(), np.zeros(self.model.nv)
         self._stepper, self._is_due = None, True
 
     @property
     def values(self) -> np.ndarray:
-        """Coordinates of the sliders at what is shown."""
+        """Values of the coordinate sliders at the current configuration."""
         return values_of(self.model, self.q)
 
     def set_inputs(self, u: Any) -> None:
-        """Inputs, shape (nu,); None is zero."""
+        """Set the inputs, shape (nu,); None is zero."""
         self._refuse_replay("u")
         self.u, self._is_due = _inputs_of(self.model, u).copy(), True
 
     def _refuse_replay(self, name: str) -> None:
-        """Say that a motion which is known has its own shapes and inputs."""
+        """Raise in the mode "replay", whose motion has its own shapes and inputs."""
         if self.mode == "replay":
             raise ModelError(f"{name}: cannot be set while a motion is replayed; take another mode first")
 
     def play(self) -> None:
-        """Let time run: a simulation goes on from the state that is shown, and what came after it is forgotten."""
-        if self.mode == "replay" and self.known is not None and self.t >= self.known.span[1]:
-            self.t = self.known.span[0]
+        """Let time run. A simulation continues from the current state; later states of its history are dropped."""
+        if self.mode == "replay" and self.motion is not None and self.t >= self.motion.span[1]:
+            self.t = self.motion.span[0]
         if self.mode == "simulate" and not self.is_playing:
             self._stepper = None
-            self.seen.cut(self.t)
-        self.is_playing, self._owed = True, 0.0
+            self.history.cut(self.t)
+        self.is_playing, self._pending = True, 0.0
 
     def pause(self) -> None:
-        """Let time stand."""
+        """Stop time."""
         self.is_playing = False
 
     def scrub(self, t: float) -> None:
-        """Look at another time of what is recorded [s]."""
+        """Go to another time of the history [s]."""
         if len(self.record) and self.mode in ("simulate", "replay"):
             self.t = float(np.clip(t, *self.record.span))
             self.q, self.v, self.u = (x.copy() for x in self.record.at(self.t))
             self._is_due = True
 
     def reset(self) -> None:
-        """Back to the start, at rest, under the inputs of the start, and nothing recorded."""
-        self.let_go()
+        """Return to the initial configuration and inputs, at rest, and clear the history."""
+        self.release()
         self.q, self.v, self.u = self.start.copy(), np.zeros(self.model.nv), self.start_inputs.copy()
         self._stepper, self.equilibrium, self.note, self.is_good = None, None, "", True
         self._restart()
@@ -150,57 +251,55 @@ class Session:
             self.scrub(self.record.span[0])
 
     def _restart(self) -> None:
-        self.t, self._owed, self._is_due = 0.0, 0.0, True
-        self.seen = History(self.model)
-
-    # -- the hand -----------------------------------------------------------------------------------------------------
+        self.t, self._pending, self._is_due = 0.0, 0.0, True
+        self.history = History(self.model)
 
     def grab(self, point: Any, link: str | None = None) -> None:
-        """Take hold of the robot at the place nearest to a point in the world, on one link or on any; it is pulled from
-        there in equilibria and simulations."""
+        """Attach the mouse spring at the place nearest to a point in the world, on one link or on any.
+
+        It pulls in equilibria and simulations.
+        """
         grip = nearest_grip(self.model, self.q, link, np.asarray(point, dtype=np.float64))
         if grip is None or self.mode not in ("equilibrium", "simulate"):
             return
-        self._grip, self._acting, self._stepper = grip, None, None
-        model = self.acting
-        self.hand = Hand(model, grip, self.q, self.u, self.t, np.asarray(point, dtype=np.float64))
-        self.hand.target = self.hand.place(self.q)
+        self._grip, self._pulled_model, self._stepper = grip, None, None
+        model = self.pulled_model
+        self.spring = MouseSpring(model, grip, self.q, self.u, self.t, np.asarray(point, dtype=np.float64))
+        self.spring.target = self.spring.position(self.q)
 
     def drag(self, target: Any) -> None:
-        """Move the hand [m]."""
-        if self.hand is not None:
-            self.hand.target, self._is_due = np.array(target, dtype=np.float64), True
+        """Move the mouse [m]."""
+        if self.spring is not None:
+            self.spring.target, self._is_due = np.array(target, dtype=np.float64), True
 
-    def let_go(self) -> None:
-        """Open the hand."""
-        self.hand, self._is_due = None, True
+    def release(self) -> None:
+        """Remove the mouse spring."""
+        self.spring, self._is_due = None, True
 
     @property
-    def acting(self) -> Model:
-        """The robot with a hand at the place it was last held at: the same kernels serve every place."""
-        if self._acting is None:
-            self._acting = held_by_hand(self.model, self._grip)
-        return self._acting
+    def pulled_model(self) -> Model:
+        """The robot with a force input at the last grip; all grips share their kernels."""
+        if self._pulled_model is None:
+            self._pulled_model = with_pull_input(self.model, self._grip)
+        return self._pulled_model
 
     def _first_grip(self) -> Grip | None:
-        """Some place, so that the first pull waits for no compiler: the last link's."""
+        """Grip on the last link, so that its kernels are compiled before the first pull."""
         meshes = [mesh for mesh in robot_geometry(self.model).meshes if mesh.kind != "deformable"]
         if not meshes:
             return None
         return Grip(str(meshes[-1].link), 1.0, np.zeros(3))
 
     def _all_inputs(self, force: np.ndarray | None = None) -> np.ndarray:
-        """u of the model with the hand."""
-        more = self.acting.nu - self.model.nu
+        """u of the model with the pull input."""
+        more = self.pulled_model.nu - self.model.nu
         return np.concatenate([self.u, np.zeros(more) if force is None else force])
 
-    # -- what follows -------------------------------------------------------------------------------------------------
-
     def update(self, elapsed: float) -> bool:
-        """Bring the state up to date after so much time of the clock [s]; whether anything changed."""
+        """Advance the state by the time `elapsed` [s]; returns whether anything changed."""
         began = time.perf_counter()
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what they say is shown in `note`
+            warnings.simplefilter("ignore")  # `note` shows their content
             changed = getattr(self, f"_update_{self.mode}")(elapsed)
         if changed:
             self.solving = time.perf_counter() - began
@@ -215,21 +314,20 @@ class Session:
         if not self._is_due:
             return False
         self.settle(stable=False)
-        self._is_due = self.is_good and self.hand is not None and not self.hand.fits(self.q)
+        self._is_due = self.is_good and self.spring is not None and not self.spring.is_converged(self.q)
         return True
 
     def settle(self, *, stable: bool) -> None:
-        """Find the equilibrium next to the state that is shown; `stable`: where that is unstable, fall to one that is
-        not."""
+        """Find the equilibrium next to the current state; with `stable` go on from an unstable one to a stable one."""
         try:
-            for _ in range(1 if self.hand is None else _SETTLES):
-                force = None if self.hand is None else self.hand.pull_still(self.q, self.u, 0.0)
-                found = solve_statics(self.acting, self._all_inputs(force), self.q, stable=stable)
+            for _ in range(1 if self.spring is None else _PULLED_SOLVES):
+                force = None if self.spring is None else self.spring.static_force(self.q, self.u, 0.0)
+                found = solve_statics(self.pulled_model, self._all_inputs(force), self.q, stable=stable)
                 self.q, self.equilibrium = found.q, found
             self.is_good, self.note = self._verdict(found)
         except (ConvergenceError, ModelError) as error:
             self.is_good, self.note = False, f"equilibrium lost: {error}"
-        self.seen.add(self.t, self.q, self.v, self.u)
+        self.history.add(self.t, self.q, self.v, self.u)
 
     def _verdict(self, found: Equilibrium) -> tuple[bool, str]:
         count = int(found.unstable_count)
@@ -241,15 +339,15 @@ class Session:
         changed, self._is_due = self._is_due, False
         if not self.is_playing:
             return changed
-        self._owed += self.speed * elapsed
-        steps = int(self._owed / STEP + 1e-9)
+        self._pending += self.speed * elapsed
+        steps = int(self._pending / STEP + 1e-9)
         if steps == 0:
             return changed
-        self._owed -= steps * STEP
+        self._pending -= steps * STEP
         try:
             if self._stepper is None:
-                self._stepper = Stepper(self.acting, self.q, self.v, self._all_inputs(), t=self.t, dt=STEP)
-                self.seen.add(self.t, self._stepper.state.q, self._stepper.state.v, self.u)
+                self._stepper = Stepper(self.pulled_model, self.q, self.v, self._all_inputs(), t=self.t, dt=STEP)
+                self.history.add(self.t, self._stepper.state.q, self._stepper.state.v, self.u)
             self._advance(self._stepper, steps)
         except (ConvergenceError, ModelError) as error:
             self.is_playing, self._stepper = False, None
@@ -257,30 +355,30 @@ class Session:
             return True
         here = self._stepper.state
         self.t, self.q, self.v = here.t, here.q, here.v
-        self.seen.add(self.t, self.q, self.v, self.u)
+        self.history.add(self.t, self.q, self.v, self.u)
         self.is_good, self.note = True, "" if self.pace > 0.95 else f"at {self.pace:.0%} of the wanted speed"
         return True
 
     def _advance(self, stepper: Stepper, steps: int) -> None:
-        """Take the steps that are due, or as many as there is time for."""
+        """Take the pending steps, or as many as _MOST_WORK allows."""
         began, done = time.perf_counter(), 0
         while done < steps and (done == 0 or time.perf_counter() - began < _MOST_WORK):
             n, force = min(4, steps - done), None
-            if self.hand is not None:
+            if self.spring is not None:
                 n, here = 1, stepper.state
-                force = self.hand.pull_moving(here.q, here.v, self.u, here.t, STEP)
+                force = self.spring.step_force(here.q, here.v, self.u, here.t, STEP)
             stepper.advance(n, self._all_inputs(force))
             done += n
         self.pace += 0.1 * (done / steps - self.pace)
         if done < steps:
-            self._owed = 0.0
+            self._pending = 0.0
 
     def _update_replay(self, elapsed: float) -> bool:
         changed, self._is_due = self._is_due, False
-        if not self.is_playing or self.known is None:
+        if not self.is_playing or self.motion is None:
             return changed
         t = self.t + self.speed * elapsed
-        if t >= self.known.span[1]:
+        if t >= self.motion.span[1]:
             self.pause()
         self.scrub(t)
         self._is_due = False
@@ -296,7 +394,7 @@ def _shape_of(model: Model, q: Any) -> np.ndarray:
 
 
 def _inputs_of(model: Model, u: Any) -> np.ndarray:
-    """Inputs for one robot, checked."""
+    """Inputs of one robot, checked."""
     inputs = input_rows(model, u)
     if inputs.ndim != 1 or not np.isfinite(inputs).all():
         raise ShapeError(f"u: expected finite ({model.nu},), got {np.asarray(u).tolist()}")
@@ -304,7 +402,7 @@ def _inputs_of(model: Model, u: Any) -> np.ndarray:
 
 
 def _history(model: Model, motion: Trajectory) -> History:
-    """A motion to replay, checked."""
+    """History of a motion to replay, checked."""
     if motion.q.ndim != 2 or not len(motion.t):
         raise ModelError(f"motion: must be one motion with at least one state (got q of shape {motion.q.shape})")
     sizes = {"q": (motion.q, model.nq), "v": (motion.v, model.nv), "u": (motion.u, model.nu)}

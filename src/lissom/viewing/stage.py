@@ -1,40 +1,39 @@
-"""A robot in the scene of a viewer in the browser: its surfaces, lines, frames and forces, which follow its state.
+"""Robot in the scene of the viewer: surfaces, lines, frames, and forces as arrows, which follow its state.
 
-A surface that is fixed to one node is sent once and then moved; of those that deform the vertices are sent each time.
+A surface that is fixed to one node is sent once and then moved; of a surface that deforms the vertices are sent.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.contacts import contact_forces
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.model.model import Model
-from lissom.viewing.arrows import HAND, Forces, outer_forces, outer_moments, second_heads
-from lissom.viewing.bands import BANDS, Scale, banded
-from lissom.viewing.building import contact_geometry, robot_geometry
-from lissom.viewing.hand import Hand
-from lissom.viewing.quantities import of_state, rgb_bytes
-from lissom.viewing.sliders import nice, robot_size
-from lissom.viewing.style import SERIES
-from lissom.viewing.surfaces import Geometry, Mesh
+from lissom.viewing.colors import COLOR_LEVELS, PALETTE, ColorScale, facets_by_level, rgb_bytes, state_values
+from lissom.viewing.controls import MouseSpring, robot_size
+from lissom.viewing.geometry import Geometry, Mesh, contact_geometry, robot_geometry
+from lissom.viewing.labels import nice_number
 
 COLORS = {"rod": (226, 158, 104), "deformable": (222, 138, 120), "rigid": (150, 155, 166), "shape": (112, 140, 173)}
 COLORS["plane"] = (196, 205, 216)
 _WATER, _TIE = (70, 140, 200), (150, 155, 166)
 _LONGEST, _HEAD = 0.35, 0.05  # arrow and its head, of the size of the robot
-_SOLID, _SEEN_THROUGH = 1.0, 0.45
-SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # what can be hidden
+_SOLID, _TRANSLUCENT = 1.0, 0.45
+_SMALLEST = 1e-9  # of the largest force: smaller ones are not drawn
+LOAD, CONTACT, PULL, INPUT = (209, 96, 61), (47, 109, 179), (138, 95, 176), (63, 155, 108)
+SHOWN = ("tendons", "frames", "forces", "surroundings", "grid", "shadows")  # parts that can be hidden
 
 
 @final
 class Stage:
-    """The scene of one robot on a server of viser.
+    """Scene of one robot on a server of viser.
 
     Args:
-        server: of viser. q: configuration that decides how far planes and the grid reach.
+        server: of viser. q: configuration that sets the extent of planes and grid.
     """
 
     def __init__(self, server: Any, model: Model, q: np.ndarray) -> None:
@@ -42,21 +41,21 @@ class Stage:
         self.geometry = robot_geometry(model)
         self.size = robot_size(model, q)
         self.painted, self.scale = "", None
-        self.newtons, self.newton_metres = 0.0, 0.0  # of the largest force and moment so far
+        self.newtons, self.newton_metres = 0.0, 0.0  # largest force and moment so far
         self.hidden: set[str] = set()
         points = self.geometry.points(q)
         low, high = (points.min(axis=0), points.max(axis=0)) if len(points) else (np.zeros(3), np.zeros(3))
         middle, half = 0.5 * (low + high), self.size
         self.low, self.high = middle - 1.2 * half, middle + 1.2 * half
         self.around = contact_geometry(model, q, self.low, self.high)
-        self.opacity = _SEEN_THROUGH if self.geometry.of("tendon") else _SOLID
+        self.opacity = _TRANSLUCENT if self.geometry.of("tendon") else _SOLID
         self.bodies = [_Surface(self.scene, f"/robot/{k} {m.name}", self.geometry, m, self.opacity)
                        for k, m in enumerate(self.geometry.meshes)]  # fmt: skip
         self.shapes = [_Surface(self.scene, f"/surroundings/{k} {m.name}", self.around, m, 0.35)
                        for k, m in enumerate(self.around.meshes)]  # fmt: skip
-        self.bands = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
+        self.levels = [self.scene.add_mesh_simple(f"/painted/{k}", np.zeros((3, 3)), np.array([[0, 1, 2]]),
                       color=tuple(color.tolist()), side="double", visible=False)
-                      for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, BANDS)))]  # fmt: skip
+                      for k, color in enumerate(rgb_bytes(np.linspace(0.0, 1.0, COLOR_LEVELS)))]  # fmt: skip
         self._add_lines()
         self._add_frames()
         self._add_surroundings(low)
@@ -66,24 +65,22 @@ class Stage:
         )  # fmt: skip
         self.camera(server)
 
-    # -- what there is ------------------------------------------------------------------------------------------------
-
     def _add_lines(self) -> None:
         self.lines: list[tuple[Any, Any]] = []
         tendons = [line.name for line in self.geometry.of("tendon")]
         for k, line in enumerate(self.geometry.lines):
             color, thick = _TIE, 0.006 * self.size
             if line.kind == "tendon":
-                color, thick = _rgb(SERIES[tendons.index(line.name) % len(SERIES)]), 0.007 * self.size
+                color, thick = _bytes(PALETTE[tendons.index(line.name) % len(PALETTE)]), 0.007 * self.size
             elif line.kind in ("spring", "loop"):
-                color = _rgb(SERIES[3])
+                color = _bytes(PALETTE[3])
             handle = self.scene.add_line_segments(
                 f"/lines/{line.kind}/{k} {line.name}", np.zeros((1, 2, 3)), color, thickness=thick
             )
             self.lines.append((line, handle))
 
     def _add_frames(self) -> None:
-        """Axes of the world and of the named frames, and of the tips of all links."""
+        """Add axes of the world, of the named frames, and of the tips of all links."""
         length = 0.12 * self.size
         look: Any = {"axes_length": length, "axes_radius": 0.04 * length}
         self.frames = {name: self.scene.add_frame(f"/frames/{name}", **look, visible=name in self.model.frames)
@@ -91,8 +88,8 @@ class Stage:
         self.scene.add_frame("/frames/world", axes_length=1.5 * length, axes_radius=0.04 * length, visible=False)
 
     def _add_surroundings(self, low: np.ndarray) -> None:
-        """A grid on the ground, and the surface of the water, which the equations know no end of."""
-        cell = nice(0.5 * self.size)
+        """Add a grid on the ground, and a surface of the fluid; in the equations the fluid is unbounded."""
+        cell = nice_number(0.5 * self.size)
         planes = [k for k, mesh in enumerate(self.around.meshes) if mesh.kind == "plane"]
         floor = min((float(self.around.points(self.model.neutral())[self.around.meshes[k].rows, 2].min())
                      for k in planes), default=float(low[2]) - 0.6 * self.size)  # fmt: skip
@@ -110,7 +107,7 @@ class Stage:
                                                     opacity=0.25, side="double", cast_shadow=False)  # fmt: skip
 
     def camera(self, server: Any) -> None:
-        """Put the eye of new visitors where the whole robot is seen, left of the panel."""
+        """Set the initial camera, which sees the whole robot left of the panel."""
         away = np.array([0.9, -1.85, 0.65])
         right = np.cross(-away, [0.0, 0.0, 1.0])
         middle = 0.5 * (self.low + self.high) + 0.3 * self.size * right / np.linalg.norm(right)
@@ -122,19 +119,16 @@ class Stage:
         server.initial_camera.far = 100.0 * self.size
 
     def on_pull(self, react: Callable[[str, str | None, Any], Any] | None) -> None:
-        """Tell a function (phase, link, point) of bodies that are dragged with the mouse; None lets the mouse turn the
-        view there again."""
+        """Call a function (phase, link, point) when the mouse drags a body; with None the mouse turns the view."""
         for surface in self.bodies:
             surface.on_pull(react)
 
-    # -- what is shown ------------------------------------------------------------------------------------------------
-
     def paint(self, quantity: str) -> None:
-        """Paint a quantity, see QUANTITIES; empty paints none."""
-        self.painted, self.scale = quantity, Scale(quantity) if quantity else None
+        """Show one of QUANTITIES by colours; with "" none. Its scale starts from nothing."""
+        self.painted, self.scale = quantity, ColorScale(quantity) if quantity else None
 
     def hide(self, names: set[str]) -> None:
-        """Hide some of SHOWN, and show the others."""
+        """Hide these parts of SHOWN, and show the others."""
         self.hidden = set(names)
         self.grid.visible = "grid" not in names
         for surface in self.shapes:
@@ -150,21 +144,21 @@ class Stage:
         self.scene.configure_default_lights(True, cast_shadow="shadows" not in names)
 
     def make_solid(self, opacity: float) -> None:
-        """Set how solid the bodies are, 0 to 1."""
+        """Set the opacity of the bodies, 0 to 1."""
         self.opacity = opacity
         for surface in self.bodies:
             surface.handle.opacity = None if opacity >= 1.0 else opacity
 
-    def show(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, hand: Hand | None) -> None:
-        """Bring the scene to a state."""
+    def show(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, spring: MouseSpring | None) -> None:
+        """Show a state, and the mouse spring if there is one."""
         points, g = self.geometry.points(q), forward_kinematics(self.model, q)
         values = None
         if self.painted and self.scale is not None:
-            values = of_state(self.geometry, self.painted, q, v, u, t)
-            self.scale.take_in(values)
+            values = state_values(self.geometry, self.painted, q, v, u, t)
+            self.scale.include(values)
         for surface in self.bodies:
             surface.show(points, g)
-        self._show_bands(points, values)
+        self._show_levels(points, values)
         if len(self.around.meshes):
             there = self.around.points(q)
             for surface in self.shapes:
@@ -176,26 +170,28 @@ class Stage:
         for name, handle in self.frames.items():
             if handle.visible:
                 handle.position, handle.wxyz = poses[name][:3, 3], quaternion(poses[name][:3, :3])
-        self._show_forces(q, v, u, t, hand)
+        self._show_forces(q, v, u, t, spring)
 
-    def _show_bands(self, points: np.ndarray, values: np.ndarray | None) -> None:
-        """Paint what has values, which then hides the plain surface."""
+    def _show_levels(self, points: np.ndarray, values: np.ndarray | None) -> None:
+        """Draw surfaces with values by colour levels, and hide their plain surfaces."""
         has = [values is not None and bool(np.isfinite(values[s.mesh.rows]).any()) for s in self.bodies]
         for surface, is_painted in zip(self.bodies, has):
             surface.handle.visible = not is_painted
         if values is None or self.scale is None:
-            for handle in self.bands:
+            for handle in self.levels:
                 handle.visible = False
             return
         quads = [s.mesh.quads + s.mesh.rows.start for s, p in zip(self.bodies, has) if p]
         if not quads:
             return
-        for handle, (vertices, faces) in zip(self.bands, banded(np.concatenate(quads), points, values, self.scale)):
+        for handle, (vertices, faces) in zip(
+            self.levels, facets_by_level(np.concatenate(quads), points, values, self.scale)
+        ):
             handle.visible = len(faces) > 0
             if len(faces):
                 handle.vertices, handle.faces = vertices.astype(np.float32), faces.astype(np.uint32)
 
-    def _show_forces(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, hand: Hand | None) -> None:
+    def _show_forces(self, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, spring: MouseSpring | None) -> None:
         if "forces" in self.hidden:
             return
         found = outer_forces(self.model, q, v, u, t)
@@ -206,10 +202,10 @@ class Stage:
         turns, own = found.arrows(_LONGEST * self.size / self.newton_metres if self.newton_metres else 0.0)
         lines = np.concatenate([lines, turns, second_heads(turns, _HEAD * self.size)])
         colors = np.concatenate([colors, own, own])
-        if hand is not None:
-            held = Forces()
-            held.add(hand.place(q), hand.target - hand.place(q), HAND)
-            line, color = held.arrows(1.0)
+        if spring is not None:
+            pull = Forces()
+            pull.add(spring.position(q), spring.target - spring.position(q), PULL)
+            line, color = pull.arrows(1.0)
             lines, colors = np.concatenate([lines, line]), np.concatenate([colors, color])
         self.arrows.visible = len(lines) > 0
         if len(lines):
@@ -231,7 +227,7 @@ class _Surface:
         )  # fmt: skip
 
     def show(self, points: np.ndarray, g: np.ndarray) -> None:
-        """Bring it to points (P, 3) of its geometry and poses of nodes (n, 4, 4)."""
+        """Move it to points (P, 3) of its geometry and poses of nodes (n, 4, 4)."""
         if self.node is None:
             self.handle.vertices = points[self.mesh.rows].astype(np.float32)
         elif self.node < len(g):
@@ -251,20 +247,96 @@ class _Surface:
 
 
 def _only_node(geometry: Geometry, mesh: Mesh) -> int | None:
-    """The node, or the world behind the nodes, that all of a mesh is fixed to; None where there is none."""
+    """Node, or the world after the nodes, that a whole mesh is fixed to; None if it deforms."""
     frames = np.unique(geometry.frame[mesh.rows])
     moves = any(rows.start <= mesh.rows.start < rows.stop for rows, _, _ in geometry.moving)
     return int(frames[0]) if len(frames) == 1 and frames[0] <= geometry.model.n_nodes and not moves else None
 
 
 def quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
-    """(w, x, y, z) of a rotation matrix."""
+    """Quaternion (w, x, y, z) of a rotation matrix."""
     from scipy.spatial.transform import Rotation
 
     x, y, z, w = Rotation.from_matrix(R).as_quat().tolist()
     return w, x, y, z
 
 
-def _rgb(color: str) -> tuple[int, int, int]:
-    """Numbers of a colour "#rrggbb"."""
-    return int(color[1:3], 16), int(color[3:5], 16), int(color[5:7], 16)
+@final
+class Forces:
+    """Points (n, 3) [m], forces (n, 3) [N] or moments [N·m] in world axes, and colours (n, 3)."""
+
+    def __init__(self) -> None:
+        self.points: list[np.ndarray] = []
+        self.forces: list[np.ndarray] = []
+        self.colors: list[tuple[int, int, int]] = []
+
+    def add(self, point: np.ndarray, force: np.ndarray, color: tuple[int, int, int]) -> None:
+        """Add a force at a point."""
+        self.points.append(point)
+        self.forces.append(force)
+        self.colors.append(color)
+
+    @property
+    def largest(self) -> float:
+        """Magnitude of the largest [N, N·m]."""
+        return float(max((np.linalg.norm(force) for force in self.forces), default=0.0))
+
+    def arrows(self, per_newton: float) -> tuple[np.ndarray, np.ndarray]:
+        """Starts and ends (n, 2, 3), and colours: contact forces end at their points, others start there."""
+        some = [k for k, force in enumerate(self.forces) if np.linalg.norm(force) > _SMALLEST * self.largest]
+        lines = []
+        for k in some:
+            reach = per_newton * self.forces[k]
+            start = self.points[k] - (reach if self.colors[k] == CONTACT else 0.0)
+            lines.append([start, start + reach])
+        return np.array(lines).reshape(-1, 2, 3), np.array([self.colors[k] for k in some], np.uint8).reshape(-1, 3)
+
+
+def outer_forces(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float) -> Forces:
+    """Forces of point loads, controlled wrenches and contacts at a state."""
+    found = Forces()
+    for point, wrench, color in _wrenches(model, q, u, t):
+        found.add(point, wrench[1], color)
+    if len(model.surroundings.pair):
+        touching = contact_forces(model, q, v)
+        for point, force in zip(touching.point, touching.force):
+            found.add(point, force, CONTACT)
+    return found
+
+
+def outer_moments(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> Forces:
+    """Moments of point loads and controlled wrenches."""
+    found = Forces()
+    for point, wrench, color in _wrenches(model, q, u, t):
+        found.add(point, wrench[0], color)
+    return found
+
+
+def second_heads(lines: np.ndarray, head: float) -> np.ndarray:
+    """Arrows (n, 2, 3) shorter by a head, or by half if that is less; they give arrows of moments a second head."""
+    reach = lines[:, 1] - lines[:, 0]
+    length = np.maximum(np.linalg.norm(reach, axis=1, keepdims=True), 1e-300)
+    return np.stack([lines[:, 0], lines[:, 0] + reach * np.maximum(0.5, 1.0 - head / length)], axis=1)
+
+
+def _wrenches(
+    model: Model, q: np.ndarray, u: np.ndarray, t: float
+) -> Iterator[tuple[np.ndarray, np.ndarray, tuple[int, int, int]]]:
+    """Points, moment and force in world axes (2, 3), and colours, of point loads and controlled wrenches."""
+    g, loads, wrenches = forward_kinematics(model, q), model.loads, model.wrenches
+    for wrench, node, placement, follows in zip(loads.wrench, loads.node, loads.placement, loads.is_body):
+        at = g[node] @ placement
+        both = np.reshape(wrench(t), (2, 3))
+        yield at[:3, 3], both @ at[:3, :3].T if follows else both, LOAD
+    sizes = model.channels.gain @ u if model.nu else np.zeros(len(model.channels.names))
+    for channel, node, unit, position, follows in zip(
+        wrenches.channel, wrenches.node, wrenches.unit, wrenches.position, wrenches.is_body
+    ):
+        R, both = g[node][:3, :3], sizes[channel] * np.reshape(unit, (2, 3))
+        yield g[node][:3, 3] + R @ position, both @ R.T if follows else both, INPUT
+
+
+def _bytes(color: np.ndarray) -> tuple[int, int, int]:
+    """Integers from 0 to 255 of a colour from 0 to 1."""
+    red, green, blue = np.round(255.0 * color).astype(int).tolist()
+    return red, green, blue

@@ -1,4 +1,4 @@
-"""The interactive viewer: a robot in the browser, served by viser from a thread of its own."""
+"""Interactive viewer: a robot in the browser, served by viser from a thread, and the files it writes."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ import logging
 import queue
 import socket
 import sys
+import tempfile
 import threading
 import time
 import webbrowser
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
@@ -23,20 +24,26 @@ from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
-from lissom.viewing import exports
-from lissom.viewing.lookers import Lookers
+from lissom.viewing.colors import PALETTE, rgb_bytes, state_values
+from lissom.viewing.film import write_mp4
 from lissom.viewing.origins import checked, names_of_machine
 from lissom.viewing.panel import Panel
+from lissom.viewing.render import tube
 from lissom.viewing.session import Session
-from lissom.viewing.stage import Stage
+from lissom.viewing.stage import COLORS, Stage
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
 LOOPBACK, PORT = "127.0.0.1", 8080
-_TICK = 1.0 / 60.0  # between two pictures [s]
-_READ = 0.15  # between two looks at what is read beside the scene [s]
+_TICK = 1.0 / 60.0  # time between two pictures [s]
+_REFRESH = 0.15  # time between two updates of the panel [s]
 _COUNTED = 120  # updates whose median is shown
+_UNNOTICED = 0.1  # lag of a browser that slows nothing down [s]
+_PATIENCE, _PAUSE = 10.0, 0.3  # longest wait for a browser, and time between two measurements of its lag [s]
+_FPS = 25  # of pages and films
+_LONGEST = 120.0  # of a page or film: its last part is taken [s]
+_WIDEST, _HIGHEST = 1920, 1080  # of a film
 
 
 def view(
@@ -55,9 +62,9 @@ def view(
     """Look at a robot in the browser: set its coordinates and inputs, watch equilibria and motions live, pull it.
 
     Args:
-        q: where it begins, shape (nq,) [rad, m, or strain units]; None is the neutral configuration.
-        u: inputs that it begins with, shape (nu,) [N, N·m, Pa]; None is zero.
-        trajectory: a motion of this robot to look at.
+        q: initial configuration, shape (nq,) [rad, m, or strain units]; None is the neutral one.
+        u: initial inputs, shape (nu,) [N, N·m, Pa]; None is zero.
+        trajectory: a motion of this robot to replay.
         mode: "pose", "equilibrium", "simulate" or "replay"; None is "replay" with a trajectory, "equilibrium" with
             inputs, else "pose".
         host: address at which the viewer listens. Only this machine reaches the default; "0.0.0.0" lets all of its
@@ -66,9 +73,9 @@ def view(
         hosts: names, besides those of this machine, under which browsers reach the viewer, such as that of a proxy.
             Pages of other origins cannot connect.
         browser: whether a browser is opened.
-        block: whether to stay until Ctrl-C; False returns at once.
+        block: whether to wait for Ctrl-C; False returns at once.
     Returns:
-        Viewer: what a running viewer is set and asked by, its `url`, and `stop()`.
+        The running viewer, to control it from Python; see `url` and `stop()`.
     Raises:
         ModelError: viser is missing, the trajectory is not one of this robot, or there is no such port. ShapeError: q
         or u is not one configuration or the inputs of one robot. OSError: the port is in use.
@@ -91,7 +98,7 @@ def view(
 
 
 def _open(url: str) -> None:
-    """Open a browser, or say what to do where there is none."""
+    """Open a browser, or print instructions if that fails."""
     try:
         opened = webbrowser.open(url)
     except webbrowser.Error:
@@ -104,9 +111,9 @@ def _open(url: str) -> None:
 
 @final
 class Viewer:
-    """A robot that is being looked at, made by `view`: a running viewer takes shapes, inputs and modes from Python.
+    """Running viewer of one robot, made by `view`; Python sets its shape, inputs and mode.
 
-    What is set shows in the browser at once, and sliders follow. Methods may be called from any thread. As a context
+    The browser and its sliders follow at once. Methods may be called from any thread. As a context manager
     (`with ls.view(model, block=False) as viewer:`) it stops at the end.
 
     Args:
@@ -132,30 +139,28 @@ class Viewer:
         self.server.gui.configure_theme(show_logo=False, show_share_button=False, control_width="large")
         self.panel = Panel(self.server, self.session, self.stage, self.post, self._save)
         self._pulled, self._is_stale, self._drawn, self._is_warm = "", True, 0.0, False
-        self.lookers = Lookers(self.server, self._ends)
+        self.browsers = BrowserLag(self.server, self._ends)
         self._thread = threading.Thread(target=self._run, name="lissom viewer", daemon=True)
         self._thread.start()
 
-    # -- what Python sets and asks ------------------------------------------------------------------------------------
-
     @property
     def q(self) -> np.ndarray:
-        """Configuration that is shown, shape (nq,) [rad, m, or strain units]."""
+        """Current configuration, shape (nq,) [rad, m, or strain units]."""
         return self.do(lambda: self.session.q.copy())
 
     @property
     def v(self) -> np.ndarray:
-        """Its velocity, shape (nv,)."""
+        """Current velocity, shape (nv,)."""
         return self.do(lambda: self.session.v.copy())
 
     @property
     def u(self) -> np.ndarray:
-        """Inputs, shape (nu,) [N, N·m, Pa]."""
+        """Current inputs, shape (nu,) [N, N·m, Pa]."""
         return self.do(lambda: self.session.u.copy())
 
     @property
     def t(self) -> float:
-        """Time that is shown [s]."""
+        """Current time [s]."""
         return self.session.t
 
     @property
@@ -164,17 +169,18 @@ class Viewer:
         return self.session.mode
 
     def set_shape(self, q: ArrayLike) -> None:
-        """Show a configuration, shape (nq,): as it is in "pose", as the start of the search in "equilibrium", at rest
-        in "simulate". A motion that is replayed has its own: a ModelError says so."""
+        """Set the configuration, shape (nq,).
+
+        "equilibrium" starts its search there, "simulate" continues from there at rest, "replay" raises a ModelError.
+        """
         self._set(lambda: self.session.set_shape(q))
 
     def set_inputs(self, u: ArrayLike | None) -> None:
-        """Set the inputs, shape (nu,); None is zero. "equilibrium" and "simulate" follow them, "replay" refuses
-        them."""
+        """Set the inputs, shape (nu,); None is zero. "replay" raises a ModelError."""
         self._set(lambda: self.session.set_inputs(u))
 
     def set_mode(self, mode: str) -> None:
-        """Go on in another mode, from what is shown: "pose", "equilibrium", "simulate" or "replay"."""
+        """Change the mode: "pose", "equilibrium", "simulate" or "replay"; the state stays."""
         self.do(lambda: self.panel.set_mode(mode))
 
     def play(self) -> None:
@@ -182,15 +188,15 @@ class Viewer:
         self._set(self.session.play)
 
     def pause(self) -> None:
-        """Let it stand."""
+        """Stop the time of "simulate" or "replay"."""
         self._set(self.session.pause)
 
     def reset(self) -> None:
-        """Go back to what `view` began with."""
+        """Return to the initial configuration and inputs."""
         self._set(self.session.reset)
 
     def _set(self, change: Callable[[], Any]) -> None:
-        """Make a change between two pictures, and let the sliders show it."""
+        """Make a change between two pictures, and update the sliders."""
 
         def made() -> None:
             change()
@@ -206,16 +212,16 @@ class Viewer:
 
     @property
     def median_update(self) -> float:
-        """Median of what the last updates took, from what was set to what is sent [s]; zero before the first."""
+        """Median time of the last updates, from computing to sending [s]; zero before the first."""
         spent = list(self._spent)
         return float(np.median(spent)) if spent else 0.0
 
     def post(self, job: Callable[[], Any]) -> None:
-        """Have a function called between two pictures."""
+        """Call a function between two pictures, without waiting for it."""
         self._jobs.put(job)
 
     def do(self, job: Callable[[], Any]) -> Any:
-        """The same, and what it returned; a ModelError once the viewer has been stopped."""
+        """Call a function between two pictures and return its result; a ModelError once the viewer is stopped."""
         if threading.current_thread() is self._thread:
             return job()
         done: queue.SimpleQueue[tuple[Any, BaseException | None]] = queue.SimpleQueue()
@@ -237,26 +243,24 @@ class Viewer:
         return value
 
     def save(self, path: str | Path) -> Path:
-        """Write what is shown (.glb), or what is recorded (.html, .npz, .mp4 where a browser looks on), to a file."""
+        """Write the current shape (.glb) or the history (.html, .npz; .mp4 needs an open browser) to a file."""
         path = Path(path)
         content = self.do(lambda: self._content(path.suffix.lstrip(".")))
         write_whole(path, lambda file: file.write(content))
         return path
 
     def wait(self) -> None:
-        """Stay until the viewer is stopped."""
+        """Wait until the viewer is stopped."""
         while not self._ends.wait(0.2):
             pass
 
     def stop(self) -> None:
-        """End the viewer."""
+        """Stop the viewer."""
         self._ends.set()
         if threading.current_thread() is not self._thread:
             self._thread.join(timeout=5.0)
         with contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
-
-    # -- the thread that computes and draws ---------------------------------------------------------------------------
 
     def _run(self) -> None:
         last = read = time.perf_counter()
@@ -266,16 +270,16 @@ class Viewer:
             try:
                 self._work()
                 self._update(min(elapsed, 0.1))
-                if now - read > _READ:
+                if now - read > _REFRESH:
                     read = now
                     self.panel.refresh(self.median_update)
-            except Exception as error:  # the viewer goes on, and says what went wrong
+            except Exception as error:  # the viewer stays alive and shows the error
                 logging.getLogger("lissom").exception("viewer")
                 self.session.is_good, self.session.note = False, f"{type(error).__name__}: {error}"
             time.sleep(max(_TICK - (time.perf_counter() - now), 0.001))
 
     def _work(self) -> None:
-        """Do what was posted."""
+        """Run the posted functions."""
         for _ in range(self._jobs.qsize()):
             before = self.session.mode
             self._jobs.get()()
@@ -288,32 +292,30 @@ class Viewer:
             self.stage.on_pull(self._on_pull if self._pulled in ("equilibrium", "simulate") else None)
 
     def _update(self, elapsed: float) -> None:
-        """One update, and its picture where those who look on have drawn the last one."""
+        """Update the state, and draw it unless a browser still lags."""
         began = time.perf_counter()
         changed = self.session.update(elapsed)
         self._is_stale |= changed
-        if not self._is_stale or began - self._drawn < self.lookers.interval:
+        if not self._is_stale or began - self._drawn < self.browsers.interval:
             return
         self._draw()
         self._is_stale, self._drawn = False, time.perf_counter()
-        if changed and self._is_warm:  # the first of a mode loads its kernels
+        if changed and self._is_warm:  # the first update of a mode loads its kernels
             self._spent.append(self._drawn - began)
         self._is_warm |= changed
 
     def _draw(self) -> None:
         x = self.session
         with self.server.atomic():
-            self.stage.show(x.q, x.v, x.u, x.t, x.hand)
+            self.stage.show(x.q, x.v, x.u, x.t, x.spring)
 
     def _on_pull(self, phase: str, link: str | None, point: Any) -> None:
-        """React to the mouse on a body."""
+        """React to the mouse that drags a body."""
         x = self.session
-        self.post({"start": lambda: x.grab(point, link), "update": lambda: x.drag(point), "end": x.let_go}[phase])
-
-    # -- files --------------------------------------------------------------------------------------------------------
+        self.post({"start": lambda: x.grab(point, link), "update": lambda: x.drag(point), "end": x.release}[phase])
 
     def _save(self, kind: str) -> None:
-        """Make a file of a kind and hand it to the browser."""
+        """Make a file of a kind and download it in the browser."""
         self.panel.progress.content = f"writing {kind} …"
         try:
             content = self._content(kind)
@@ -325,7 +327,7 @@ class Viewer:
         self.panel.progress.content = f"{name}: {len(content) / 1e6:.2f} MB"
 
     def _content(self, kind: str) -> bytes:
-        makers = {"glb": exports.gltf, "html": exports.web_page, "npz": exports.motion_file, "mp4": exports.video}
+        makers = {"glb": gltf, "html": web_page, "npz": motion_file, "mp4": video}
         if kind not in makers:
             raise ModelError(f"file: must end in one of {sorted('.' + key for key in makers)} (got '.{kind}')")
         try:
@@ -339,7 +341,7 @@ def _shown_host(host: str) -> str:
 
 
 def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
-    """A server of viser at an address that nobody has taken."""
+    """Server of viser at a free address, which refuses foreign hosts and origins."""
     try:
         import viser
     except ImportError:
@@ -357,11 +359,132 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
                 "take another one by port= or --port, 0 for any that is free"
             ) from error
     hosts = [hosts] if isinstance(hosts, str) else hosts
-    with contextlib.redirect_stdout(io.StringIO()), checked(names_of_machine(host, hosts)) as begun:
-        server = viser.ViserServer(host=host, port=port, verbose=False)  # which says more than is asked
-        if not begun:
+    with contextlib.redirect_stdout(io.StringIO()), checked(names_of_machine(host, hosts)) as started:
+        server = viser.ViserServer(host=host, port=port, verbose=False)  # the server prints a banner
+        if not started:
             server.stop()
-    if not begun:
+    if not started:
         rule = "the viewer cannot check who connects to this version of viser: pip install 'viser==1.1.1'"
         raise ModelError(f"{rule} (got {viser.__version__})")
     return server
+
+
+@final
+class BrowserLag:
+    """Lag of the browsers at a server of viser, measured by a round trip now and then.
+
+    A browser without a graphics card may draw one picture a second; pictures sent meanwhile only delay it.
+
+    Args:
+        ends: set to stop measuring.
+    """
+
+    def __init__(self, server: Any, ends: threading.Event) -> None:
+        self.server, self.ends, self.lag = server, ends, 0.0
+        threading.Thread(target=self._measure, name="lissom viewer lag", daemon=True).start()
+
+    @property
+    def interval(self) -> float:
+        """Least time between two pictures, so that the slowest browser keeps up [s]."""
+        return self.lag if self.lag > _UNNOTICED else 0.0
+
+    def _measure(self) -> None:
+        while not self.ends.wait(_PAUSE):
+            trips = [self._round_trip(client) for client in list(self.server.get_clients().values())]
+            self.lag = max(trips, default=0.0)
+
+    def _round_trip(self, client: Any) -> float:
+        """Time of a round trip to one browser [s]; zero if it has left."""
+        began = time.perf_counter()
+        try:
+            client.local_storage.get_item("lissom", timeout=_PATIENCE)
+        except TimeoutError:
+            return _PATIENCE
+        except RuntimeError:
+            return 0.0
+        return time.perf_counter() - began
+
+
+def gltf(server: Any, stage: Stage, session: Session) -> bytes:
+    """Current surfaces and tendons as binary glTF."""
+    import trimesh
+
+    points, scene = stage.geometry.points(session.q), trimesh.Scene()
+    values = None
+    if stage.painted and stage.scale is not None:
+        values = state_values(stage.geometry, stage.painted, session.q, session.v, session.u, session.t)
+    there = stage.around.points(session.q)
+    for geometry, rows in ((stage.geometry, points), (stage.around, there)):
+        for k, mesh in enumerate(geometry.meshes):
+            made: Any = trimesh.Trimesh(rows[mesh.rows], mesh.triangles, process=False)
+            made.visual.vertex_colors = np.append(COLORS[mesh.kind], 255 if mesh.link else 120).astype(np.uint8)
+            own = None if values is None or geometry is not stage.geometry else values[mesh.rows]
+            if own is not None and stage.scale is not None and np.isfinite(own).any():
+                made.visual.vertex_colors = rgb_bytes(stage.scale.fractions(own))
+            scene.add_geometry(made, node_name=f"{k} {mesh.name}", geom_name=f"{k} {mesh.name}")
+    for k, line in enumerate(stage.geometry.of("tendon")):
+        facets = tube(points[line.rows], 0.004 * stage.size, PALETTE[k % len(PALETTE)])
+        made = trimesh.Trimesh(facets.vertices, facets.triangles, process=False)
+        made.visual.vertex_colors = np.round(255.0 * facets.colors).astype(np.uint8)
+        scene.add_geometry(made, node_name=line.name, geom_name=line.name)
+    content = scene.export(file_type="glb")
+    return bytes(content) if isinstance(content, bytes | bytearray) else str(content).encode()
+
+
+def _recorded(session: Session) -> Iterator[tuple[float, Any]]:
+    """Times, _FPS of them a second, and states of the history; the current state if the history is empty."""
+    record = session.record
+    if session.mode == "pose" or len(record) < 2:
+        yield 0.0, (session.q, session.v, session.u)
+        return
+    first, last = record.span
+    for t in np.arange(max(first, last - _LONGEST), last, session.speed / _FPS):
+        yield float(t), record.at(float(t))
+
+
+def web_page(server: Any, stage: Stage, session: Session) -> bytes:
+    """History as one self-contained web page."""
+    moments = list(_recorded(session))
+    t, (q, v, u) = moments[0]
+    stage.show(q, v, u, t, None)
+    serializer = server.get_scene_serializer()
+    for t, (q, v, u) in moments[1:]:
+        serializer.insert_sleep(1.0 / _FPS)
+        stage.show(q, v, u, t, None)
+    if len(moments) > 1:
+        serializer.insert_sleep(1.0 / _FPS)
+    return serializer.as_html().encode("utf-8")
+
+
+def video(server: Any, stage: Stage, session: Session) -> bytes:
+    """History as a film, seen by the camera of the first browser."""
+    clients = list(server.get_clients().values())
+    if not clients:
+        raise ModelError("film: needs a browser that looks on, whose pictures it is made of (got none)")
+    camera = clients[0].camera
+    wide, high = (
+        min(int(size), most) // 2 * 2 for size, most in ((camera.image_width, _WIDEST), (camera.image_height, _HIGHEST))
+    )
+
+    def pictures() -> Iterator[np.ndarray]:
+        for t, (q, v, u) in _recorded(session):
+            stage.show(q, v, u, t, None)
+            yield clients[0].get_render(high, wide, timeout=20.0)[:, :, :3]
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "film.mp4"
+        try:
+            write_mp4(path, pictures(), _FPS, (wide, high))
+        except TimeoutError:
+            raise ModelError("film: the browser hands out no pictures; keep its window in front") from None
+        return path.read_bytes()
+
+
+def motion_file(server: Any, stage: Stage, session: Session) -> bytes:
+    """History as a trajectory file."""
+    if not len(session.record):
+        raise ModelError("motion: nothing is recorded yet; play a simulation first (got no states)")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "motion.npz"
+        session.record.trajectory().save(path)
+        return path.read_bytes()

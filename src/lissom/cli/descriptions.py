@@ -1,4 +1,4 @@
-"""What a robot is, in words."""
+"""Parts of a robot as lines of text, for `lissom info`."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from lissom.robot.sections import Section, SectionGeneral
 
 
 def place(s: Any) -> str:
-    """A place on a link."""
+    """Text of a place on a link: an abscissa or a name."""
     return f"{s:g}" if isinstance(s, int | float) else str(s)
 
 
 def deformable_bodies(robot: Robot) -> list[str]:
-    """Deformable bodies in words."""
+    """One line for each deformable body."""
     found = [(name, link.body) for name, link in robot.links.items() if isinstance(link.body, DeformableBody)]
     return [
         f"deformable body {name!r}: {type(body.motion).__name__}, n {body.motion.n}, {type(body.domain).__name__} "
@@ -36,7 +36,7 @@ def deformable_bodies(robot: Robot) -> list[str]:
 
 
 def bodies(robot: Robot) -> list[str]:
-    """Rods and rigid bodies with their numbers and units, in words."""
+    """One line for each rod and rigid body, with numbers and units."""
     lines = []
     for name, link in robot.links.items():
         body = link.body
@@ -58,7 +58,7 @@ def _section(section: Section) -> str:
 
 
 def _ends(size: Any) -> list[float]:
-    """A size, or what it is at the base and at the tip [m]; nothing of what is no size."""
+    """A size, or its values at the base and at the tip [m]; an empty list if the argument is no size."""
     varies: Any = size
     values = np.asarray([varies(s) for s in (0.0, 1.0)] if callable(size) else size)
     return values.ravel().tolist() if values.dtype.kind in "if" and values.ndim < 2 and values.size < 3 else []
@@ -74,8 +74,8 @@ def _material(material: Material | None) -> list[str]:
 
 def _basis(basis: Basis) -> str:
     orders = {name: getattr(basis, name, None) for name in STRAINS}
-    told = [f"{name} {order}" for name, order in orders.items() if order is not None]
-    return " ".join([type(basis).__name__, *told])
+    given = [f"{name} {order}" for name, order in orders.items() if order is not None]
+    return " ".join([type(basis).__name__, *given])
 
 
 def _listed_numbers(values: np.ndarray) -> str:
@@ -97,7 +97,7 @@ def unit_of_input(robot: Robot, name: str) -> str:
 
 
 def surroundings(robot: Robot) -> list[str]:
-    """Contacts, one by one, and the fluid, in words."""
+    """One line for each contact, and one for the fluid."""
     lines = []
     for name, contact in robot.contacts.items():
         if contact.shape is None:
@@ -118,7 +118,7 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def driven_by(robot: Robot, name: str) -> str:
-    """What an input drives, in words."""
+    """The actuators that an input drives, with their gains, or the class of its actuator."""
     if name in robot.couplings:
         return "drives " + ", ".join(f"{gain:g} x {actuator}" for actuator, gain in robot.couplings[name].gains.items())
     actuator = robot.actuators.get(name) or robot.actuators.get(name.rpartition("[")[0])

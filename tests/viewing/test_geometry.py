@@ -9,8 +9,14 @@ import pytest
 
 import lissom as ls
 from lissom.robot.bodies import Solid
-from lissom.viewing import meshing
-from lissom.viewing.building import contact_geometry, robot_geometry
+from lissom.viewing.geometry import (
+    AROUND,
+    STATIONS,
+    contact_geometry,
+    polygon_triangles,
+    robot_geometry,
+    solid_facets,
+)
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "robots"
 BENT = ((0.0, -0.01), (0.02, -0.01), (0.02, 0.01), (0.01, 0.01), (0.01, 0.0), (0.0, 0.0))  # an L, its inner corner last
@@ -54,7 +60,7 @@ def is_closed(points, mesh):
     return len(set(edges)) == len(edges) and {(b, a) for a, b in edges} == set(edges)
 
 
-POLYGON = meshing.AROUND / (2 * np.pi) * np.sin(2 * np.pi / meshing.AROUND)  # of the area of its circle
+POLYGON = AROUND / (2 * np.pi) * np.sin(2 * np.pi / AROUND)  # of the area of its circle
 SECTIONS = [
     (ls.SectionCircle((0.02, 0.01)), POLYGON * np.pi * (0.02**2 + 0.02 * 0.01 + 0.01**2) / 3),
     (ls.SectionEllipse(0.02, (0.01, 0.005)), POLYGON * np.pi * 0.02 * 0.0075),
@@ -79,7 +85,7 @@ def test_rods_enclose_the_volume_of_their_sections(section, area):
 def test_solids_enclose_their_volume(form):
     """Purpose: the same for what rigid bodies are drawn as, about their centre."""
     half, centre = np.array([0.3, 0.2, 0.1]), np.array([1.0, -2.0, 0.5])
-    found = meshing.solid_facets(Solid(form, half, centre))
+    found = solid_facets(Solid(form, half, centre))
     a, b, c, d = np.moveaxis(found.vertices[found.quads], 1, 0)
     enclosed = (np.einsum("ki,ki->", a, np.cross(b, c)) + np.einsum("ki,ki->", a, np.cross(c, d))) / 6.0
     full = {"box": 8.0, "cylinder": 2.0 * np.pi, "ellipsoid": 4.0 / 3.0 * np.pi}[form] * half.prod()
@@ -112,7 +118,7 @@ def test_triangles_of_a_polygon_fill_it():
     angle = np.linspace(0.0, 2 * np.pi, 40, endpoint=False)
     star = (1.0 + 0.6 * np.cos(5 * angle))[:, None] * np.stack([np.cos(angle), np.sin(angle)], axis=1)
     for points in (np.array(BENT), star):
-        a, b, c = np.moveaxis(points[meshing.polygon_triangles(points)], 1, 0)
+        a, b, c = np.moveaxis(points[polygon_triangles(points)], 1, 0)
         areas = 0.5 * ((b - a)[:, 0] * (c - a)[:, 1] - (b - a)[:, 1] * (c - a)[:, 0])
         y, z = points.T
         assert areas.min() >= 0.0
@@ -129,7 +135,7 @@ def test_normals_are_smooth_around_and_sharp_at_edges(hybrid):
     np.testing.assert_allclose(np.abs(normals[end, 0]), 1.0, atol=1e-12)
     across = points[mesh.rows][~end] * [0.0, 1.0, 1.0]
     np.testing.assert_allclose(normals[~end], across / 0.02, atol=1e-9)
-    assert end.sum() == 2 * (meshing.AROUND + 1) and len(end) == end.sum() + meshing.STATIONS * meshing.AROUND
+    assert end.sum() == 2 * (AROUND + 1) and len(end) == end.sum() + STATIONS * AROUND
 
     model, geometry = hybrid
     q = states(model)[0]
