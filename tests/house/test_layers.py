@@ -49,8 +49,9 @@ FOREIGN = {
 
 
 def layer(file):
-    """The layer of a file, by its first folder or its own name."""
-    return file.split("/")[0].removesuffix(".py")
+    """The layer of a file, by its first folder or its own name; namespaces of other libraries are those of bridges."""
+    name = file.split("/")[0].removesuffix(".py")
+    return "bridges" if file in ("aligator.py", "crocoddyl.py", "jax.py", "torch.py") else name
 
 
 def ours(file):
