@@ -45,7 +45,7 @@ MUTATIONS = (
     ),
     Mutation(
         "the loop scaling of the kernel is 1",
-        "systems/bordered.py",
+        "systems/loops.h",
         "const double sigma = count > 0 ? exp(sum / count) : 1.0;",
         "const double sigma = 1.0;",
         ("tests/native/test_native_systems.py", "tests/integration/test_loops.py"),
@@ -87,14 +87,14 @@ MUTATIONS = (
     ),
     Mutation(
         "a pivot of LU is taken where it stands",
-        "passes/linear_solve.py",
+        "passes/linear_solve.h",
         "            if (here > size) {\n                best = row;",
         "            if (here > size) {\n                best = k;",
         ("tests/native/test_native_systems.py",),
     ),
     Mutation(
         "an elastic force counts the rest position twice",
-        "forces/elasticity.py",
+        "forces/elasticity.h",
         "(at < 0 ? 0.0 : x[at] - rest.data[j])",
         "(at < 0 ? 0.0 : x[at] - 2.0 * rest.data[j])",
         ("tests/native/test_native_systems.py", "tests/contracts/test_joints.py"),

@@ -21,7 +21,6 @@ from native.native_calls import (
     random,
 )
 
-from lissom.dynamics.actuation import project_row
 from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.fields import vec6i, vec7i
@@ -248,13 +247,8 @@ def k_strain_at(out: Matrix, q: Matrix, phi: Row, start: vec7i, at: vec6i, shift
 
 
 @wp.kernel
-def k_project_at(tau: Matrix, phi: Row, start: vec7i, at: vec6i, y: vec6, i: int):
-    project_at(phi, start, at, i, y, tau)
-
-
-@wp.kernel
-def k_project_row(tau: Matrix, phi: Row, start: vec7i, at: vec6i, shift: int, y: vec6, i: int):
-    project_row(phi, start, at, i, shift, y, tau)
+def k_project_at(tau: Matrix, phi: Row, start: vec7i, at: vec6i, shift: int, y: vec6, i: int):
+    project_at(phi, start, at, i, shift, y, tau)
 
 
 @pytest.mark.parametrize("k", SITES[:2])
@@ -278,8 +272,8 @@ def test_strains(k):
     arguments = device(MODEL.points.phi), vec7i(start), vec6i(at)
     (out,) = changed(k_strain_at, [np.zeros((COUNT, 6))], device(q), *arguments, int(shift))
     assert np.allclose(out, Phi[:, own] @ q[HERE][own + int(shift)], atol=1e-14)
-    (out,) = changed(k_project_at, [tau], *arguments, vec6(y[0]))
+    (out,) = changed(k_project_at, [tau], *arguments, 0, vec6(y[0]))
     assert np.allclose(out, tau[HERE] + Phi.T @ y[0], atol=1e-14)
     rows = random(COUNT, 3 * NV)
-    (out,) = changed(k_project_row, [rows], *arguments, 2 * NV, vec6(y[0]))
+    (out,) = changed(k_project_at, [rows], *arguments, 2 * NV, vec6(y[0]))
     assert np.allclose(out, rows[HERE] + np.concatenate([np.zeros(2 * NV), Phi.T @ y[0]]), atol=1e-14)

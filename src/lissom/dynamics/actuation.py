@@ -24,7 +24,7 @@ import warp as wp
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
 from lissom.forces.acting import Acting
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
-from lissom.forces.tendons import PROJECT_AT, add_channel_wrenches, path_length, path_tangent, strain_at
+from lissom.forces.tendons import add_channel_wrenches, path_length, path_tangent, project_at, strain_at
 from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models
@@ -33,7 +33,6 @@ from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
 from lissom.model.common import Differs
-from lissom.model.fields import vec6i, vec7i
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
@@ -47,17 +46,6 @@ if TYPE_CHECKING:
 Rows = wp.array2d(dtype=wp.float64)
 
 
-PROJECT_ROW = PROJECT_AT.replace("row(tau, i)", "row(tau, i) + shift")
-
-
-@wp.func_native(PROJECT_ROW)
-def project_row(
-    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, shift: int, y: vec6, tau: Rows
-):  # fmt: skip
-    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
-    ...
-
-
 @wp.func
 def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
     """B += the generalised force of each path inside rods, for channels of size one: rows of nv, one for each."""
@@ -69,7 +57,7 @@ def add_path_rows(t: Tables, i: int, q: Rows, B: Rows):
             direction, _stretch = path_tangent(t, xi, e)
             f = t.paths.weight[e] * direction
             y = se3.join(wp.cross(t.paths.offset[e], f), f)
-            project_row(t.points.phi, start, v, i, t.paths.channel[e] * t.nv, y, B)
+            project_at(t.points.phi, start, v, i, t.paths.channel[e] * t.nv, y, B)
 
 
 @free_of_forces

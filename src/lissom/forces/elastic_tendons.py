@@ -23,6 +23,7 @@ import warp as wp
 from lissom.forces.pulls import add_pull_force
 from lissom.forces.tendons import add_segment_wrench, path_length, path_tangent, project_at, strain_at
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import vec6
 from lissom.model.tables import Tables
 from lissom.passes import group
@@ -30,6 +31,9 @@ from lissom.passes.column_tables import Matrix
 from lissom.passes.rare_kinds import is_stored, may_stretch
 from lissom.passes.scratch import Scratch
 from lissom.passes.traversal import project
+
+native = native_functions("passes/rows.h")
+
 
 BEGINS_TO_PULL = 1e-12  # of the slack length: what that may be short of where a tendon counts as taut
 BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))
@@ -66,23 +70,13 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
                 direction, _stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
                 f = t.paths.weight[e] * direction
                 y = se3.join(wp.cross(t.paths.offset[e], f), f)
-                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, s.channel.row)
+                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, 0, y, s.channel.row)
     for e in range(t.pulls.channel.shape[0]):
         if t.pulls.channel[e] == c:
             add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
 
 
-ADD_OUTER = """
-    double* to = row(out, i);
-    const double* a = row(left, i);
-    const double* b = row(right, i);
-    for (int j = 0; j < nv; ++j)
-        for (int c = 0; c < nv; ++c)
-            to[j * width + c] += size * (a[j] * b[c]);
-"""
-
-
-@wp.func_native(ADD_OUTER)
+@wp.func_native(native("add_outer_product"))
 def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matrix, right: Matrix, out: Matrix):
     """out += size · left rightᵀ, out in rows of `width`."""
     ...

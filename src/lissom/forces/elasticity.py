@@ -13,12 +13,15 @@ import warp as wp
 
 from lissom.forces.term import Term
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.column_tables import Columns
 from lissom.passes.group import move_tangent, quaternion_rotation, stored_position, twist
 from lissom.passes.rare_kinds import may_be_stored
 from lissom.passes.scratch import SPRINGS, Scratch
+
+native = native_functions("forces/elasticity.h")
 
 
 @wp.func
@@ -30,22 +33,7 @@ def spring_logarithm(t: Tables, j: int, i: int, q: wp.array2d(dtype=wp.float64))
     return se3.log(Rt * R, Rt * (stored_position(t, q, i, k) - t.pose_springs.p[j]))
 
 
-ELASTIC_ROWS = """
-    double* out = row(tau, i);
-    const double* x = row(q, i);
-    const double* y = row(v, i);
-    for (int row = 0; row < nv; ++row) {
-        double total = out[row];
-        for (int e = start.data[row]; e < start.data[row + 1]; ++e) {
-            const int j = column.data[e], at = dof_q.data[j];
-            total += stiffness.data[e] * (at < 0 ? 0.0 : x[at] - rest.data[j]) + damping.data[e] * y[j];
-        }
-        out[row] = total;
-    }
-"""
-
-
-@wp.func_native(ELASTIC_ROWS)
+@wp.func_native(native("elastic_rows"))
 def elastic_rows(
     nv: int,
     start: wp.array(dtype=wp.int32),
@@ -108,15 +96,7 @@ def elastic_force(
                     tau[i, start + c] = tau[i, start + c] + y[c]
 
 
-WEIGHTED_ROWS = """
-    double* to = row(out, i);
-    for (int row = 0; row < nv; ++row)
-        for (int e = start.data[row]; e < start.data[row + 1]; ++e)
-            to[row * width + column.data[e]] += by_k * stiffness.data[e] + by_d * damping.data[e];
-"""
-
-
-@wp.func_native(WEIGHTED_ROWS)
+@wp.func_native(native("add_weighted_elastic_rows"))
 def add_weighted_elastic_rows(
     nv: int,
     width: int,
@@ -168,20 +148,7 @@ def elastic_stiffness(
             add_own_block(t, i, k, x.width, K, out)
 
 
-CHANGED_ROWS = """
-    double* out = row(tau, i);
-    const double* x = row(dq, i);
-    const double* y = row(dv, i);
-    for (int row = 0; row < nv; ++row) {
-        double total = out[row];
-        for (int e = start.data[row]; e < start.data[row + 1]; ++e)
-            total += stiffness.data[e] * x[column.data[e]] + damping.data[e] * y[column.data[e]];
-        out[row] = total;
-    }
-"""
-
-
-@wp.func_native(CHANGED_ROWS)
+@wp.func_native(native("changed_elastic_rows"))
 def changed_elastic_rows(
     nv: int,
     start: wp.array(dtype=wp.int32),

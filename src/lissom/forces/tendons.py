@@ -17,6 +17,7 @@ import warp as wp
 
 from lissom.forces.distances import SHORT
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.fields import vec6i, vec7i
 from lissom.model.tables import Tables
@@ -24,38 +25,21 @@ from lissom.passes.base_frames import origin_of
 from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import Scratch
 
+native = native_functions("passes/strains.h")
+
+
 Rows = wp.array2d(dtype=wp.float64)
 
-STRAIN_AT = """
-    const double* x = row(q, i) + q_shift;
-    wp::vec_t<6, double> out;
-    for (int c = 0; c < 6; ++c) {
-        double sum = 0.0;
-        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
-            sum += phi.data[e] * x[j];
-        out[c] = sum;
-    }
-    return out;
-"""
 
-
-@wp.func_native(STRAIN_AT)
+@wp.func_native(native("strain_at"))
 def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows) -> vec6:
     """Φ q at one strain point."""
     ...
 
 
-PROJECT_AT = """
-    double* out = row(tau, i);
-    for (int c = 0; c < 6; ++c)
-        for (int e = run_start[c], j = run_v[c]; e < run_start[c + 1]; ++e, ++j)
-            out[j] += phi.data[e] * y[c];
-"""
-
-
-@wp.func_native(PROJECT_AT)
-def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, y: vec6, tau: Rows):
-    """tau += Φᵀ y at one strain point."""
+@wp.func_native(native("project_at"))
+def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, shift: int, y: vec6, tau: Rows):
+    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
     ...
 
 
@@ -92,7 +76,7 @@ def add_path_forces(t: Tables, i: int, q: Rows, size: Rows, sign: wp.float64, ta
             direction, _stretch = path_tangent(t, xi, e)
             f = (sign * t.paths.weight[e] * size[i, t.paths.channel[e]]) * direction
             y += se3.join(wp.cross(t.paths.offset[e], f), f)
-        project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, y, tau)
+        project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, 0, y, tau)
 
 
 @wp.func

@@ -13,23 +13,16 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.lie.native import native_functions
+
+native = native_functions("gradients/anchors.h")
+
+
 Rows = wp.array2d(dtype=wp.float64)
 Numbers = wp.array(dtype=wp.int32)
 
-PULL_FORWARD = """
-    const int r = base + k * stages + s;
-    double* right = row(forcing, own) + (k * stages + s) * n;
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
-        const double* force = row(slopes, at);
-        const double* moved = row(held, own) + 6 * pair.data[at];
-        for (int j = 0; j < nv; ++j)
-            for (int e = 0; e < 6; ++e)
-                right[j] += force[6 * j + e] * moved[e];
-    }
-"""
 
-
-@wp.func_native(PULL_FORWARD)
+@wp.func_native(native("pull_forward"))
 def pull_forward(
     nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
     held: Rows, forcing: Rows,
@@ -38,32 +31,7 @@ def pull_forward(
     ...
 
 
-MOVE_FORWARD = """
-    const int first = begin.data[base], r = base + (k + 1) * stages - 1;
-    const double* end = row(state, own);
-    double* z = row(held, own);
-    double* to = row(moves, own);
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
-        const double* by_q = row(slopes, at) + 6 * nv;
-        const double *by_v = by_q + 6 * nv, *by_anchor = by_q + 12 * nv;
-        for (int e = 0; e < 6; ++e) {
-            double sum = 0.0;
-            for (int j = 0; j < nv; ++j)
-                sum += by_q[e * nv + j] * end[j] + by_v[e * nv + j] * end[nv + j];
-            for (int c = 0; c < 6; ++c)
-                sum += by_anchor[6 * e + c] * z[6 * pair.data[at] + c];
-            to[6 * (at - first) + e] += sum;
-        }
-    }
-    for (int j = 0; j < numbers; ++j)
-        z[j] = 0.0;
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at)
-        for (int e = 0; e < 6; ++e)
-            z[6 * pair.data[at] + e] = to[6 * (at - first) + e];
-"""
-
-
-@wp.func_native(MOVE_FORWARD)
+@wp.func_native(native("move_forward"))
 def move_forward(
     nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
     state: Rows, held: Rows, moves: Rows,
@@ -73,33 +41,7 @@ def move_forward(
     ...
 
 
-MOVE_BACKWARD = """
-    const int first = begin.data[base], r = base + (k + 1) * stages - 1;
-    double* end = row(state, own);
-    double* z = row(held, own);
-    double* to = row(moves, own);
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at)
-        for (int e = 0; e < 6; ++e)
-            to[6 * (at - first) + e] = z[6 * pair.data[at] + e];
-    for (int j = 0; j < numbers; ++j)
-        z[j] = 0.0;
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
-        const double* by_q = row(slopes, at) + 6 * nv;
-        const double *by_v = by_q + 6 * nv, *by_anchor = by_q + 12 * nv;
-        for (int e = 0; e < 6; ++e) {
-            const double by = to[6 * (at - first) + e];
-            for (int j = 0; j < nv; ++j) {
-                end[j] += by_q[e * nv + j] * by;
-                end[nv + j] += by_v[e * nv + j] * by;
-            }
-            for (int c = 0; c < 6; ++c)
-                z[6 * pair.data[at] + c] += by_anchor[6 * e + c] * by;
-        }
-    }
-"""
-
-
-@wp.func_native(MOVE_BACKWARD)
+@wp.func_native(native("move_backward"))
 def move_backward(
     nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
     state: Rows, held: Rows, moves: Rows,
@@ -109,20 +51,7 @@ def move_backward(
     ...
 
 
-PULL_BACKWARD = """
-    const int r = base + k * stages + s;
-    const double* y = row(mu, own) + (k * stages + s) * n;
-    for (int at = begin.data[r]; at < begin.data[r + 1]; ++at) {
-        const double* force = row(slopes, at);
-        double* z = row(held, own) + 6 * pair.data[at];
-        for (int j = 0; j < nv; ++j)
-            for (int e = 0; e < 6; ++e)
-                z[e] += force[6 * j + e] * y[j];
-    }
-"""
-
-
-@wp.func_native(PULL_BACKWARD)
+@wp.func_native(native("pull_backward"))
 def pull_backward(
     nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
     held: Rows, mu: Rows,

@@ -37,14 +37,12 @@ from lissom.gradients.stage_passes import (
     begin_forward,
     end_backward,
     end_forward,
-    lu_solve_at,
-    lu_solve_transposed,
 )
 from lissom.launch.compiling import load
 from lissom.launch.cores import cores, making, on_all
 from lissom.launch.warp_private import direct
 from lissom.lie.types import kernel_options
-from lissom.passes.linear_solve import lu_factor
+from lissom.passes.linear_solve import lu_factor, lu_solve_at, lu_solve_transposed
 
 wp.set_module_options(kernel_options())
 

@@ -1,5 +1,5 @@
-// What the native functions of the kernels share. Inserted before the code that Warp generates, for the CPU and for CUDA.
-// A native function is a body of C++ whose arguments are those of its Python declaration; arrays are wp::array_t.
+// Code that all native functions share. It stands in front of the code that Warp generates, for the CPU and for CUDA.
+// lie/native.py says how a native function gets from a header into a kernel.
 
 #if defined(__CUDACC__) || defined(__CUDA_ARCH__)
 #define LISSOM_INLINE static __device__ inline
@@ -9,15 +9,31 @@
 
 namespace lissom {
 
+// The types of Python of the same names. Structs such as Tables, Scratch and Columns have the fields of those in Python;
+// Warp writes their code into each kernel.
+template <typename T>
+using array = wp::array_t<T>;
+typedef wp::vec_t<3, double> vec3;
+typedef wp::vec_t<6, double> vec6;
+typedef wp::vec_t<6, int> vec6i;
+typedef wp::vec_t<7, int> vec7i;
+typedef wp::mat_t<3, 3, double> mat3;
+typedef wp::mat_t<6, 6, double> mat6;
+
 // The numbers of array a for instance i.
 template <typename T>
-LISSOM_INLINE T* row(const wp::array_t<T>& a, int i) {
+LISSOM_INLINE T* row(const array<T>& a, int i) {
     return (T*)((char*)a.data + size_t(i) * size_t(a.strides[0]));
 }
 
 // The matrix with six rows of `width` numbers, one column for each coordinate, of node or slot k for instance i.
-LISSOM_INLINE double* six_rows(const wp::array_t<double>& a, int i, int k, int width) {
+LISSOM_INLINE double* six_rows(const array<double>& a, int i, int k, int width) {
     return row(a, i) + size_t(6) * size_t(k) * size_t(width);
+}
+
+// n rounded up to whole blocks of eight numbers.
+LISSOM_INLINE int whole_registers(int n) {
+    return (n + 7) / 8 * 8;
 }
 
 // Eight numbers as one value: a vector register where the compiler knows them. Compilers left to themselves may join
@@ -101,7 +117,7 @@ LISSOM_INLINE void add(double* to, const block& y) {
 
 // Do something for the first column j of each block of eight on the stretches of columns listed for node k.
 template <typename F>
-LISSOM_INLINE void for_blocks(const wp::array_t<int>& start, const wp::array_t<int>& range, int k, F&& body) {
+LISSOM_INLINE void for_blocks(const array<int>& start, const array<int>& range, int k, F&& body) {
     for (int e = start.data[k]; e < start.data[k + 1]; e += 2)
         for (int j = range.data[e]; j < range.data[e + 1]; j += 8)
             body(j);

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import warp as wp
 
+from lissom.lie.native import shared_code
 from lissom.lie.start import start_warp
 
 start_warp()
@@ -31,8 +31,7 @@ CPU_FLAGS = (
 _CPU_ALONE = "#undef CUDA_CALLABLE\n#define CUDA_CALLABLE inline\n"
 
 
-_HERE = Path(__file__).parent
-NATIVE = "".join((_HERE / name).read_text(encoding="utf-8") for name in ("native.h", "interval.h"))  # what they share
+NATIVE = shared_code()
 
 
 def by_reference(struct: Any) -> Any:

@@ -14,97 +14,26 @@ from __future__ import annotations
 
 import warp as wp
 
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec6
 from lissom.passes.column_tables import Columns, Matrix
 
-# What both ways of making columns share: the sums of one block, from the pairs (A₁, B₁) and (A₂, B₂).
-BLOCK_OF_COLUMNS = """
-        for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
-            const block p1 = load(x.entry_phi1.data + 8 * e);
-            const block p2 = load(x.entry_phi2.data + 8 * e);
-            const int c = x.entry_component.data[e];
-            if (c < 3)
-                for (int r = 0; r < 3; ++r) {
-                    sum[r] += p1 * A1.data[r][c];
-                    sum[r] += p2 * A2.data[r][c];
-                    sum[r + 3] += p1 * B1.data[r][c];
-                    sum[r + 3] += p2 * B2.data[r][c];
-                }
-            else
-                for (int r = 0; r < 3; ++r) {
-                    sum[r + 3] += p1 * A1.data[r][c - 3];
-                    sum[r + 3] += p2 * A2.data[r][c - 3];
-                }
-        }
-"""
-
-PUT = f"""
-    double* out = six_rows(S, i, k, x.width);
-    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
-        const int at = x.entry_block.data[e];
-        block sum[6] = {{}};
-        {BLOCK_OF_COLUMNS}
-        for (int r = 0; r < 6; ++r)
-            store(out + r * x.width + at, sum[r]);
-    }}
-"""
+native = native_functions("passes/columns.h")
 
 
-PUT_TURNED = """
-    double* out = six_rows(S, i, k, x.width);
-    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {
-        const int at = x.entry_block.data[e];
-        block sum[6] = {};
-        for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
-            const block phi = load(x.entry_phi1.data + 8 * e);
-            const int c = x.entry_component.data[e];
-            if (c < 3)
-                for (int r = 0; r < 3; ++r) {
-                    sum[r] += phi * A.data[r][c];
-                    sum[r + 3] += phi * B.data[r][c];
-                }
-            else
-                for (int r = 0; r < 3; ++r)
-                    sum[r + 3] += phi * A.data[r][c - 3];
-        }
-        for (int r = 0; r < 6; ++r)
-            store(out + r * x.width + at, sum[r]);
-    }
-"""
-
-
-@wp.func_native(PUT_TURNED)
+@wp.func_native(native("put_turned_columns"))
 def put_turned_columns(x: Columns, i: int, k: int, A: mat3, B: mat3, S: Matrix):
     """S_k = [A, B] Φ₁ on the node's own blocks, of a node whose columns are those of one point."""
     ...
 
 
-@wp.func_native(PUT)
+@wp.func_native(native("put_columns"))
 def put_columns(x: Columns, i: int, k: int, A1: mat3, B1: mat3, A2: mat3, B2: mat3, S: Matrix):
     """S_k = [A₁, B₁] Φ₁ + [A₂, B₂] Φ₂ on the node's own blocks, a pair [A, B] standing for [[A, 0], [B, A]]."""
     ...
 
 
-EXTEND = f"""
-    double* out = six_rows(J, i, k, x.width);
-    const double* before = six_rows(J, i, parent < 0 ? 0 : parent, x.width);
-    for_blocks(x.path_start, x.path_range, k, [&](int j) {{
-        for (int r = 0; r < 6; ++r)
-            store(out + r * x.width + j, parent < 0 ? block{{}} : load(before + r * x.width + j));
-    }});
-    for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {{
-        const int at = x.entry_block.data[e];
-        block sum[6];
-        for (int r = 0; r < 6; ++r)
-            sum[r] = load(out + r * x.width + at);
-        {BLOCK_OF_COLUMNS}
-        for (int r = 0; r < 6; ++r)
-            store(out + r * x.width + at, sum[r]);
-    }}
-"""
-
-
-@wp.func_native(EXTEND)
+@wp.func_native(native("extend_path"))
 def extend_path(
     x: Columns,
     parent: int,
@@ -127,63 +56,19 @@ def copy_path(x: Columns, parent: int, i: int, k: int, J: Matrix):
     extend_path(x, parent, i, k, none, none, none, none, J)
 
 
-CLEAR = """
-    double* out = row(V, i);
-    for (int n = 0; n < 6 * x.n_slots * x.width; ++n)
-        out[n] = 0.0;
-"""
-
-
-@wp.func_native(CLEAR)
+@wp.func_native(native("clear_sums"))
 def clear_sums(x: Columns, i: int, V: Matrix):
     """All running sums V = 0."""
     ...
 
 
-PRODUCT = """
-    if (stop <= first) return;
-    const int width = x.width;
-    const double* in = six_rows(S, i, k, width);
-    double* out = six_rows(V, i, x.slot.data[k], width);
-    for (int j = first / 8 * 8; j < stop; j += 8) {
-        block sum[6];
-        for (int r = 0; r < 6; ++r)
-            sum[r] = load(out + r * width + j);
-        for (int c = 0; c < 6; ++c)
-            for (int r = 0; r < 6; ++r)
-                sum[r] += load(in + c * width + j) * M.data[r][c];
-        for (int r = 0; r < 6; ++r)
-            store(out + r * width + j, sum[r]);
-    }
-"""
-
-
-@wp.func_native(PRODUCT)
+@wp.func_native(native("add_product"))
 def add_product(x: Columns, M: mat6, first: int, stop: int, i: int, k: int, S: Matrix, V: Matrix):
     """V += M S_k on the node's own columns first … stop − 1, V its running sum."""
     ...
 
 
-FOLD = """
-    const int width = x.width;
-    const double* s = six_rows(S, i, k, width);
-    const double* v = six_rows(V, i, x.slot.data[k], width);
-    double* to = row(out, i);
-    for_blocks(x_start, x_range, k, [&](int j) {
-        block in[6];
-        for (int r = 0; r < 6; ++r)
-            in[r] = load(v + r * width + j);
-        for (int alpha = first; alpha < stop; ++alpha) {
-            block sum = load(to + alpha * width + j);
-            for (int r = 0; r < 6; ++r)
-                sum += in[r] * s[r * width + alpha];
-            store(to + alpha * width + j, sum);
-        }
-    });
-"""
-
-
-@wp.func_native(FOLD)
+@wp.func_native(native("fold_rows"))
 def fold_rows(
     x: Columns,
     x_start: wp.array(dtype=wp.int32),
@@ -200,18 +85,7 @@ def fold_rows(
     ...
 
 
-PASS = """
-    if (parent < 0 || x.slot.data[parent] == x.slot.data[k]) return;
-    const double* from = six_rows(V, i, x.slot.data[k], x.width);
-    double* to = six_rows(V, i, x.slot.data[parent], x.width);
-    for_blocks(x_start, x_range, k, [&](int j) {
-        for (int r = 0; r < 6; ++r)
-            add(to + r * x.width + j, load(from + r * x.width + j));
-    });
-"""
-
-
-@wp.func_native(PASS)
+@wp.func_native(native("pass_to_parent"))
 def pass_to_parent(
     x: Columns,
     x_start: wp.array(dtype=wp.int32),
@@ -225,30 +99,13 @@ def pass_to_parent(
     ...
 
 
-SYMMETRIC = """
-    const double* a = row(A, i);
-    const double* b = row(B, i);
-    double* to = row(out, i);
-    for (int row = 0; row < nv; ++row)
-        for (int col = 0; col < nv; ++col)
-            to[row * width + col] = a[row * width + col] + b[col * width + row];
-"""
-
-
-@wp.func_native(SYMMETRIC)
+@wp.func_native(native("add_transposed"))
 def add_transposed(nv: int, width: int, i: int, A: Matrix, B: Matrix, out: Matrix):
     """out = A + Bᵀ, all nv x width."""
     ...
 
 
-ZERO_ROWS = """
-    double* to = row(out, i);
-    for (int n = 0; n < nv * width; ++n)
-        to[n] = 0.0;
-"""
-
-
-@wp.func_native(ZERO_ROWS)
+@wp.func_native(native("clear_rows"))
 def clear_rows(nv: int, width: int, i: int, out: Matrix):
     """out = 0, nv x width."""
     ...

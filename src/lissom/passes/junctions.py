@@ -21,6 +21,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
+from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
 from lissom.passes.block_tables import coordinate_blocks
@@ -35,6 +36,9 @@ from lissom.passes.column_tables import (
     stretches,
     tied_pairs,
 )
+
+native = native_functions("passes/columns.h")
+
 
 _LEAST_GAIN = 1.5  # by how many times more columns the paths of all nodes must have than their own blocks
 
@@ -128,71 +132,19 @@ def _tables(model: Model) -> dict[str, np.ndarray]:
     return {name: np.asarray(value, dtype=np.int32) for name, value in values.items()}
 
 
-TRANSPOSED = """
-    const int width = x.width, j = z.of_node.data[k];
-    const double* from = six_rows(L, i, node, width);
-    double *m = six_rows(z.Y_M, i, j, width), *n = six_rows(z.Y_N, i, j, width), *h = six_rows(z.Y_H, i, j, width);
-    for_blocks(z.home_start, z.home_range, k, [&](int at) {
-        block sum[18];
-        for (int r = 0; r < 6; ++r) {
-            sum[r] = load(m + r * width + at);
-            sum[r + 6] = load(n + r * width + at);
-            sum[r + 12] = load(h + r * width + at);
-        }
-        for (int c = 0; c < 6; ++c) {
-            const block s = load(from + c * width + at);
-            for (int r = 0; r < 6; ++r) {
-                sum[r] += s * M.data[c][r];
-                sum[r + 6] += s * N.data[c][r];
-                sum[r + 12] += s * H.data[c][r];
-            }
-        }
-        for (int r = 0; r < 6; ++r) {
-            store(m + r * width + at, sum[r]);
-            store(n + r * width + at, sum[r + 6]);
-            store(h + r * width + at, sum[r + 12]);
-        }
-    });
-"""
-
-
-@wp.func_native(TRANSPOSED)
+@wp.func_native(native("add_transposed_products"))
 def add_transposed_products(x: Columns, z: Junctions, M: mat6, N: mat6, H: mat6, i: int, k: int, node: int, L: Matrix):
     """Mᵀ L, Nᵀ L and Hᵀ L of node k, L those of `node`, added to what (1) needs of its block."""
     ...
 
 
-CLEAR = """
-    double *m = row(z.Y_M, i), *n = row(z.Y_N, i), *h = row(z.Y_H, i);
-    for (int e = 0; e < 6 * z.row_start.shape[0] * x.width; ++e)
-        m[e] = n[e] = h[e] = 0.0;
-"""
-
-
-@wp.func_native(CLEAR)
+@wp.func_native(native("clear_products"))
 def clear_products(x: Columns, z: Junctions, i: int):
     """Σ Mᵀ J̃ of all junctions = 0."""
     ...
 
 
-BETWEEN = """
-    const double *s = six_rows(S, i, s_at, x.width), *v = six_rows(V, i, v_at, x.width);
-    double* to = row(out, i);
-    for_blocks(start, range, junction, [&](int j) {
-        block in[6];
-        for (int r = 0; r < 6; ++r)
-            in[r] = load(v + r * x.width + j);
-        for (int alpha = first; alpha < stop; ++alpha) {
-            block sum = load(to + alpha * x.width + j);
-            for (int r = 0; r < 6; ++r)
-                sum += in[r] * s[r * x.width + alpha];
-            store(to + alpha * x.width + j, sum);
-        }
-    });
-"""
-
-
-@wp.func_native(BETWEEN)
+@wp.func_native(native("fold_between"))
 def fold_between(
     x: Columns, start: wp.array(dtype=wp.int32), range: wp.array(dtype=wp.int32), junction: int, first: int, stop: int,
     i: int, s_at: int, S: Matrix, v_at: int, V: Matrix, out: Matrix,
@@ -201,15 +153,7 @@ def fold_between(
     ...
 
 
-FORGET = """
-    double* to = six_rows(W, i, x.slot.data[k], x.width);
-    for (int r = 0; r < 6; ++r)
-        for (int j = z.foreign_start.data[junction]; j < z.foreign_stop.data[junction]; ++j)
-            to[r * x.width + j] = 0.0;
-"""
-
-
-@wp.func_native(FORGET)
+@wp.func_native(native("forget_foreign"))
 def forget_foreign(x: Columns, z: Junctions, junction: int, i: int, k: int, W: Matrix):
     """The running sum of node k = 0 on columns that share registers with those of its block and belong to others."""
     ...

@@ -17,12 +17,16 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes import deforming, group, kinds
 from lissom.passes.parents import parent_motion
 from lissom.passes.rare_kinds import is_body, is_stored
 from lissom.passes.scratch import STATUS_NOT_FINITE, STATUS_OVERFLOW, STATUS_QUATERNION, Scratch
+
+native = native_functions("passes/rows.h")
+
 
 UNIT_TOLERANCE = wp.constant(wp.float64(1e-6))
 
@@ -137,23 +141,7 @@ def inward_force(t: Tables, s: Scratch, i: int, k: int, tau: wp.array2d(dtype=wp
     kinds.project(t, s, i, k, F, tau)
 
 
-FINITE = """
-    const double* from = row(x, i);
-    const int n = x.shape[1];
-    block zeros = {};
-    double zero = 0.0;
-    int j = 0;
-    for (; j + 8 <= n; j += 8)
-        zeros += load(from + j) * 0.0;
-    for (; j < n; ++j)
-        zero += from[j] * 0.0;
-    for (int e = 0; e < 8; ++e)
-        zero += zeros[e];
-    return zero == 0.0;
-"""
-
-
-@wp.func_native(FINITE)
+@wp.func_native(native("is_finite"))
 def is_finite(i: int, x: wp.array2d(dtype=wp.float64)) -> bool:
     """Whether row i has finite numbers alone: zero times anything else is no number."""
     ...

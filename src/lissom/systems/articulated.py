@@ -23,6 +23,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3
+from lissom.lie.native import native_functions
 from lissom.lie.spatial import about
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
@@ -33,6 +34,8 @@ from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import is_body, is_mapped
 from lissom.passes.scratch import Scratch
 from lissom.systems.armature import add_armature_block
+
+native = native_functions("systems/articulated.h")
 
 
 @wp.struct
@@ -70,76 +73,19 @@ def articulated_buffers(model: Model, batch: int) -> ArticulatedStruct:
     return b
 
 
-PATH = """
-    const double* own = six_rows(S, i, k, x.width);
-    const double* up = six_rows(J, i, before < 0 ? 0 : before, x.width);
-    double* out = six_rows(J, i, k, x.width);
-    for (int r = 0; r < 6; ++r)
-        for (int j = 0; j < width; j += 8) {
-            block sum = load(own + r * x.width + j);
-            if (before >= 0)
-                sum += load(up + r * x.width + j);
-            store(out + r * x.width + j, sum);
-        }
-"""
-
-
-@wp.func_native(PATH)
+@wp.func_native(native("sum_path"))
 def sum_path(x: Columns, width: int, before: int, i: int, k: int, S: Matrix, J: Matrix):
     """J_k = J of node `before` (none if negative) + S_k."""
     ...
 
 
-CLEAR = """
-    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
-    double* to = row(H, i) + y.square_start.data[e];
-    for (int m = 0; m < n * width; ++m)
-        to[m] = 0.0;
-    for (int m = 0; m < 8 * width; ++m)
-        row(G, i)[8 * at + m] = 0.0;
-    for (int m = 0; m < width; ++m)
-        row(diagonal, i)[at + m] = 0.0;
-"""
-
-
-@wp.func_native(CLEAR)
+@wp.func_native(native("clear_block"))
 def clear_block(y: Blocks, i: int, e: int, H: Matrix, G: Matrix, diagonal: Matrix):
     """H, G and the diagonal of block e = 0."""
     ...
 
 
-GATHER = """
-    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
-    const double* in = six_rows(J, i, k, x.width);
-    double* square = row(H, i) + y.square_start.data[e];
-    double* coupling = row(G, i) + 8 * at;
-    double* full = row(diagonal, i) + at;
-    for (int j = 0; j < width; j += 8) {
-        block s[6], v[6] = {}, u[6] = {}, sum = {};
-        for (int r = 0; r < 6; ++r)
-            s[r] = load(in + r * x.width + j);
-        for (int c = 0; c < 6; ++c)
-            for (int r = 0; r < 6; ++r) {
-                v[r] += s[c] * inertia.data[r][c];
-                u[r] += s[c] * composite.data[r][c];
-            }
-        for (int r = 0; r < 6; ++r)
-            sum += s[r] * u[r];
-        add(full + j, sum);
-        for (int a = 0; a < n; ++a) {
-            block h = load(square + a * width + j);
-            for (int r = 0; r < 6; ++r)
-                h += v[r] * in[r * x.width + a];
-            store(square + a * width + j, h);
-        }
-        for (int c = 0; c < 8; ++c)
-            for (int r = 0; r < 6; ++r)
-                coupling[8 * (j + c) + r] += v[r][c];
-    }
-"""
-
-
-@wp.func_native(GATHER)
+@wp.func_native(native("gather_node"))
 def gather_node(
     x: Columns, y: Blocks, i: int, e: int, k: int, inertia: mat6, composite: mat6, J: Matrix, H: Matrix, G: Matrix,
     diagonal: Matrix,
@@ -148,112 +94,20 @@ def gather_node(
     ...
 
 
-FACTOR = """
-    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
-    double* square = row(H, i) + y.square_start.data[e];
-    double* coupling = row(G, i) + 8 * at;
-    double* out = row(answer, i) + 8 * at;
-    double* full = row(diagonal, i) + at;
-    for (int k = 0; k < n; ++k)
-        if (y.held.data[first + k]) {
-            for (int j = 0; j < n; ++j)
-                square[k * width + j] = square[j * width + k] = 0.0;
-            square[k * width + k] = full[k] = 1.0;
-            store(coupling + 8 * k, block{});
-        }
-    for (int k = 0; k < n; ++k)
-        store(out + 8 * k, load(coupling + 8 * k));
-    for (int k = 0; k < n; ++k) {
-        const double* top = square + k * width;
-        if (!(top[k] > 1e-14 * full[k]))
-            return first + k + 1;
-        const double inverse = -1.0 / top[k];
-        const block known = load(out + 8 * k);
-        for (int row = k + 1; row < n; ++row) {
-            const double factor = top[row] * inverse;
-            for (int j = row / 8 * 8; j < width; j += 8)
-                add(square + row * width + j, load(top + j) * factor);
-            add(out + 8 * row, known * factor);
-        }
-    }
-    for (int k = n - 1; k >= 0; --k) {
-        const double* top = square + k * width;
-        block sum = load(out + 8 * k);
-        for (int j = k + 1; j < n; ++j)
-            sum += load(out + 8 * j) * -top[j];
-        store(out + 8 * k, sum * (1.0 / top[k]));
-    }
-    return 0;
-"""
-
-
-@wp.func_native(FACTOR)
+@wp.func_native(native("factor_block"))
 def factor_block(y: Blocks, i: int, e: int, H: Matrix, G: Matrix, answer: Matrix, diagonal: Matrix) -> int:
     """Factors LDLᵀ of H in its place, rows of prescribed coordinates as in the identity, and H⁻¹ G. Returns 0, or 1 +
     the coordinate whose pivot rounding could have made."""
     ...
 
 
-REDUCE = """
-    const int n = y.size.data[e], at = y.row_start.data[e];
-    const double* coupling = row(G, i) + 8 * at;
-    const double* solved = row(answer, i) + 8 * at;
-    wp::mat_t<6, 6, double> out = inertia;
-    for (int k = 0; k < n; ++k)
-        for (int r = 0; r < 6; ++r)
-            for (int c = 0; c < 6; ++c)
-                out.data[r][c] -= coupling[8 * k + r] * solved[8 * k + c];
-    return out;
-"""
-
-
-@wp.func_native(REDUCE)
+@wp.func_native(native("reduced_inertia"))
 def reduced_inertia(y: Blocks, i: int, e: int, inertia: mat6, G: Matrix, answer: Matrix) -> mat6:
     """Λ of (3) from Σ Î."""
     ...
 
 
-INWARD = """
-    const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e], first = y.v_start.data[e];
-    const double* square = row(H, i) + y.square_start.data[e];
-    const double* solved = row(answer, i) + 8 * at;
-    double* z = row(f, i) + first;
-    wp::vec_t<6, double> out = {};
-    for (int m = y.node_start.data[e]; m < y.node_start.data[e + 1]; ++m) {
-        const int k = y.node.data[m];
-        const double* in = six_rows(J, i, k, x.width);
-        for (int r = 0; r < 6; ++r) {
-            const double p = row(wrench, i)[k].c[r];
-            out.c[r] += p;
-            if (p != 0.0)
-                for (int j = 0; j < n; ++j)
-                    z[j] -= in[r * x.width + j] * p;
-        }
-    }
-    for (int k = 0; k < n; ++k) {
-        if (y.held.data[first + k])
-            z[k] = 0.0;
-        for (int r = 0; r < 6; ++r)
-            out.c[r] += solved[8 * k + r] * z[k];
-    }
-    for (int k = 0; k < n; ++k) {
-        const double* top = square + k * width;
-        const double known = z[k] / top[k];
-        for (int j = k + 1; j < n; ++j)
-            z[j] -= top[j] * known;
-    }
-    for (int k = n - 1; k >= 0; --k) {
-        const double* top = square + k * width;
-        double sum = z[k];
-        for (int j = k + 1; j < n; ++j)
-            sum -= top[j] * z[j];
-        z[k] = sum / top[k];
-    }
-    return out;
-"""
-
-
-@wp.func_native(INWARD)
+@wp.func_native(native("solve_inward"))
 def solve_inward(
     x: Columns, y: Blocks, i: int, e: int, J: Matrix, H: Matrix, answer: Matrix, wrench: wp.array2d(dtype=vec6),
     f: Matrix,
@@ -262,27 +116,7 @@ def solve_inward(
     ...
 
 
-OUTWARD = """
-    const int n = y.size.data[e], at = y.row_start.data[e];
-    const double* solved = row(answer, i) + 8 * at;
-    double* a = row(f, i) + y.v_start.data[e];
-    for (int k = 0; k < n; ++k)
-        for (int r = 0; r < 6; ++r)
-            a[k] -= solved[8 * k + r] * below.c[r];
-    for (int m = y.node_start.data[e]; m < y.node_start.data[e + 1]; ++m) {
-        const int k = y.node.data[m];
-        const double* in = six_rows(J, i, k, x.width);
-        for (int r = 0; r < 6; ++r) {
-            double sum = below.c[r];
-            for (int j = 0; j < n; ++j)
-                sum += in[r * x.width + j] * a[j];
-            row(acc, i)[k].c[r] = sum;
-        }
-    }
-"""
-
-
-@wp.func_native(OUTWARD)
+@wp.func_native(native("solve_outward"))
 def solve_outward(
     x: Columns, y: Blocks, i: int, e: int, below: vec6, J: Matrix, answer: Matrix, acc: wp.array2d(dtype=vec6),
     f: Matrix,

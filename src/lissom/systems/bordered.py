@@ -20,6 +20,7 @@ import numpy as np
 import warp as wp
 
 from lissom.lie import se3
+from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
@@ -27,6 +28,8 @@ from lissom.passes.column_tables import Columns, Matrix, column_width
 from lissom.passes.rare_kinds import is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
+
+native = native_functions("systems/loops.h")
 
 
 @wp.struct
@@ -100,56 +103,7 @@ def loop_rows(model: Model, batch: int, square: Any = None, *, whole: bool = Tru
     return loops
 
 
-CHOOSE = """
-    const double* rows = row(A, i);
-    double* q = row(basis, i);
-    double* size = row(work, i);
-    int* to = row(slot, i);
-    auto product = [&](const double* x, const double* y) {
-        block sum = {};
-        for (int j = 0; j < width; j += 8)
-            for (int c = 0; c < 8; ++c)
-                ((double*)&sum)[c] += x[j + c] * y[j + c];
-        double total = 0.0;
-        for (int c = 0; c < 8; ++c)
-            total += ((double*)&sum)[c];
-        return total;
-    };
-    double largest = 0.0;
-    for (int row = 0; row < m; ++row) {
-        for (int j = 0; j < width; ++j)
-            q[row * width + j] = rows[row * width + j] * scale.data[j];
-        size[row] = product(q + row * width, q + row * width);
-        largest = size[row] > largest ? size[row] : largest;
-        to[row] = -1;
-    }
-    int kept = 0;
-    for (; kept < m; ++kept) {
-        int best = -1;
-        for (int row = 0; row < m; ++row)
-            if (to[row] < 0 && size[row] > 1e-16 * largest && (best < 0 || size[row] > size[best]))
-                best = row;
-        if (best < 0)
-            break;
-        to[best] = kept;
-        double* top = q + best * width;
-        const double inverse = 1.0 / sqrt(size[best]);
-        for (int j = 0; j < width; ++j)
-            top[j] *= inverse;
-        for (int row = 0; row < m; ++row)
-            if (to[row] < 0) {
-                double* other = q + row * width;
-                const double along = product(top, other);
-                for (int j = 0; j < width; ++j)
-                    other[j] -= along * top[j];
-                size[row] = product(other, other);
-            }
-    }
-    return kept;
-"""
-
-
-@wp.func_native(CHOOSE)
+@wp.func_native(native("choose_rows"))
 def choose_rows(
     m: int,
     width: int,
@@ -175,41 +129,7 @@ def choose_independent(x: Columns, i: int, loops: LoopRows) -> int:
     return kept
 
 
-BORDER = """
-    const double* from = row(K, i);
-    const double* rows = row(A, i);
-    const double* moves = row(A_q, i);
-    double* out = row(matrix, i);
-    const int* to = row(slot, i);
-    double sum = 0.0;
-    int count = 0;
-    for (int j = 0; j < nv; ++j) {
-        const double own = fabs(from[j * narrow + j]) * scale.data[j] * scale.data[j];
-        if (own > 0.0) {
-            sum += log(own);
-            ++count;
-        }
-    }
-    const double sigma = count > 0 ? exp(sum / count) : 1.0;
-    for (int row = 0; row < nv; ++row) {
-        for (int j = 0; j < nv; ++j)
-            out[row * width + j] = from[row * narrow + j];
-        for (int j = nv; j < width; ++j)
-            out[row * width + j] = 0.0;
-    }
-    for (int row = 0; row < m; ++row)
-        if (to[row] >= 0) {
-            const int at = nv + to[row];
-            for (int j = 0; j < width; ++j)
-                out[at * width + j] = j < nv ? sigma * moves[row * narrow + j] : 0.0;
-            for (int j = 0; j < nv; ++j)
-                out[j * width + at] = -sigma * rows[row * narrow + j];
-        }
-    return sigma;
-"""
-
-
-@wp.func_native(BORDER)
+@wp.func_native(native("put_border"))
 def put_border(
     nv: int,
     m: int,
@@ -227,40 +147,7 @@ def put_border(
     ...
 
 
-CONSTRAINED = """
-    const double* from = row(M, i);
-    const double* rows = row(A, i);
-    double* out = row(matrix, i);
-    double* d = row(units, i);
-    const int* to = row(slot, i);
-    for (int j = 0; j < nv; ++j) {
-        const double own = from[j * narrow + j];
-        d[j] = own > 0.0 ? 1.0 / sqrt(own) : 1.0;
-    }
-    for (int row = 0; row < nv; ++row) {
-        for (int j = 0; j < nv; ++j)
-            out[row * width + j] = d[row] * d[j] * from[row * narrow + j];
-        for (int j = nv; j < width; ++j)
-            out[row * width + j] = 0.0;
-    }
-    for (int row = 0; row < m; ++row)
-        if (to[row] >= 0) {
-            const int at = nv + to[row];
-            double size = 0.0;
-            for (int j = 0; j < nv; ++j) {
-                const double here = rows[row * narrow + j] * d[j];
-                size += here * here;
-            }
-            d[at] = 1.0 / sqrt(size);
-            for (int j = 0; j < width; ++j)
-                out[at * width + j] = j < nv ? d[at] * rows[row * narrow + j] * d[j] : 0.0;
-            for (int j = 0; j < nv; ++j)
-                out[j * width + at] = -d[at] * rows[row * narrow + j] * d[j];
-        }
-"""
-
-
-@wp.func_native(CONSTRAINED)
+@wp.func_native(native("put_constrained"))
 def put_constrained(
     nv: int,
     m: int,

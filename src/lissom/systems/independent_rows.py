@@ -19,51 +19,22 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3
+from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.passes.block_tables import Blocks
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.front_tables import Fronts
 
-TAKE = """
-    const bool is_last = e == y.count;
-    const int rows = z.size.data[e];
-    int given = 0;
-    for (int m = z.child_start.data[e]; m < z.child_start.data[e + 1]; ++m)
-        given += z.size.data[z.child.data[m]] - z.closed.data[z.child.data[m]];
-    const int width = (given + (is_last ? 0 : y.size.data[e]) + 7) / 8 * 8;
-    double* to = row(work, i);
-    for (int m = 0; m < rows * width; ++m)
-        to[m] = 0.0;
-    int at = 0;
-    for (int m = z.child_start.data[e]; m < z.child_start.data[e + 1]; ++m) {
-        const int child = z.child.data[m], open = z.size.data[child] - z.closed.data[child];
-        const double* from = row(front, i) + z.front_start.data[child];
-        for (int a = 0; a < open; ++a)
-            for (int b = 0; b < open; ++b)
-                to[z.up.data[z.up_start.data[child] + a] * width + at + b] = from[a * ((open + 7) / 8 * 8) + b];
-        at += open;
-    }
-    return given;
-"""
+native = native_functions("systems/fronts.h")
 
 
-@wp.func_native(TAKE)
+@wp.func_native(native("take_children"))
 def take_children(y: Blocks, z: Fronts, i: int, e: int, front: Matrix, work: Matrix) -> int:
     """The rows at block e with the columns that the blocks behind it left; how many these are."""
     ...
 
 
-PASS = """
-    const int n = y.size.data[e], width = (given + n + 7) / 8 * 8, first = y.v_start.data[e];
-    const double* rows = six_rows(L, i, k, x.width);
-    double* to = row(work, i) + at * width + given;
-    for (int j = 0; j < n; ++j)
-        for (int c = 0; c < 6; ++c)
-            to[j] += sign * f.c[c] * rows[c * x.width + j] * scale.data[first + j];
-"""
-
-
-@wp.func_native(PASS)
+@wp.func_native(native("pass_block"))
 def pass_block(
     x: Columns, y: Blocks, i: int, e: int, k: int, at: int, given: int, sign: wp.float64, f: vec6, L: Matrix,
     scale: wp.array(dtype=wp.float64), work: Matrix,
@@ -72,85 +43,13 @@ def pass_block(
     ...
 
 
-SIZES = """
-    const int rows = z.size.data[e], n = y.size.data[e], width = (given + n + 7) / 8 * 8;
-    for (int a = 0; a < rows; ++a)
-        for (int j = 0; j < n; ++j) {
-            const double own = row(work, i)[a * width + given + j];
-            row(size, i)[z.who.data[z.who_start.data[e] + a]] += own * own;
-        }
-"""
-
-
-@wp.func_native(SIZES)
+@wp.func_native(native("add_sizes"))
 def add_sizes(y: Blocks, z: Fronts, i: int, e: int, given: int, work: Matrix, size: Matrix):
     """The squares of the rows of A += those of the columns of block e."""
     ...
 
 
-CHOOSE = """
-    const int rows = z.size.data[e], closed = z.closed.data[e], open = rows - closed;
-    const int cols = given + (e == y.count ? 0 : y.size.data[e]), width = (cols + 7) / 8 * 8;
-    const int* who = z.who.data + z.who_start.data[e];
-    int* taken = row(slot, i);
-    double *a = row(work, i), *v = row(mirror, i);
-    auto square = [&](int r, int from) {
-        double sum = 0.0;
-        for (int j = from; j < cols; ++j)
-            sum += a[r * width + j] * a[r * width + j];
-        return sum;
-    };
-    auto reflect = [&](int p, int from, int first) {
-        for (int j = 0; j < width; ++j)
-            v[j] = j < from ? 0.0 : a[p * width + j];
-        const double length = sqrt(square(p, from));
-        v[from] += v[from] < 0.0 ? -length : length;
-        double sum = 0.0;
-        for (int j = from; j < cols; ++j)
-            sum += v[j] * v[j];
-        if (!(sum > 0.0))
-            return;
-        for (int r = first; r < rows; ++r) {
-            if (r < closed && taken[who[r]] >= 0)
-                continue;
-            block total = {};
-            double* here = a + r * width;
-            for (int j = from / 8 * 8; j < width; j += 8)
-                total += load(here + j) * load(v + j);
-            double along = 0.0;
-            for (int c = 0; c < 8; ++c)
-                along += total[c];
-            for (int j = from / 8 * 8; j < width; j += 8)
-                add(here + j, load(v + j) * (-2.0 * along / sum));
-        }
-    };
-    int done = 0;
-    for (; done < cols; ++done) {
-        int best = -1;
-        double most = 1e-16 * largest;
-        for (int r = 0; r < closed; ++r) {
-            const double left = taken[who[r]] < 0 ? square(r, done) : 0.0;
-            if (left > most) {
-                most = left;
-                best = r;
-            }
-        }
-        if (best < 0)
-            break;
-        reflect(best, done, 0);
-        taken[who[best]] = 1;
-    }
-    if (cols - done > open)
-        for (int r = 0; r < open; ++r)
-            reflect(closed + r, done + r, closed + r);
-    double* to = row(front, i) + z.front_start.data[e];
-    for (int r = 0; r < open; ++r)
-        for (int j = 0; j < open; ++j)
-            to[r * ((open + 7) / 8 * 8) + j] = done + j < cols ? a[(closed + r) * width + done + j] : 0.0;
-"""
-
-
-@wp.func_native(CHOOSE)
+@wp.func_native(native("choose_closing"))
 def choose_closing(
     y: Blocks, z: Fronts, i: int, e: int, given: int, largest: wp.float64, work: Matrix, mirror: Matrix, front: Matrix,
     slot: wp.array2d(dtype=wp.int32),
@@ -227,14 +126,7 @@ def choose_by_blocks(
     return kept
 
 
-CLEAR = """
-    const int count = z.size.data[e] * ((y.size.data[e] + 7) / 8 * 8);
-    for (int m = 0; m < count; ++m)
-        row(work, i)[m] = 0.0;
-"""
-
-
-@wp.func_native(CLEAR)
+@wp.func_native(native("clear_rows"))
 def clear_rows(y: Blocks, z: Fronts, i: int, e: int, work: Matrix):
     """The rows at block e, with its own columns alone, = 0."""
     ...

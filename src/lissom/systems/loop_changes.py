@@ -18,6 +18,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.scratch import Scratch
@@ -25,73 +26,17 @@ from lissom.systems.bordered import LoopRows
 from lissom.systems.loop_unknowns import LoopUnknowns
 from lissom.systems.loops import loop_gap, residual_row, velocity_row, wrench_stiffness
 
-COMPLETE = """
-    wp::mat_t<6, 6, double> out = given, a = given;
-    bool is_used[6] = {};
-    for (int r = 0; r < 6; ++r) {
-        if (!(mask >> r & 1))
-            continue;
-        int best = -1;
-        for (int j = 0; j < 6; ++j)
-            if (!is_used[j] && (best < 0 || fabs(a.data[r][j]) > fabs(a.data[r][best])))
-                best = j;
-        is_used[best] = true;
-        for (int k = r + 1; k < 6; ++k) {
-            const double factor = (mask >> k & 1) ? a.data[k][best] / a.data[r][best] : 0.0;
-            for (int j = 0; j < 6; ++j)
-                a.data[k][j] -= factor * a.data[r][j];
-        }
-    }
-    int next = 0;
-    for (int r = 0; r < 6; ++r)
-        if (!(mask >> r & 1)) {
-            while (is_used[next])
-                ++next;
-            is_used[next] = true;
-            for (int j = 0; j < 6; ++j)
-                out.data[r][j] = j == next ? 1.0 : 0.0;
-        }
-    return out;
-"""
+native = native_functions("systems/loops.h")
 
 
-@wp.func_native(COMPLETE)
+@wp.func_native(native("completed"))
 def completed(given: mat6, mask: int) -> mat6:
     """Rows of a matrix whose bits in mask are set, with rows of the identity in place of the others that make it
     regular."""
     ...
 
 
-INVERT = """
-    wp::mat_t<6, 6, double> a = of, out = {};
-    for (int r = 0; r < 6; ++r)
-        out.data[r][r] = 1.0;
-    for (int k = 0; k < 6; ++k) {
-        int best = k;
-        for (int r = k + 1; r < 6; ++r)
-            if (fabs(a.data[r][k]) > fabs(a.data[best][k]))
-                best = r;
-        const double inverse = 1.0 / a.data[best][k];
-        for (int j = 0; j < 6; ++j) {
-            const double x = a.data[best][j], y = out.data[best][j];
-            a.data[best][j] = a.data[k][j];
-            out.data[best][j] = out.data[k][j];
-            a.data[k][j] = x * inverse;
-            out.data[k][j] = y * inverse;
-        }
-        for (int r = 0; r < 6; ++r) {
-            const double factor = r == k ? 0.0 : a.data[r][k];
-            for (int j = 0; j < 6; ++j) {
-                a.data[r][j] -= factor * a.data[k][j];
-                out.data[r][j] -= factor * out.data[k][j];
-            }
-        }
-    }
-    return out;
-"""
-
-
-@wp.func_native(INVERT)
+@wp.func_native(native("inverted"))
 def inverted(of: mat6) -> mat6:
     """The inverse of a regular matrix."""
     ...

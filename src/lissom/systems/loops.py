@@ -19,6 +19,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import se3, so3
+from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
@@ -26,6 +27,9 @@ from lissom.passes.base_frames import origin_of
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import Scratch
+
+native = native_functions("systems/loops.h")
+
 
 _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
@@ -254,19 +258,7 @@ def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array
                 H[i, k] = H[i, k] - on_B
 
 
-COVECTOR = """
-    const double* in = six_rows(X, i, k, width);
-    double* to = row(out, i) + at;
-    for (int j = first / 8 * 8; j < stop; j += 8) {
-        block sum = load(to + j);
-        for (int r = 0; r < 6; ++r)
-            sum += load(in + r * width + j) * y[r];
-        store(to + j, sum);
-    }
-"""
-
-
-@wp.func_native(COVECTOR)
+@wp.func_native(native("add_covector"))
 def add_covector(width: int, k: int, first: int, stop: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
     """out[at + j] += yᵀ X_k on the blocks of columns first … stop − 1."""
     ...

@@ -16,6 +16,7 @@ from __future__ import annotations
 import warp as wp
 
 from lissom.lie import so3
+from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, mat6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
@@ -24,6 +25,8 @@ from lissom.passes.column_tables import Columns, Matrix, column_width
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch
 from lissom.systems.armature import add_armature_rows
+
+native = native_functions("systems/mass.h")
 
 
 @wp.struct
@@ -50,17 +53,7 @@ def mass_buffers(model: Model, batch: int) -> MassBuffersStruct:
     return b
 
 
-ADD = """
-    double* out = (double*)(row(composite, i) + to);
-    const double* in = (const double*)(row(composite, i) + from_);
-    for (int n = 0; n < 32; n += 8)
-        add(out + n, load(in + n));
-    for (int n = 32; n < 36; ++n)
-        out[n] += in[n];
-"""
-
-
-@wp.func_native(ADD)
+@wp.func_native(native("add_matrix"))
 def add_matrix(i: int, from_: int, to: int, composite: wp.array2d(dtype=mat6)):
     """One of the 6x6 matrices += another one."""
     ...
@@ -76,39 +69,7 @@ def sum_over_subtrees(t: Tables, i: int, composite: wp.array2d(dtype=mat6)):
             add_matrix(i, k, parent, composite)
 
 
-FOLD = """
-    const int width = x.width, own = first / 8 * 8;
-    const double* s = six_rows(S, i, k, width);
-    double* v = six_rows(V, i, x.slot.data[k], width);
-    double* to = row(out, i);
-    const auto& M = row(composite, i)[k];
-    for_blocks(x.subtree_start, x.subtree_range, k, [&](int j) {
-        block sum[6];
-        for (int r = 0; r < 6; ++r)
-            sum[r] = load(v + r * width + j);
-        if (j >= own && j < stop) {
-            block more[6] = {};
-            for (int c = 0; c < 6; ++c) {
-                const block column = load(s + c * width + j);
-                for (int r = 0; r < 6; ++r)
-                    more[r] += column * M.data[r][c];
-            }
-            for (int r = 0; r < 6; ++r) {
-                add(v + r * width + j, more[r]);
-                sum[r] += more[r] * 0.5;
-            }
-        }
-        for (int alpha = first; alpha < stop; ++alpha) {
-            block row = load(to + alpha * width + j);
-            for (int r = 0; r < 6; ++r)
-                row += sum[r] * s[r * width + alpha];
-            store(to + alpha * width + j, row);
-        }
-    });
-"""
-
-
-@wp.func_native(FOLD)
+@wp.func_native(native("fold_mass"))
 def fold_mass(
     x: Columns,
     first: int,
@@ -152,16 +113,7 @@ def mass_matrix_sweep(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int,
     add_armature_rows(t, x.width, i, so3.ONE, M)
 
 
-SQUARE = """
-    const double* half = row(b.half, i);
-    double* to = row(M, i);
-    for (int r = 0; r < nv; ++r)
-        for (int c = 0; c <= r; ++c)
-            to[r * nv + c] = to[c * nv + r] = half[r * width + c] + half[c * width + r];
-"""
-
-
-@wp.func_native(SQUARE)
+@wp.func_native(native("put_square"))
 def put_square(nv: int, width: int, b: MassBuffers, i: int, M: Matrix):
     """M = X + Xᵀ without what fills its rows up, X the half in the buffers."""
     ...

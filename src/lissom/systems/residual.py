@@ -13,6 +13,7 @@ import warp as wp
 
 from lissom.forces.acting import Acting
 from lissom.forces.tendons import ask_channels
+from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.scratch import EVERYTHING, Scratch
@@ -22,22 +23,13 @@ from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
 from lissom.systems.newton_euler import recursive_newton_euler
 
+native = native_functions("passes/rows.h")
+
+
 Rows = wp.array2d(dtype=wp.float64)
 
-SUBTRACT_INPUTS = """
-    double* out = row(tau, i);
-    const double* more = row(extra, i);
-    const double* in = row(u, i);
-    for (int j = 0; j < nv; ++j) {
-        double sum = more[j];
-        for (int c = 0; c < nu; ++c)
-            sum += gain.data[j * nu + c] * in[c];
-        out[j] -= sum;
-    }
-"""
 
-
-@wp.func_native(SUBTRACT_INPUTS)
+@wp.func_native(native("subtract_inputs"))
 def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
     """tau −= gain u + extra: motors, and what users' own actuators add."""
     ...

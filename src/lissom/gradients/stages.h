@@ -1,0 +1,424 @@
+// One stage of a step forwards and backwards, and the matrix of a stage. Equations are those of the Python modules
+// gradients/recursion, (1)-(3), and gradients/stage_matrices, S.
+//
+// A row of `state` holds δq, δv, δa and δâ at the end of a step, nv numbers each, or derivatives by them. A row of
+// `work` holds the same of the start of the step, then δΔ, δw and δa of each stage, nv numbers each, and three rows of
+// sums.
+
+namespace lissom {
+
+// Weights of a stage: of Δ, of its rate w and, behind the last stage, of â. In each, the first one is that of x, the
+// next three are those of δvₙ, δaₙ and δâₙ, and from PAST on come three for each stage before.
+enum { PAST = 4 };
+struct stage_weights {
+    const double *p, *w, *ahead;
+};
+
+LISSOM_INLINE stage_weights weights_of(const array<double>& weights, int stages, int s) {
+    const int size = PAST + 3 * (stages - 1);
+    const double* p = weights.data + 3 * size * s;
+    return {p, p + size, p + 2 * size};
+}
+
+// The parts of a row of `work`: the start of the step, the changes of all stages, those of stage s, and the sums.
+struct stage_changes {
+    double *start, *all, *own, *sums;
+};
+
+LISSOM_INLINE stage_changes changes_of(double* work, int nv, int stages, int s) {
+    double* all = work + 4 * nv;
+    return {work, all, all + 3 * nv * s, all + 3 * nv * stages};
+}
+
+// The coordinates first … first + size − 1 of one stored pose.
+struct pose_group {
+    int first, size;
+};
+
+LISSOM_INLINE pose_group group_of(const array<int>& group, int g) {
+    return {group.data[2 * g], group.data[2 * g + 1]};
+}
+
+// The 6x6 matrix of group g in row r: of T, E or W.
+LISSOM_INLINE const double* matrix_of(const array<double>& matrices, int r, int g) {
+    return row(matrices, r) + 36 * g;
+}
+
+// Do something for each coordinate of a stored pose, with T δΔ + E δqₙ of (3) and its rate v = T w + W δΔ; δΔ and w are
+// in c, δqₙ is in `start`.
+template <typename F>
+LISSOM_INLINE void for_carried(
+    int nv, int groups, const array<int>& group, const array<double>& T, const array<double>& E, const array<double>& W,
+    int r, const double* c, const double* start, F&& put
+) {
+    for (int g = 0; g < groups; ++g) {
+        const pose_group pose = group_of(group, g);
+        const int at = pose.first;
+        const double *turn = matrix_of(T, r, g), *carry = matrix_of(E, r, g), *bend = matrix_of(W, r, g);
+        for (int e = 0; e < pose.size; ++e) {
+            double moved = 0.0, v = 0.0;
+            for (int j = 0; j < pose.size; ++j) {
+                moved += turn[6 * e + j] * c[at + j] + carry[6 * e + j] * start[at + j];
+                v += turn[6 * e + j] * c[nv + at + j] + bend[6 * e + j] * c[at + j];
+            }
+            put(at + e, moved, v);
+        }
+    }
+}
+
+}  // namespace lissom
+
+// S of row `here` of a window, whose poses have moved as row r of all. Rows of A_q that follow from others become zero.
+LISSOM_INLINE void stage_matrix(
+    int nv, int n, int width, int wide, int stages, int groups, int rates, int r, int here, int s,
+    array<double> weights, array<int> group, array<double> T, array<double> W, array<double> K, array<double> D,
+    array<double> M, array<double> A, array<double> A_q, array<int> slot, array<double> scale, array<double> matrix,
+    array<double> units
+) {
+    const int m = n - nv;
+    const stage_weights weight = weights_of(weights, stages, s);
+    const double p0 = weight.p[0], w0 = weight.w[0], c1 = w0 / p0;
+    const double *by_q = row(K, here), *by_v = row(D, here), *by_a = row(M, here);
+    double* out = row(matrix, here);
+    for (int e = 0; e < nv; ++e) {
+        for (int j = 0; j < width; j += 8) {
+            // M + w₀ D + p₀ K
+            block sum = load(by_a + e * width + j);
+            sum += load(by_v + e * width + j) * w0;
+            sum += load(by_q + e * width + j) * p0;
+            store(out + e * wide + j, sum);
+        }
+        for (int j = width; j < wide; ++j)
+            out[e * wide + j] = 0.0;
+    }
+    for (int k = 0; k < m; ++k) {
+        // A_q and −Aᵀ; a row that follows from others becomes one of the identity
+        double* moves = row(A_q, here) + k * width;
+        double* to = out + (nv + k) * wide;
+        const bool kept = row(slot, here)[k] >= 0;
+        for (int j = 0; j < wide; ++j)
+            to[j] = 0.0;
+        for (int j = 0; j < width; ++j)
+            to[j] = moves[j] = kept ? moves[j] : 0.0;
+        for (int e = 0; e < nv; ++e)
+            out[e * wide + nv + k] = kept ? -row(A, here)[k * width + e] : 0.0;
+        if (!kept)
+            to[nv + k] = 1.0;
+    }
+    for (int g = 0; g < groups; ++g) {
+        // K' and D' of the coordinates of a stored pose
+        const pose_group pose = group_of(group, g);
+        const int at = pose.first, many = pose.size;
+        const double* turn = matrix_of(T, r, g);
+        const double* bend = matrix_of(W, r, g);
+        for (int e = 0; e < n; ++e) {
+            const double* q = e < nv ? by_q + e * width + at : row(A_q, here) + (e - nv) * width + at;
+            const double *v = by_v + e * width + at, *a = by_a + e * width + at;
+            for (int j = 0; j < many; ++j) {
+                double move = 0.0, rate = 0.0;
+                for (int c = 0; c < many; ++c)
+                    move += q[c] * turn[6 * c + j];
+                if (e >= nv) {
+                    out[e * wide + at + j] = move;
+                    continue;
+                }
+                if (rates)
+                    for (int c = 0; c < many; ++c) {
+                        // K' = K T + (D + c₁ M) W, D' = D T + c₁ M (T − 1)
+                        const double both = v[c] + c1 * a[c];
+                        move += both * bend[6 * c + j];
+                        rate += both * turn[6 * c + j];
+                    }
+                rate = rates ? rate - c1 * a[j] : v[j];
+                out[e * wide + at + j] = a[j] + w0 * rate + p0 * move;
+            }
+        }
+    }
+    double* unit = row(units, here);
+    for (int e = 0; e < n; ++e)
+        unit[e] = 0.0;
+    for (int j = 0; j < nv; ++j) {
+        // units of the rows: one over the largest entry in natural units of the coordinates
+        const int own = j * width + j;
+        const double stiff = fabs(by_a[own]) + w0 * fabs(by_v[own]) + p0 * fabs(by_q[own]);
+        const double size = stiff > 0.0 ? 1.0 / sqrt(stiff) : scale.data[j];
+        for (int e = 0; e < n; ++e) {
+            const double x = fabs(out[e * wide + j]) * size;
+            unit[e] = x > unit[e] ? x : unit[e];
+        }
+    }
+    for (int e = 0; e < n; ++e) {
+        unit[e] = unit[e] > 0.0 ? 1.0 / unit[e] : 1.0;
+        for (int j = 0; j < wide; j += 8)
+            store(out + e * wide + j, load(out + e * wide + j) * unit[e]);
+    }
+}
+
+// The right side of Sᵀ μ = g in stage s of step k: derivatives by the end of the step, with `seeds`, and by the changes
+// that later stages take from this one. A row of `seeds` has those by q, v and a, and by the forces of loops.
+LISSOM_INLINE void begin_backward(
+    int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
+    array<int> group, array<double> T, array<double> E, array<double> W, array<double> seeds, array<double> state,
+    array<double> work, array<double> mu
+) {
+    const stage_weights weight = weights_of(weights, stages, s);
+    const int r = base + k * stages + s;
+    double* end = row(state, own);
+    const stage_changes change = changes_of(row(work, own), nv, stages, s);
+    double *start = change.start, *all = change.all, *c = change.own;
+    const bool is_last = s == stages - 1;
+    const double c1 = weight.w[0] / weight.p[0];
+    if (is_last) {
+        const double* seed = row(seeds, own) + k * (3 * nv + n - nv);
+        for (int j = 0; j < 3 * nv; ++j)
+            end[j] += seed[j];
+        for (int j = 0; j < (4 + 3 * stages) * nv; ++j)
+            start[j] = 0.0;
+        for (int j = 0; j < nv; ++j) {
+            // the transpose of (3), and of â
+            c[j] = start[j] = end[j];
+            c[nv + j] = end[nv + j];
+            const double ahead = end[3 * nv + j];
+            c[2 * nv + j] = end[2 * nv + j];
+            for (int e = 1; e < 4; ++e)
+                start[e * nv + j] += weight.ahead[e] * ahead;
+            for (int e = 0; e < 3 * s; ++e)
+                all[e * nv + j] += weight.ahead[PAST + e] * ahead;
+        }
+    }
+    for (int g = 0; g < groups; ++g) {
+        const pose_group pose = group_of(group, g);
+        const int at = pose.first, many = pose.size;
+        const double* turn = matrix_of(T, r, g);
+        const double* carry = matrix_of(E, r, g);
+        const double* bend = matrix_of(W, r, g);
+        if (is_last)
+            for (int j = 0; j < many; ++j) {
+                // Tᵀ and Eᵀ of (3)
+                double by_move = 0.0, by_start = 0.0;
+                for (int e = 0; e < many; ++e) {
+                    by_move += turn[6 * e + j] * end[at + e];
+                    by_start += carry[6 * e + j] * end[at + e];
+                }
+                c[at + j] = by_move;
+                start[at + j] = by_start;
+            }
+        if (rates) {
+            double v[6];
+            for (int e = 0; e < many; ++e) {
+                // the transpose of v = T w + W δΔ and a = x + c₁ (v − w)
+                v[e] = (is_last ? end[nv + at + e] : 0.0) + c1 * c[2 * nv + at + e];
+                c[nv + at + e] -= (is_last ? end[nv + at + e] : 0.0) + c1 * c[2 * nv + at + e];
+            }
+            for (int j = 0; j < many; ++j)
+                for (int e = 0; e < many; ++e) {
+                    c[nv + at + j] += turn[6 * e + j] * v[e];
+                    c[at + j] += bend[6 * e + j] * v[e];
+                }
+        }
+    }
+    // g of Sᵀ μ = g: by a, by w₀ x, by p₀ x and by â
+    double* y = row(mu, own) + (k * stages + s) * n;
+    for (int j = 0; j < nv; ++j)
+        y[j] = c[2 * nv + j] + weight.w[0] * c[nv + j] + weight.p[0] * c[j]
+            + (is_last ? weight.ahead[0] * end[3 * nv + j] : 0.0);
+    // g_λ: seeds for the forces of loops
+    const double* asked = row(seeds, own) + k * (3 * nv + n - nv) + 3 * nv;
+    for (int j = nv; j < n; ++j)
+        y[j] = is_last ? asked[j - nv] : 0.0;
+}
+
+// Give μ its units, and hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before.
+LISSOM_INLINE void end_backward(
+    int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
+    array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
+    array<double> A_q, array<double> D, array<double> M, array<double> units, array<double> state, array<double> work,
+    array<double> mu
+) {
+    const stage_weights weight = weights_of(weights, stages, s);
+    const int r = base + k * stages + s;
+    const stage_changes change = changes_of(row(work, own), nv, stages, s);
+    double *start = change.start, *all = change.all, *c = change.own, *z = change.sums;
+    double* y = row(mu, own) + (k * stages + s) * n;
+    const double c1 = weight.w[0] / weight.p[0];
+    for (int j = 0; j < 3 * width; ++j)
+        z[j] = 0.0;
+    for (int e = 0; e < n; ++e)
+        // μ in the units of the rows
+        y[e] *= row(units, here)[e];
+    for (int e = 0; e < n; ++e) {
+        // K̃ᵀ μ, Dᵀ μ and Mᵀ μ
+        const double* from = e < nv ? row(K, here) + size_t(e) * width : row(A_q, here) + size_t(e - nv) * width;
+        const double by = e < nv ? y[e] : y[e] / weight.p[0];
+        for (int j = 0; j < width; j += 8)
+            add(z + j, load(from + j) * by);
+    }
+    for (int e = 0; e < nv; ++e) {
+        const double* from = row(D, here) + size_t(e) * width;
+        for (int j = 0; j < width; j += 8)
+            add(z + width + j, load(from + j) * y[e]);
+    }
+    if (rates && groups)
+        for (int e = 0; e < nv; ++e) {
+            const double* from = row(M, here) + size_t(e) * width;
+            for (int j = 0; j < width; j += 8)
+                add(z + 2 * width + j, load(from + j) * y[e]);
+        }
+    for (int g = 0; g < groups; ++g) {
+        const pose_group pose = group_of(group, g);
+        const int at = pose.first, many = pose.size;
+        const double* turn = matrix_of(T, r, g);
+        const double* carry = matrix_of(E, r, g);
+        const double* bend = matrix_of(W, r, g);
+        double by_move[6], by_start[6], by_rate[6];
+        for (int j = 0; j < many; ++j) {
+            // the transpose of the terms of (2) in T, E and W
+            by_move[j] = by_start[j] = 0.0;
+            by_rate[j] = rates ? -c1 * z[2 * width + at + j] : z[width + at + j];
+            for (int e = 0; e < many; ++e) {
+                by_move[j] += turn[6 * e + j] * z[at + e];
+                by_start[j] += carry[6 * e + j] * z[at + e];
+                if (rates) {
+                    const double v = z[width + at + e] + c1 * z[2 * width + at + e];
+                    by_rate[j] += turn[6 * e + j] * v;
+                    by_move[j] += bend[6 * e + j] * v;
+                }
+            }
+        }
+        for (int j = 0; j < many; ++j) {
+            start[at + j] -= by_start[j];
+            c[at + j] -= by_move[j];
+            c[nv + at + j] -= by_rate[j];
+            z[at + j] = z[width + at + j] = 0.0;
+        }
+    }
+    for (int j = 0; j < nv; ++j) {
+        start[j] -= z[j];
+        c[j] -= z[j];
+        c[nv + j] -= z[width + j];
+        for (int e = 1; e < 4; ++e)
+            // k_Δ and k_w of (1), transposed
+            start[e * nv + j] += weight.p[e] * c[j] + weight.w[e] * c[nv + j];
+        for (int e = 0; e < 3 * s; ++e)
+            all[e * nv + j] += weight.p[PAST + e] * c[j] + weight.w[PAST + e] * c[nv + j];
+    }
+    if (s == 0) {
+        double* to = row(state, own);
+        for (int j = 0; j < 4 * nv; ++j)
+            to[j] = start[j];
+    }
+}
+
+// The right side of (2) in stage s of step k.
+LISSOM_INLINE void begin_forward(
+    int nv, int n, int width, int stages, int groups, int rates, int base, int here, int own, int k, int s,
+    array<double> weights, array<int> group, array<double> T, array<double> E, array<double> W, array<double> K,
+    array<double> A_q, array<double> D, array<double> M, array<double> units, array<double> forcing,
+    array<double> state, array<double> work, array<double> unknown
+) {
+    const stage_weights weight = weights_of(weights, stages, s);
+    const int r = base + k * stages + s;
+    const double* start = row(state, own);
+    const stage_changes change = changes_of(row(work, own), nv, stages, s);
+    double *all = change.all, *c = change.own, *z = change.sums;
+    const double* right = row(forcing, own) + (k * stages + s) * n;
+    double* y = row(unknown, own);
+    const double c1 = weight.w[0] / weight.p[0];
+    for (int j = 0; j < 3 * width; ++j)
+        z[j] = 0.0;
+    for (int j = 0; j < nv; ++j) {
+        // k_Δ and k_w of (1)
+        double move = 0.0, rate = 0.0;
+        for (int e = 1; e < 4; ++e) {
+            move += weight.p[e] * start[e * nv + j];
+            rate += weight.w[e] * start[e * nv + j];
+        }
+        for (int e = 0; e < 3 * s; ++e) {
+            move += weight.p[PAST + e] * all[e * nv + j];
+            rate += weight.w[PAST + e] * all[e * nv + j];
+        }
+        c[j] = move;
+        c[nv + j] = rate;
+        z[j] = start[j] + move;
+        z[width + j] = rate;
+    }
+    for_carried(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
+        z[j] = moved;
+        if (rates) {
+            z[width + j] = v;
+            z[2 * width + j] = c1 * (v - c[nv + j]);
+        }
+    });
+    for (int e = 0; e < n; ++e) {
+        // f − K̃ (…) − D (…) − c₁ M (…) of (2)
+        const double* by_q = e < nv ? row(K, here) + size_t(e) * width : row(A_q, here) + size_t(e - nv) * width;
+        double moved = 0.0;
+        for (int j = 0; j < nv; ++j)
+            moved += by_q[j] * z[j];
+        double sum = right[e] - (e < nv ? moved : moved / weight.p[0]);
+        if (e < nv) {
+            const double* by_v = row(D, here) + size_t(e) * width;
+            for (int j = 0; j < nv; ++j)
+                sum -= by_v[j] * z[width + j];
+            if (rates && groups) {
+                const double* by_a = row(M, here) + size_t(e) * width;
+                for (int j = 0; j < nv; ++j)
+                    sum -= by_a[j] * z[2 * width + j];
+            }
+        }
+        y[e] = sum * row(units, here)[e];
+    }
+}
+
+// δΔ, δv and δa of a stage from (1), and behind the last one the end of the step by (3).
+LISSOM_INLINE void end_forward(
+    int nv, int n, int stages, int groups, int rates, int base, int own, int k, int s, array<double> weights,
+    array<int> group, array<double> T, array<double> E, array<double> W, array<double> state, array<double> work,
+    array<double> unknown, array<double> result
+) {
+    const stage_weights weight = weights_of(weights, stages, s);
+    const int r = base + k * stages + s;
+    double* start = row(state, own);
+    const stage_changes change = changes_of(row(work, own), nv, stages, s);
+    double *all = change.all, *c = change.own;
+    const bool is_last = s == stages - 1;
+    const double* y = row(unknown, own);
+    const double c1 = weight.w[0] / weight.p[0];
+    double* out = row(result, own) + k * (4 * nv + n - nv);
+    for (int j = 0; j < nv; ++j) {
+        // (1)
+        c[j] += weight.p[0] * y[j];
+        c[nv + j] += weight.w[0] * y[j];
+        c[2 * nv + j] = y[j];
+    }
+    if (is_last)
+        for (int j = 0; j < nv; ++j) {
+            // (3), and â
+            double ahead = weight.ahead[0] * y[j];
+            for (int e = 1; e < 4; ++e)
+                ahead += weight.ahead[e] * start[e * nv + j];
+            for (int e = 0; e < 3 * s; ++e)
+                ahead += weight.ahead[PAST + e] * all[e * nv + j];
+            out[j] = start[j] + c[j];
+            out[nv + j] = c[nv + j];
+            out[3 * nv + j] = ahead;
+        }
+    for_carried(nv, groups, group, T, E, W, r, c, start, [&](int j, double moved, double v) {
+        if (is_last)
+            out[j] = moved;
+        if (rates) {
+            c[2 * nv + j] += c1 * (v - c[nv + j]);
+            if (is_last)
+                out[nv + j] = v;
+        }
+    });
+    if (is_last) {
+        for (int j = 0; j < nv; ++j)
+            // the end of the step, and the start of the next one
+            out[2 * nv + j] = c[2 * nv + j];
+        for (int j = nv; j < n; ++j)
+            out[3 * nv + j] = y[j];
+        for (int j = 0; j < 4 * nv; ++j)
+            start[j] = out[j];
+    }
+}

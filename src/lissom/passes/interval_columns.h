@@ -1,0 +1,168 @@
+// Columns of intervals for derivatives and Newton matrices, and their local terms. Equations are those of the Python
+// module passes/interval, (1)-(6); lie/interval.h makes the numbers of eight nodes at once. The columns follow node by
+// node, since path sums need those of the parent.
+
+namespace lissom {
+
+// The six blocks of S, the six of R and the six of the last kind (Q or P) of one block of own columns of node k, from
+// the numbers of(m, r, c) of its operator pairs. The entry e moves to the first one of the next block.
+template <typename Columns, typename Of>
+LISSOM_INLINE void sum_own_columns(const Columns& x, int k, int at, int& e, const Of& of, block* sum) {
+    for (; e < x.entry_start.data[k + 1] && x.entry_block.data[e] == at; ++e) {
+        const block p1 = load(x.entry_phi1.data + 8 * e), p2 = load(x.entry_phi2.data + 8 * e);
+        const int c = x.entry_component.data[e];
+        if (c < 3)
+            for (int m = 0; m < 3; ++m)
+                for (int r = 0; r < 3; ++r) {
+                    sum[6 * m + r] += p1 * of(4 * m, r, c);
+                    sum[6 * m + r] += p2 * of(4 * m + 2, r, c);
+                    sum[6 * m + r + 3] += p1 * of(4 * m + 1, r, c);
+                    sum[6 * m + r + 3] += p2 * of(4 * m + 3, r, c);
+                }
+        else
+            for (int m = 0; m < 3; ++m)
+                for (int r = 0; r < 3; ++r) {
+                    sum[6 * m + r + 3] += p1 * of(4 * m, r, c - 3);
+                    sum[6 * m + r + 3] += p2 * of(4 * m + 2, r, c - 3);
+                }
+    }
+}
+
+// Add the local term (5) of node k, [[P, Q], [Q, 0]] between Φ_aᵀ and Φ_b, to rows of band.width numbers.
+template <typename Columns, typename Of>
+LISSOM_INLINE void add_local_term(const Columns& band, int k, const Of& local_of, double* out) {
+    for (int e = band.entry_start.data[k]; e < band.entry_start.data[k + 1];) {
+        const int at = band.entry_block.data[e];
+        block v1[6] = {}, v2[6] = {};
+        for (; e < band.entry_start.data[k + 1] && band.entry_block.data[e] == at; ++e) {
+            const block p1 = load(band.entry_phi1.data + 8 * e), p2 = load(band.entry_phi2.data + 8 * e);
+            const int c = band.entry_component.data[e];
+            if (c < 3)
+                for (int r = 0; r < 3; ++r) {
+                    v1[r] += p1 * local_of(0, r, c);
+                    v1[r] += p2 * local_of(2, r, c);
+                    v1[r + 3] += p1 * local_of(1, r, c);
+                    v1[r + 3] += p2 * local_of(3, r, c);
+                    v2[r] += p1 * local_of(4, r, c);
+                    v2[r] += p2 * local_of(6, r, c);
+                    v2[r + 3] += p1 * local_of(5, r, c);
+                    v2[r + 3] += p2 * local_of(7, r, c);
+                }
+            else
+                for (int r = 0; r < 3; ++r) {
+                    v1[r] += p1 * local_of(1, r, c - 3);
+                    v1[r] += p2 * local_of(3, r, c - 3);
+                    v2[r] += p1 * local_of(5, r, c - 3);
+                    v2[r] += p2 * local_of(7, r, c - 3);
+                }
+        }
+        for (int f = band.row_start.data[k]; f < band.row_start.data[k + 1]; ++f) {
+            const int c = band.row_component.data[f];
+            double* to = out + band.row_v.data[f] * band.width + at;
+            block y = load(to);
+            y += v1[c] * band.row_phi1.data[f];
+            y += v2[c] * band.row_phi2.data[f];
+            store(to, y);
+        }
+    }
+}
+
+// Columns S of the intervals first … stop − 1, whose numbers stand in lanes of T, and N path sums on top of those of
+// the node `before`, none if that is negative. The first three path sums are of S, of R + c₁ S and of Q + 2 c₁ R + c₀ S
+// (1)-(3), a fourth one is of E = Ṡ + R. Local terms go to out if they are asked for.
+template <typename T, int N, typename Tables, typename Scratch, typename Columns>
+LISSOM_INLINE void put_interval_columns(
+    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
+    const double* v, const double* a, double c0, double c1, const array<double>& S,
+    const array<double>* const (&sums)[N], bool has_local, double* out
+) {
+    const block none = {};
+    const int count = sizeof(T) / sizeof(double), width = x.width;
+    interval_state<T> state;
+    operator_pair<T> pairs[6], locals[4];
+    gather_intervals(t, s, i, first, stop, v, a, state);
+    interval_columns(state, c0, c1, pairs);
+    if (has_local)
+        interval_local(state, locals);
+    for (int k = first; k < stop; ++k) {
+        const double* at_node = (const double*)pairs + (k - first);
+        const double* at_local = (const double*)locals + (k - first);
+        auto of = [&](int m, int r, int c) { return at_node[count * (9 * m + 3 * r + c)]; };
+        auto local_of = [&](int m, int r, int c) { return at_local[count * (9 * m + 3 * r + c)]; };
+        const int below = k == first ? before : t.node.data[k].parent;
+        double *own = six_rows(S, i, k, width), *to[N];
+        const double* from[N];
+        for (int m = 0; m < N; ++m) {
+            to[m] = six_rows(*sums[m], i, k, width);
+            from[m] = six_rows(*sums[m], i, below < 0 ? 0 : below, width);
+        }
+        for_blocks(x.path_start, x.path_range, k, [&](int j) {
+            for (int r = 0; r < 6; ++r)
+                for (int m = 0; m < N; ++m)
+                    store(to[m] + r * width + j, below < 0 ? none : load(from[m] + r * width + j));
+        });
+        for (int e = x.entry_start.data[k]; e < x.entry_start.data[k + 1];) {
+            const int at = x.entry_block.data[e];
+            block sum[18] = {};
+            sum_own_columns(x, k, at, e, of, sum);
+            for (int r = 0; r < 6; ++r) {
+                const int here = r * width + at;
+                store(own + here, sum[r]);
+                for (int m = 0; m < 3; ++m)
+                    add(to[m] + here, sum[6 * m + r]);
+                if (N > 3)
+                    add(to[N - 1] + here, sum[6 + r] * 2.0);  // E, since Ṡ = R here
+            }
+        }
+        if (has_local)
+            add_local_term(band, k, local_of, out);
+    }
+}
+
+}  // namespace lissom
+
+// The first node after k that is no interval, or that one call does not reach.
+LISSOM_INLINE int intervals_stop(const Tables& t, int k, int stop) {
+    int end = k;
+    while (end < stop && end < k + LANES && t.node.data[end].kind == EXP)
+        ++end;
+    return end;
+}
+
+// Columns S of the intervals first … stop − 1, the path sums with S, R, Q and E = Ṡ + R on top of those of the node
+// `before`, none if that is negative; local terms go to out if they are asked for.
+LISSOM_INLINE void derivative_columns(
+    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
+    array<double> v, array<double> a, array<double> S, array<double> J, array<double> J_R, array<double> J_Q,
+    array<double> J_E, int has_local, array<double> out
+) {
+    const array<double>* const sums[4] = {&J, &J_R, &J_Q, &J_E};
+    put_interval_columns<lanes>(
+        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), 0.0, 0.0, S, sums, has_local, row(out, i)
+    );
+}
+
+// Columns S of the intervals first … stop − 1, the path sums with S, P = Q + 2 c₁ Ṡ + c₀ S and R + c₁ S on top of those
+// of the node `before`, none if that is negative; local terms go to out.
+LISSOM_INLINE void newton_columns(
+    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
+    array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
+    array<double> J_R, array<double> out
+) {
+    const array<double>* const sums[3] = {&J, &J_R, &J_P};
+    put_interval_columns<lanes>(
+        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), c0, c1, S, sums, true, row(out, i)
+    );
+}
+
+// The same of one interval, `stop` being the node after it.
+LISSOM_INLINE void newton_columns_of_one(
+    const Tables& t, const Scratch& s, const Columns& x, const Columns& band, int i, int first, int stop, int before,
+    array<double> v, array<double> a, double c0, double c1, array<double> S, array<double> J, array<double> J_P,
+    array<double> J_R, array<double> out
+) {
+    const array<double>* const sums[3] = {&J, &J_R, &J_P};
+    put_interval_columns<double>(
+        t, s, x, band, i, first, stop, before, row(v, i), row(a, i), c0, c1, S, sums, true, row(out, i)
+    );
+}

@@ -1,0 +1,160 @@
+// Systems of linear equations: symmetric positive definite ones by LDLᵀ, others by LU with swapped rows.
+
+namespace lissom {
+
+// Solve L U y = P y in place, by the factors of lu_factor.
+LISSOM_INLINE void solve_by_factors(
+    int n, int width, const double* a, const double* lower, const int* swap, double* y
+) {
+    // P y, then the lower factor, then the upper one
+    for (int k = 0; k < n; ++k) {
+        const double kept = y[k];
+        y[k] = y[swap[k]];
+        y[swap[k]] = kept;
+    }
+    for (int k = 0; k < n; ++k) {
+        const double known = y[k];
+        for (int j = k + 1; j < n; ++j)
+            y[j] += lower[k * width + j] * known;
+    }
+    for (int k = n - 1; k >= 0; --k) {
+        // two sums keep the chain of additions short
+        double even = y[k], odd = 0.0;
+        int j = k + 1;
+        for (; j + 1 < n; j += 2) {
+            even -= a[k * width + j] * y[j];
+            odd -= a[k * width + j + 1] * y[j + 1];
+        }
+        if (j < n)
+            even -= a[k * width + j] * y[j];
+        y[k] = (even + odd) / a[k * width + k];
+    }
+}
+
+}  // namespace lissom
+
+// Solve A x = b by LDLᵀ: A (n + 1 rows of width, the last one for work) and b = x are overwritten. Returns 0, or 1 +
+// the index of a pivot that rounding could have made.
+LISSOM_INLINE int ldl_solve(int n, int width, int i, array<double> A, array<double> x) {
+    double* a = row(A, i);
+    double* y = row(x, i);
+    double* diagonal = a + n * width;
+    for (int k = 0; k < n; ++k)
+        diagonal[k] = a[k * width + k];
+    for (int k = 0; k < n; ++k) {
+        const double* top = a + k * width;
+        // no more is left of the pivot than rounding of the diagonal could have made
+        if (!(top[k] > 1e-14 * diagonal[k]))
+            return k + 1;
+        const double inverse = 1.0 / top[k];
+        for (int row = k + 1; row < n; ++row) {
+            const double factor = top[row] * inverse;
+            double* to = a + row * width;
+            for (int j = row; j < n; ++j)
+                to[j] -= factor * top[j];
+            y[row] -= factor * y[k];
+        }
+        y[k] *= inverse;
+    }
+    // Lᵀ x = D⁻¹ L⁻¹ b
+    for (int k = n - 1; k >= 0; --k) {
+        const double* top = a + k * width;
+        double sum = 0.0;
+        for (int j = k + 1; j < n; ++j)
+            sum += top[j] * y[j];
+        y[k] -= sum / top[k];
+    }
+    return 0;
+}
+
+// Factors of A (n rows of width) with swapped rows: A becomes the upper one; L holds the lower one by columns, with the
+// opposite sign. Returns 0, or 1 + the index of a pivot that is zero or not finite.
+LISSOM_INLINE int lu_factor(int n, int width, int i, array<double> A, array<double> L, array<int> pivots) {
+    double* a = row(A, i);
+    double* lower = row(L, i);
+    int* swap = row(pivots, i);
+    for (int k = 0; k < n; ++k) {
+        int best = k;
+        double size = fabs(a[k * width + k]);
+        for (int row = k + 1; row < n; ++row) {
+            const double here = fabs(a[row * width + k]);
+            if (here > size) {
+                best = row;
+                size = here;
+            }
+        }
+        swap[k] = best;
+        if (!(size > 0.0) || !(size < 1e300))
+            return k + 1;
+        const int aligned = k / 8 * 8;
+        double* top = a + k * width;
+        // swap rows of A, and of the lower factor
+        if (best != k) {
+            for (int j = aligned; j < width; j += 8) {
+                const block kept = load(top + j);
+                store(top + j, load(a + best * width + j));
+                store(a + best * width + j, kept);
+            }
+            for (int j = 0; j < k; ++j) {
+                const double kept = lower[j * width + k];
+                lower[j * width + k] = lower[j * width + best];
+                lower[j * width + best] = kept;
+            }
+        }
+        const double inverse = -1.0 / top[k];
+        for (int row = k + 1; row < n; ++row) {
+            // eliminate column k from the rows below
+            double* to = a + row * width;
+            const double factor = to[k] * inverse;
+            lower[k * width + row] = factor;
+            for (int j = aligned; j < width; j += 8)
+                add(to + j, load(top + j) * factor);
+        }
+    }
+    return 0;
+}
+
+// Solve by the factors of lu_factor; the right-hand side in x is overwritten by the solution.
+LISSOM_INLINE void lu_solve(
+    int n, int width, int i, array<double> A, array<double> L, array<int> pivots, array<double> x
+) {
+    solve_by_factors(n, width, row(A, i), row(L, i), row(pivots, i), row(x, i));
+}
+
+// Solve by the factors of lu_factor for instance i, in place in row `at` of x.
+LISSOM_INLINE void lu_solve_at(
+    int n, int width, int i, array<double> A, array<double> L, array<int> pivots, int at, array<double> x
+) {
+    solve_by_factors(n, width, row(A, i), row(L, i), row(pivots, i), row(x, at));
+}
+
+// Solve with the transpose of a matrix by the factors of lu_factor, in place from x[at, shift] on: by Uᵀ, Lᵀ and Pᵀ.
+LISSOM_INLINE void lu_solve_transposed(
+    int n, int width, int i, array<double> A, array<double> L, array<int> pivots, int at, int shift, array<double> x
+) {
+    const double* a = row(A, i);
+    const double* lower = row(L, i);
+    const int* swap = row(pivots, i);
+    double* y = row(x, at) + shift;
+    for (int k = 0; k < n; ++k) {
+        const double known = y[k] /= a[k * width + k];
+        for (int j = k + 1; j < n; ++j)
+            y[j] -= a[k * width + j] * known;
+    }
+    for (int k = n - 1; k >= 0; --k) {
+        double even = y[k], odd = 0.0;
+        int j = k + 1;
+        for (; j + 1 < n; j += 2) {
+            even += lower[k * width + j] * y[j];
+            odd += lower[k * width + j + 1] * y[j + 1];
+        }
+        if (j < n)
+            even += lower[k * width + j] * y[j];
+        y[k] = even + odd;
+    }
+    for (int k = n - 1; k >= 0; --k) {
+        const double kept = y[k];
+        y[k] = y[swap[k]];
+        y[swap[k]] = kept;
+    }
+}
