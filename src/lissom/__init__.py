@@ -73,10 +73,9 @@ _PUBLIC = {
         "HyperelasticSaintVenantKirchhoff",
         "HyperelasticUniaxial",
     ),
-    "bodies.meshes": ("DomainTetrahedra",),
+    "bodies.meshes": ("DomainTetrahedra", "box_mesh", "cylinder_mesh"),
     "bodies.strains": ("KinematicsStrain",),
     "bodies.surfaces": ("cylinder_surface", "sphere_surface"),
-    "bodies.structured_meshes": ("box_mesh", "cylinder_mesh"),
     "bodies.volume_preserving": (
         "KinematicsVolumePreserving",
         "PrimitiveBending",

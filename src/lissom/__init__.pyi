@@ -18,9 +18,9 @@ from lissom.bodies.materials import HyperelasticNeoHookean as HyperelasticNeoHoo
 from lissom.bodies.materials import HyperelasticSaintVenantKirchhoff as HyperelasticSaintVenantKirchhoff
 from lissom.bodies.materials import HyperelasticUniaxial as HyperelasticUniaxial
 from lissom.bodies.meshes import DomainTetrahedra as DomainTetrahedra
+from lissom.bodies.meshes import box_mesh as box_mesh
+from lissom.bodies.meshes import cylinder_mesh as cylinder_mesh
 from lissom.bodies.strains import KinematicsStrain as KinematicsStrain
-from lissom.bodies.structured_meshes import box_mesh as box_mesh
-from lissom.bodies.structured_meshes import cylinder_mesh as cylinder_mesh
 from lissom.bodies.surfaces import cylinder_surface as cylinder_surface
 from lissom.bodies.surfaces import sphere_surface as sphere_surface
 from lissom.bodies.volume_preserving import KinematicsVolumePreserving as KinematicsVolumePreserving

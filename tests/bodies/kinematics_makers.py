@@ -6,9 +6,8 @@ from lissom.bodies.finite_elements import KinematicsFiniteElements
 from lissom.bodies.inflations import InflationBumps, InflationUniform
 from lissom.bodies.kinematics import KinematicsFunction, KinematicsRitz
 from lissom.bodies.materials import HyperelasticSaintVenantKirchhoff
-from lissom.bodies.meshes import DomainTetrahedra
+from lissom.bodies.meshes import DomainTetrahedra, cylinder_mesh
 from lissom.bodies.strains import KinematicsStrain
-from lissom.bodies.structured_meshes import cylinder_mesh
 from lissom.bodies.volume_preserving import (
     KinematicsVolumePreserving,
     PrimitiveBending,

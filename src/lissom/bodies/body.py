@@ -9,8 +9,7 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.bodies.balls import surface_balls
-from lissom.bodies.domains import Domain, Surface, SweptDomain
+from lissom.bodies.domains import Domain, Surface, SweptDomain, surface_balls
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.material_frames import MaterialFrame, MaterialFrames
