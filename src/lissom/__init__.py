@@ -63,7 +63,6 @@ _PUBLIC = {
     "bodies.body": ("DeformableBody",),
     "bodies.domains": ("DomainAnnulus", "DomainBox", "DomainCone", "DomainCylinder"),
     "bodies.finite_elements": ("KinematicsFiniteElements", "KinematicsReduced"),
-    "bodies.inflations": ("InflationBumps", "InflationUniform"),
     "bodies.kinematics": ("KinematicsFunction", "KinematicsRitz"),
     "bodies.materials": (
         "HyperelasticCompressibleNeoHookean",
@@ -74,7 +73,7 @@ _PUBLIC = {
         "HyperelasticUniaxial",
     ),
     "bodies.meshes": ("DomainTetrahedra", "box_mesh", "cylinder_mesh"),
-    "bodies.strains": ("KinematicsStrain",),
+    "bodies.strains": ("InflationBumps", "InflationUniform", "KinematicsStrain"),
     "bodies.surfaces": ("cylinder_surface", "sphere_surface"),
     "bodies.volume_preserving": (
         "KinematicsVolumePreserving",

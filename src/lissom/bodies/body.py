@@ -10,13 +10,12 @@ from typing import Any, final
 import numpy as np
 
 from lissom.bodies.domains import Domain, Surface, SweptDomain, surface_balls
+from lissom.bodies.evaluation import Samples, shared_by_equals
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.material_frames import MaterialFrame, MaterialFrames
 from lissom.bodies.materials import Hyperelastic
 from lissom.bodies.resolution import Resolution
-from lissom.bodies.samples import Samples
-from lissom.bodies.sharing import shared
 from lissom.bodies.trial_moves import TrialMoves, check_independent, short, too_stiff
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -69,7 +68,7 @@ class DeformableBody(Body):
     @cached_property
     def resolution(self) -> Resolution:
         """How finely it is integrated."""
-        return shared(Resolution, self._given, self.domain, self.material, self.density)
+        return shared_by_equals(Resolution, self._given, self.domain, self.material, self.density)
 
     @property
     def motion(self) -> Kinematics:
@@ -92,7 +91,7 @@ class DeformableBody(Body):
     def integrals(self) -> ShapeIntegrals:
         """What its inertia, weight and elasticity come from."""
         chosen = self.resolution.chosen
-        return shared(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
+        return shared_by_equals(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
 
     @cached_property
     def tip_pose(self) -> PoseFunction | MaterialFrame | None:
@@ -107,7 +106,7 @@ class DeformableBody(Body):
     @cached_property
     def frames(self) -> MaterialFrames:
         """The frames at its material points."""
-        return shared(MaterialFrames, self.motion, self.integrals.points)
+        return shared_by_equals(MaterialFrames, self.motion, self.integrals.points)
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""

@@ -12,10 +12,10 @@ import numpy as np
 
 from lissom.bodies import vibrations
 from lissom.bodies.elements import Located, TetrahedralElements
+from lissom.bodies.evaluation import Samples, SamplesOfShapes
 from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.materials import Hyperelastic
 from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.samples import Samples, SamplesOfShapes
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers

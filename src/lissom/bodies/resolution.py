@@ -24,10 +24,9 @@ import numpy as np
 from lissom.bodies import cubature
 from lissom.bodies.cubature import Line
 from lissom.bodies.domains import Domain, Quadrature, SweptDomain
+from lissom.bodies.evaluation import in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
-from lissom.bodies.samples import in_chunks
-from lissom.bodies.sharing import shared
 from lissom.errors import AccuracyWarning
 from lissom.robot.poses import compiled
 
@@ -163,7 +162,7 @@ class Resolution:
 
     @cached_property
     def _law(self) -> _Law:
-        return shared(_Law, self.material)
+        return shared_by_equals(_Law, self.material)
 
     @cached_property
     def _moduli(self) -> np.ndarray:
