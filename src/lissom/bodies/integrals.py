@@ -128,7 +128,7 @@ class ShapeIntegrals:
     density: float | Callable[[np.ndarray], float]
 
     @cached_property
-    def looked_at(self) -> dict[str, Any]:
+    def checked(self) -> dict[str, Any]:
         """Results of checks of the motion, which take seconds; equal bodies share them."""
         return {}
 

@@ -67,7 +67,7 @@ class DomainTetrahedra(Domain):
 
     @cached_property
     def volumes(self) -> np.ndarray:
-        """Of each cell, shape (k,) [m³]; negative where it is inverted."""
+        """Of each cell, shape (k,) [m³]; negative for an inverted cell."""
         return np.linalg.det(self.corners[:, 1:] - self.corners[:, :1]) / 6.0
 
     def check(self, where: str) -> None:

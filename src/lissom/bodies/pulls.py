@@ -274,12 +274,12 @@ class LengthPulls:
         pairs = [np.stack([row[:-1], row[1:]]) for row in eyelets]
         counts = [len(line) for line in lines], [pair.shape[1] for pair in pairs]
         owner = np.concatenate([np.repeat(np.arange(len(self.pulls)), count) for count in counts])
-        asked, place = np.unique(np.concatenate([*lines, *(pair.ravel() for pair in pairs)]), return_inverse=True)
+        numbers, place = np.unique(np.concatenate([*lines, *(pair.ravel() for pair in pairs)]), return_inverse=True)
         stop = sum(counts[0])
-        ends = np.searchsorted(asked, np.concatenate(pairs, axis=1))
+        ends = np.searchsorted(numbers, np.concatenate(pairs, axis=1))
         tangents = np.concatenate([pull.line[1] for pull in self.pulls]).T
         owned = np.equal.outer(np.arange(len(self.pulls)), owner) * 1.0
-        return _Pieces(Places(asked % most, asked // most), place[:stop], tangents, ends, owned)
+        return _Pieces(Places(numbers % most, numbers // most), place[:stop], tangents, ends, owned)
 
     def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q of k bodies (m, k, n), or of one

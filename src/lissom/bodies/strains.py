@@ -313,7 +313,10 @@ class KinematicsStrain(Kinematics):
     @staticmethod
     def _by_steps(strains: Any, lengths: Any) -> Any:
         """Relative poses of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) in the Gauss points of each
-        step, less those of a straight line, by a Magnus series of order 6 (Blanes et al. 2009, (253); here g precedes ξ)."""
+        step, less those of a straight line.
+
+        By a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ).
+        """
         h = lengths[:, None, ..., None]
         xi = h * (strains + _STRAIGHT)
         if len(xi) == 1:
