@@ -63,7 +63,6 @@ _PUBLIC = {
     "bodies.body": ("DeformableBody",),
     "bodies.domains": ("DomainAnnulus", "DomainBox", "DomainCone", "DomainCylinder"),
     "bodies.finite_elements": ("KinematicsFiniteElements", "KinematicsReduced"),
-    "bodies.inflations": ("InflationBumps", "InflationUniform"),
     "bodies.kinematics": ("KinematicsFunction", "KinematicsRitz"),
     "bodies.materials": (
         "HyperelasticCompressibleNeoHookean",
@@ -73,10 +72,9 @@ _PUBLIC = {
         "HyperelasticSaintVenantKirchhoff",
         "HyperelasticUniaxial",
     ),
-    "bodies.meshes": ("DomainTetrahedra",),
-    "bodies.strains": ("KinematicsStrain",),
+    "bodies.meshes": ("DomainTetrahedra", "box_mesh", "cylinder_mesh"),
+    "bodies.strains": ("InflationBumps", "InflationUniform", "KinematicsStrain"),
     "bodies.surfaces": ("cylinder_surface", "sphere_surface"),
-    "bodies.structured_meshes": ("box_mesh", "cylinder_mesh"),
     "bodies.volume_preserving": (
         "KinematicsVolumePreserving",
         "PrimitiveBending",

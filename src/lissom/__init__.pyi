@@ -13,8 +13,6 @@ from lissom.bodies.domains import DomainCone as DomainCone
 from lissom.bodies.domains import DomainCylinder as DomainCylinder
 from lissom.bodies.finite_elements import KinematicsFiniteElements as KinematicsFiniteElements
 from lissom.bodies.finite_elements import KinematicsReduced as KinematicsReduced
-from lissom.bodies.inflations import InflationBumps as InflationBumps
-from lissom.bodies.inflations import InflationUniform as InflationUniform
 from lissom.bodies.kinematics import KinematicsFunction as KinematicsFunction
 from lissom.bodies.kinematics import KinematicsRitz as KinematicsRitz
 from lissom.bodies.materials import HyperelasticCompressibleNeoHookean as HyperelasticCompressibleNeoHookean
@@ -24,9 +22,11 @@ from lissom.bodies.materials import HyperelasticNeoHookean as HyperelasticNeoHoo
 from lissom.bodies.materials import HyperelasticSaintVenantKirchhoff as HyperelasticSaintVenantKirchhoff
 from lissom.bodies.materials import HyperelasticUniaxial as HyperelasticUniaxial
 from lissom.bodies.meshes import DomainTetrahedra as DomainTetrahedra
+from lissom.bodies.meshes import box_mesh as box_mesh
+from lissom.bodies.meshes import cylinder_mesh as cylinder_mesh
+from lissom.bodies.strains import InflationBumps as InflationBumps
+from lissom.bodies.strains import InflationUniform as InflationUniform
 from lissom.bodies.strains import KinematicsStrain as KinematicsStrain
-from lissom.bodies.structured_meshes import box_mesh as box_mesh
-from lissom.bodies.structured_meshes import cylinder_mesh as cylinder_mesh
 from lissom.bodies.surfaces import cylinder_surface as cylinder_surface
 from lissom.bodies.surfaces import sphere_surface as sphere_surface
 from lissom.bodies.volume_preserving import KinematicsVolumePreserving as KinematicsVolumePreserving

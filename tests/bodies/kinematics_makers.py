@@ -3,12 +3,10 @@
 import numpy as np
 
 from lissom.bodies.finite_elements import KinematicsFiniteElements
-from lissom.bodies.inflations import InflationBumps, InflationUniform
 from lissom.bodies.kinematics import KinematicsFunction, KinematicsRitz
 from lissom.bodies.materials import HyperelasticSaintVenantKirchhoff
-from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.strains import KinematicsStrain
-from lissom.bodies.structured_meshes import cylinder_mesh
+from lissom.bodies.meshes import DomainTetrahedra, cylinder_mesh
+from lissom.bodies.strains import InflationBumps, InflationUniform, KinematicsStrain
 from lissom.bodies.volume_preserving import (
     KinematicsVolumePreserving,
     PrimitiveBending,
@@ -53,9 +51,9 @@ PRIMITIVES = {
 
 def composed(names):
     """A kinematics of primitives in the order of names, and the sizes of its coordinates."""
-    from lissom.bodies.modes import count
+    from lissom.bodies.kinematics import mode_count
 
-    sizes = np.concatenate([[PRIMITIVES[name][1]] * count(PRIMITIVES[name][0].modes) for name in names])
+    sizes = np.concatenate([[PRIMITIVES[name][1]] * mode_count(PRIMITIVES[name][0].modes) for name in names])
     return KinematicsVolumePreserving(L, tuple(PRIMITIVES[name][0] for name in names)), sizes
 
 

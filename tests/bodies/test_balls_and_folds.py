@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.bodies.balls import surface_balls
+from lissom.bodies.domains import surface_balls
 
 LAW = ls.HyperelasticLinear(young=1e4, poisson=0.3)
 BOX = ls.DomainBox(0.2, 0.02, 0.02, degree=4)

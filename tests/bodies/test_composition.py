@@ -1,15 +1,15 @@
-"""Derivatives of composed motions and of running integrals, against those of the whole by JAX and closed forms."""
+"""Derivatives of composed motions and of antiderivatives, against those of the whole by JAX and closed forms."""
 
 import numpy as np
 import pytest
 from bodies.kinematics_makers import RADIUS, L, composed
 
-from lissom.bodies import slopes
+from lissom.bodies import jets
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.domains import DomainCylinder
+from lissom.bodies.jets import antiderivative
 from lissom.bodies.materials import HyperelasticNeoHookean
 from lissom.bodies.pulls import BodyPulls, pulls_on
-from lissom.bodies.running import integral
 from lissom.bodies.volume_preserving import KinematicsVolumePreserving, PrimitiveTwist
 from lissom.robot.actuators import PathBody
 from lissom.robot.poses import in_double
@@ -19,21 +19,20 @@ jnp = jax.numpy
 
 
 def test_parts_give_the_derivatives_of_the_whole():
-    """Slopes and bends made primitive by primitive are those that JAX takes of the composed motion at once."""
+    """Derivatives made primitive by primitive are those that JAX takes of the composed motion at once."""
     kinematics, size = composed(["stretch", "twist", "shear_z"])
     rng = np.random.default_rng(0)
     points = rng.uniform((0.0, -RADIUS, -RADIUS), (L, RADIUS, RADIUS), (3, 3))
     q, v = size * rng.uniform(-1, 1, (2, kinematics.n))
 
     def by_parts(q, v):
-        return kinematics.slopes(points, q, v), kinematics.bends(points, q, v)
+        return kinematics.first_derivatives(points, q, v), kinematics.second_derivatives(points, q, v)
 
     def at_once(q, v):
-        p, F = (
-            lambda q: kinematics.positions(points, q).T,
-            lambda q: kinematics.deformations(points, q).transpose(1, 2, 0),
-        )
-        return slopes.slopes(p, F, q, v), slopes.bends(p, F, q, v)
+        def motion(q):
+            return kinematics.positions(points, q).T, kinematics.deformations(points, q).transpose(1, 2, 0)
+
+        return jets.first_derivatives(motion, q, v), jets.second_derivatives(motion, q, v)
 
     found, expected = (in_double(jax.jit(function))(q, v) for function in (by_parts, at_once))
     for parts, whole in zip(found, expected):
@@ -92,17 +91,19 @@ def test_tendons_follow_the_slopes():
     found = pulls_on(body, (PathBody("", line, gauss_points=3), PathBody("", line, gauss_points=None)))
     whole = BodyPulls(kinematics, found.pulls)
     q, v = size * np.random.default_rng(2).uniform(-0.5, 0.5, (2, kinematics.n))
-    one, other = ([*part.values(q[None]), *part.derivatives(q[None]), part.bends(q, v)] for part in (found, whole))
+    one, other = (
+        [*part.values(q[None]), *part.derivatives(q[None]), part.second_along(q, v)] for part in (found, whole)
+    )
     for here, there in zip(one, other):
         np.testing.assert_allclose(here, there, rtol=0, atol=1e-13 * np.abs(there).max(initial=1e-3))
     bent = np.einsum("pjl,j,l->p", one[3][0], v, v)
     assert np.abs(one[5] - bent).max() < 1e-13 * np.abs(bent).max()
 
 
-def test_running_integral():
+def test_antiderivative():
     """∫₀ˣ cos(θs) ds and its derivatives by θ and x up to the third are those of sin(θx)/θ, over three turns."""
     x = np.linspace(-0.4, 1.3, 7)
-    numeric = lambda t, x: integral(lambda t, s: jnp.cos(t * s), t, x)  # noqa: E731
+    numeric = lambda t, x: antiderivative(lambda t, s: jnp.cos(t * s), t, x)  # noqa: E731
     closed = lambda t, x: jnp.sin(t * x) / t  # noqa: E731
 
     def rates(function):

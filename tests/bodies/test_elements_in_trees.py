@@ -7,8 +7,7 @@ import lissom as ls
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.finite_elements import KinematicsFiniteElements, KinematicsReduced
 from lissom.bodies.materials import HyperelasticLinear, HyperelasticSaintVenantKirchhoff
-from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.structured_meshes import box_mesh
+from lissom.bodies.meshes import DomainTetrahedra, box_mesh
 
 pytest.importorskip("jax")
 DENSITY, GRAVITY = 800.0, np.array([1.0, -2.0, -9.0])

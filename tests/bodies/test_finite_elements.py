@@ -15,8 +15,7 @@ from lissom.bodies.materials import (
     HyperelasticSaintVenantKirchhoff,
     lame,
 )
-from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.structured_meshes import box_mesh, cylinder_mesh
+from lissom.bodies.meshes import DomainTetrahedra, box_mesh, cylinder_mesh
 from lissom.robot.poses import in_double
 
 pytest.importorskip("jax")

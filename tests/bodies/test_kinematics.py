@@ -9,8 +9,7 @@ from bodies.kinematics_makers import KINDS, PRIMITIVES, RADIUS, L, composed
 
 import lissom as ls
 from lissom.bodies.domains import DomainCylinder
-from lissom.bodies.inflations import InflationBumps
-from lissom.bodies.strains import KinematicsStrain
+from lissom.bodies.strains import InflationBumps, KinematicsStrain
 from lissom.robot.bases import BasisCustom, BasisLegendre
 from lissom.robot.poses import compiled
 

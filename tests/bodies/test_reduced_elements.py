@@ -9,8 +9,7 @@ import lissom as ls
 from lissom.bodies.finite_elements import KinematicsFiniteElements, KinematicsReduced
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.materials import HyperelasticLinear, HyperelasticNeoHookean, HyperelasticSaintVenantKirchhoff
-from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.structured_meshes import box_mesh
+from lissom.bodies.meshes import DomainTetrahedra, box_mesh
 
 pytest.importorskip("jax")
 YOUNG, DENSITY, G, LENGTH = 1e6, 1e3, 9.81, 1.0

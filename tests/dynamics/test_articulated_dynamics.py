@@ -11,8 +11,7 @@ import lissom as ls
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.finite_elements import KinematicsFiniteElements, KinematicsReduced
 from lissom.bodies.materials import HyperelasticLinear
-from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.structured_meshes import box_mesh
+from lissom.bodies.meshes import DomainTetrahedra, box_mesh
 from lissom.dynamics import articulated_dynamics
 from lissom.dynamics.articulated_dynamics import solves_by_blocks
 

@@ -5,7 +5,7 @@ import pytest
 import warp as wp
 from native.native_calls import COUNT, HERE, changed, device, random
 
-from lissom.bodies.linear_coefficients import LinearCoefficients
+from lissom.bodies.integrals import LinearCoefficients
 from lissom.forces.green_strains import (
     add_strain_change,
     add_strain_force,

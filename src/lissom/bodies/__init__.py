@@ -1,13 +1,15 @@
 """Bodies whose kinematics is an input: p = f(x, θ) of material points x and n coordinates θ.
 
-What a body is made of, each from its own module:
-domains: DomainCylinder, DomainAnnulus, DomainCone, DomainBox; meshes: DomainTetrahedra, and of simple shapes by
-structured_meshes: box_mesh, cylinder_mesh.
+Files from the bottom up:
+cubature, surfaces: quadrature rules; surfaces of triangles.
+domains, meshes: the material points of a body, DomainCylinder, DomainAnnulus, DomainCone, DomainBox, DomainTetrahedra.
 materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
 HyperelasticLinear, HyperelasticUniaxial, HyperelasticFunction.
-kinematics: KinematicsFunction, KinematicsRitz; strains: KinematicsStrain; inflations: InflationUniform, InflationBumps.
-volume_preserving: KinematicsVolumePreserving of PrimitiveStretch, PrimitiveBending, PrimitiveTwist, PrimitiveShear and
-PrimitiveSource; finite_elements: KinematicsFiniteElements, KinematicsReduced.
-body: DeformableBody. integrals: ShapeIntegrals, with ShapeValues and ShapeDerivatives; linear_coefficients:
-LinearCoefficients.
+jets, evaluation: derivatives of motions; their evaluation at points, with caches.
+kinematics: KinematicsFunction, KinematicsRitz.
+strains, with twists: KinematicsStrain, InflationUniform, InflationBumps.
+volume_preserving: KinematicsVolumePreserving of primitives.
+finite_elements: KinematicsFiniteElements, KinematicsReduced.
+integrals: inertia, weight and elasticity as ShapeIntegrals. material_frames: frames at points.
+resolution: the choice of quadrature and steps. body: DeformableBody. pulls: forces of inputs inside a body.
 """

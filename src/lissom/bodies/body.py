@@ -1,4 +1,4 @@
-"""A body whose kinematics is an input."""
+"""Deformable bodies: kinematics, domain, material and density, with the tip, places and checks of a body."""
 
 from __future__ import annotations
 
@@ -9,22 +9,19 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.bodies.balls import surface_balls
-from lissom.bodies.domains import Domain, Surface, SweptDomain
+from lissom.bodies.domains import Domain, Surface, SweptDomain, surface_balls
+from lissom.bodies.evaluation import Samples, shared_by_equals
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.material_frames import MaterialFrame, MaterialFrames
 from lissom.bodies.materials import Hyperelastic
-from lissom.bodies.resolution import Resolution
-from lissom.bodies.samples import Samples
-from lissom.bodies.sharing import shared
-from lissom.bodies.trial_moves import TrialMoves, check_independent, short, too_stiff
+from lissom.bodies.resolution import Resolution, TrialMoves, check_independent, short, too_stiff
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.bodies import Body
 from lissom.robot.poses import PoseFunction, in_double
 
-_PLACE = 1e-9  # how far a point that stays may move, and a contact area be from rigid, in lengths of the body
+_PLACE = 1e-9  # largest motion of a point that stays, and deviation of a contact area from rigid, in body lengths
 
 
 @final
@@ -38,18 +35,18 @@ class DeformableBody(Body):
         material: the energy and damping of its parts.
         density: [kg/m³], or a function of a material point (3,).
         n: number of coordinates θ of a function.
-        tip: where the next joint is, of these:
+        tip: the place of the next joint, one of these:
             three material points (x_J, x_a, x_b), or names of places of the domain, on a contact area that stays
             rigid: the pivot and two points at right angles from it, Pustina (3)–(6);
-            one material point or place: the frame that follows the area across x there, even where that deforms;
+            one material point or place: the frame that follows the area across x there, even if that deforms;
             a function of θ made of jax.numpy that returns a 4x4 pose;
             None: nothing is joined to it.
-            The axes of a tip that points give are those of the body in the reference shape.
-        balls: by which it touches other things: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m],
-            or how many are spread inside along its surface. They move with their centres and keep their radii.
+            A tip given by points has the axes of the body in the reference shape.
+        balls: for contact: rows (x, y, z, radius) of material points and radii, shape (m, 4) [m], or the number of
+            balls that are spread inside along its surface. They move with their centres and keep their radii.
 
-    Wherever a place on a link is given by an abscissa s, such a body also takes one of its material points: x (3,) of
-    the reference shape [m], or the name of one of the domain's places. A frame there follows the area across x.
+    Every argument s, the abscissa of a place on a link, may also be a material point of such a body: x (3,) of the
+    reference shape [m], or the name of one of the domain's places. A frame there follows the area across x.
     """
 
     kinematics: Kinematics | Callable[[Any, Any], Any]
@@ -62,24 +59,24 @@ class DeformableBody(Body):
 
     @cached_property
     def _given(self) -> Kinematics:
-        """The kinematics, also where it was given as a function."""
+        """The kinematics, as an object even if given as a function."""
         if isinstance(self.kinematics, Kinematics):
             return self.kinematics
         return KinematicsFunction(self.kinematics, self.n)  # pyright: ignore[reportArgumentType]
 
     @cached_property
     def resolution(self) -> Resolution:
-        """How finely it is integrated."""
-        return shared(Resolution, self._given, self.domain, self.material, self.density)
+        """The choice of its quadrature and steps."""
+        return shared_by_equals(Resolution, self._given, self.domain, self.material, self.density)
 
     @property
     def motion(self) -> Kinematics:
-        """The kinematics, with the steps that were chosen for it where they were left open."""
+        """The kinematics, with the chosen number of steps if it was left open."""
         return self.resolution.chosen.kinematics if self._given.chooses_steps else self._given
 
     @property
     def finer_choice(self) -> dict[str, Any]:
-        """Its fields with points and steps that were given left to the body, which chooses them for a millionth."""
+        """Its fields that give points and steps, changed so that the body chooses these for a millionth."""
         domain, motion = self.domain, self._given
         out: dict[str, Any] = {}
         if isinstance(domain, SweptDomain) and not domain.is_chosen_by_body and not motion.is_of_cells:
@@ -91,9 +88,9 @@ class DeformableBody(Body):
 
     @cached_property
     def integrals(self) -> ShapeIntegrals:
-        """What its inertia, weight and elasticity come from."""
+        """The integrals for its inertia, weight and elasticity."""
         chosen = self.resolution.chosen
-        return shared(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
+        return shared_by_equals(ShapeIntegrals, chosen.kinematics, chosen.quadrature, self.material, self.density)
 
     @cached_property
     def tip_pose(self) -> PoseFunction | MaterialFrame | None:
@@ -108,7 +105,7 @@ class DeformableBody(Body):
     @cached_property
     def frames(self) -> MaterialFrames:
         """The frames at its material points."""
-        return shared(MaterialFrames, self.motion, self.integrals.points)
+        return shared_by_equals(MaterialFrames, self.motion, self.integrals.points)
 
     def frame(self, x: np.ndarray) -> MaterialFrame:
         """The pose, as a function of θ, of the frame at a material point x (3,) [m] that follows the area across it."""
@@ -146,7 +143,7 @@ class DeformableBody(Body):
 
     @property
     def doubt(self) -> str | None:
-        """What of it is unlikely to be meant."""
+        """A sentence on a property that is unlikely to be meant, or None."""
         more = too_stiff(self.material)
         if not more or not self.trials.rigid_sections:
             return None
@@ -156,17 +153,17 @@ class DeformableBody(Body):
         return f"{text}; take HyperelasticUniaxial, or poisson=0"
 
     def stays(self, x: np.ndarray, pose: PoseFunction | MaterialFrame | None) -> bool:
-        """Whether a material point (3,) always has the same place in the body's frame, or in one of a pose over θ."""
+        """Whether a material point (3,) has the same place for all θ in the body's frame, or in the frame `pose`."""
         places = list(self._seen(x))
         if pose is not None:
-            at = [pose.motion(q)[0] for q in self._looks]
+            at = [pose.motion(q)[0] for q in self._trial_q]
             places = [g[:3, :3].T @ (p - g[:3, 3]) for g, p in zip(at, places)]
         return float(np.abs(np.array(places) - places[0]).max()) <= _PLACE * self._size
 
     def _seen(self, x: np.ndarray) -> np.ndarray:
-        """Where a material point (3,) is at some θ, shape (k, 3)."""
+        """Positions of a material point (3,) at the trial θ, shape (k, 3)."""
         moved = self.motion.samples(x[None])
-        return np.array([moved.positions(q)[0][0] for q in self._looks])
+        return np.array([moved.positions(q)[0][0] for q in self._trial_q])
 
     @property
     def feels_fluid(self) -> bool:
@@ -174,22 +171,22 @@ class DeformableBody(Body):
 
     @cached_property
     def _is_sound(self) -> list[bool]:
-        """Holds something once the tip, which takes seconds to look at, was found to be right."""
+        """Not empty once the tip has passed its check, which takes seconds."""
         return []
 
     def __getstate__(self) -> dict[str, Any]:
-        """What it is described by, without what was compiled."""
+        """Its description, without compiled functions."""
         return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
-        """Where material points (m, 3) are at θ = q, shape (m, 3) [m]."""
+        """Positions of material points (m, 3) at θ = q, shape (m, 3) [m]."""
         points, q = np.asarray(points, dtype=np.float64), np.asarray(q, dtype=np.float64)
         if self.motion.is_of_cells:  # shapes of many points would fill the memory
             return np.asarray(in_double(self.motion.positions)(points, q))
         return self.followed(points)(q)
 
     def followed(self, points: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-        """The same as a function of θ that is called many times."""
+        """The same as a function of θ, for many calls."""
         moved, _ = self.motion.samples(points), self._sampled
         if self.motion.is_linear:
             shapes = moved.positions(np.zeros(self.motion.n))[1]
@@ -198,7 +195,7 @@ class DeformableBody(Body):
 
     @cached_property
     def _sampled(self) -> Samples:
-        """One point: what is compiled for any points lives as long as it does."""
+        """Samples of one point, whose compiled functions for any points live as long as this body."""
         return self.motion.samples(np.zeros((1, 3)))
 
     def surface(self, q: np.ndarray) -> Surface:
@@ -239,10 +236,10 @@ class DeformableBody(Body):
         self._check_balls(f"{where}: balls")
         fits = not self.material.needs_rigid_sections or not motion.is_of_cells
         checks.require(fits, f"{where} > material", f"{law} needs sections that keep their shape, not those of", name)
-        if "sound" not in self.integrals.looked_at:
+        if "sound" not in self.integrals.checked:
             self._check_motion(f"{where} > kinematics", f"{where} > material")
             self.resolution.warn(where)
-            self.integrals.looked_at["sound"] = True
+            self.integrals.checked["sound"] = True
         if not self._is_sound:
             if self.tip is not None:
                 self._check_tip(f"{where}: tip")
@@ -258,7 +255,7 @@ class DeformableBody(Body):
             checks.number(row[3], f"{where}[{k}]: radius", least=0.0)
 
     def _check_density(self, where: str) -> None:
-        """A function of a point that gives a number, at one point."""
+        """Raise ModelError unless the density is a function of a point that returns a finite number."""
         x = self.domain.points[0]
         try:
             value = float(self.density(x))  # pyright: ignore[reportCallIssue]
@@ -273,15 +270,15 @@ class DeformableBody(Body):
 
     @property
     def trials(self) -> TrialMoves:
-        """Small θ, tried."""
-        known = self.integrals.looked_at
+        """Trial motions at small θ."""
+        known = self.integrals.checked
         if "trials" not in known:
             known["trials"] = TrialMoves(self.motion, self.resolution.chosen.quadrature)
         return known["trials"]
 
     @property
-    def _looks(self) -> np.ndarray:
-        """Some θ that move the body a little, shape (k, n), and zero first."""
+    def _trial_q(self) -> np.ndarray:
+        """Some θ that move the body a little, shape (k, n); zero first."""
         return self.trials.q
 
     @property
@@ -293,7 +290,7 @@ class DeformableBody(Body):
         fits = not self.material.needs_rigid_sections or self.trials.rigid_sections
         rule = f"{type(self.material).__name__} needs sections that keep their shape, not those of"
         checks.require(fits, material, rule, type(self.motion).__name__)
-        tried = np.stack([self._looks[0], 10.0 * self._looks[1]])
+        tried = np.stack([self._trial_q[0], 10.0 * self._trial_q[1]])
         check_independent(self.motion, self.domain, self.resolution.chosen.quadrature, tried, where)
 
     def _tip_points(self, where: str) -> np.ndarray:
@@ -316,7 +313,7 @@ class DeformableBody(Body):
             pose.check(where)
 
     def _check_contact(self, points: np.ndarray, where: str) -> None:
-        """The area that three points span is rigid (Assumption 2)."""
+        """Raise ModelError unless the area that three points span is rigid (Assumption 2)."""
         arms = points[1:] - points[0]
         lengths = np.linalg.norm(arms, axis=1)
         checks.require(bool((lengths > 0.0).all()), where, "its points must differ", points)
@@ -324,7 +321,7 @@ class DeformableBody(Body):
         checks.require(abs(cosine) <= _PLACE, where, "the arms to its second and third point must be at right angles; "
                        "their cosine must be 0", float(cosine))  # fmt: skip
         gram = arms @ arms.T
-        for q in self._looks:
+        for q in self._trial_q:
             moved = self.moved(points, q)
             change = (moved[1:] - moved[0]) @ (moved[1:] - moved[0]).T - gram
             off = float(np.abs(change).max() / lengths.min())

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-_MOMENTS = 1e-11  # how far, relative to the volume, the moments of a small rule may be off
+_MOMENTS = 1e-11  # largest error of the moments of a small rule, relative to the volume
 
 
 def gauss(count: int, low: float, high: float) -> tuple[np.ndarray, np.ndarray]:
@@ -26,19 +26,19 @@ class Line(NamedTuple):
 
 
 def line(count: int, breaks: Sequence[float] = ()) -> Line:
-    """Gauss-Legendre points, so many on each piece between breaks in (0, 1)."""
+    """A rule of `count` Gauss-Legendre points on each piece between breaks in (0, 1)."""
     ends = [0.0, *breaks, 1.0]
     at, weights = zip(*(gauss(count, low, high) for low, high in pairwise(ends)))
     return Line(np.concatenate(at), np.concatenate(weights))
 
 
 def line_of_degree(degree: int) -> Line:
-    """The Gauss-Legendre rule that is exact to a degree with fewest points."""
+    """The Gauss-Legendre rule of fewest points that is exact to a degree."""
     return line(degree // 2 + 1)
 
 
 def radii(count: int) -> Line:
-    """Of squares of radii, exact for polynomials of the radius up to degree 2 count − 1, times the radius."""
+    """A rule for squares of radii, exact for polynomials of the radius up to degree 2 count − 1, times the radius."""
     from scipy.special import roots_jacobi
 
     x, w, *_ = roots_jacobi(count, 0, 1)
@@ -46,13 +46,13 @@ def radii(count: int) -> Line:
 
 
 def equidistant(count: int) -> Line:
-    """Of periodic functions, exact for all of less than `count` waves."""
+    """A rule for periodic functions, exact for all of less than `count` waves."""
     return Line((np.arange(count) + 0.5) / count, np.full(count, 1.0 / count))
 
 
 def circle(count: int, breaks: Sequence[float] = ()) -> Line:
-    """Of periodic functions: so many equidistant points, or Gauss-Legendre points on each arc between breaks, which
-    are in turns."""
+    """A rule for periodic functions: `count` equidistant points, or as many Gauss-Legendre points on each arc between
+    breaks, which are in turns."""
     if not breaks:
         return equidistant(count)
     start = min(breaks)

@@ -1,4 +1,7 @@
-"""Reference shapes of deformable bodies: x is the long axis, the base lies at the origin, the tip at (length, 0, 0)."""
+"""Reference shapes of deformable bodies, with their quadrature, their surface and balls along it.
+
+The long axis is x. The base lies at the origin, the tip at (length, 0, 0).
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,8 @@ from lissom.bodies.cubature import Line
 from lissom.robot import checks
 
 MOST_DEGREE = 60
-_DEGREE = 6  # of the quadrature of a domain that no body has chosen one for
+_DEGREE = 6  # of the quadrature of a domain by itself, without a body that chooses one
+_OFF = 1e-6  # distance from the surface at which a ray begins, in lengths of the body
 
 
 class Quadrature(NamedTuple):
@@ -45,7 +49,7 @@ class Domain(ABC):
 
     @property
     def is_chosen_by_body(self) -> bool:
-        """Whether its quadrature is left to the body, which chooses it for its motion."""
+        """Whether the body chooses the quadrature, for its motion."""
         return False
 
     @property
@@ -56,7 +60,7 @@ class Domain(ABC):
     @property
     @abstractmethod
     def places(self) -> dict[str, np.ndarray]:
-        """Named material points (3,) [m]: "base", "tip" and "center", and what else a shape has."""
+        """Named material points (3,) [m]: "base", "tip", "center" and more that a shape adds."""
 
     @abstractmethod
     def surface(self) -> Surface:
@@ -82,7 +86,7 @@ class Domain(ABC):
 
 
 def check_degree(degree: int | None, degree_along: int | None, where: str) -> None:
-    """Raise ModelError where the degrees of a quadrature break a rule."""
+    """Raise ModelError if a degree of a quadrature is no integer in its range."""
     for name, given in (("degree", degree), ("degree_along", degree_along)):
         if given is not None:
             checks.integer(given, f"{where}: {name}", least=0, most=MOST_DEGREE)
@@ -91,8 +95,8 @@ def check_degree(degree: int | None, degree_along: int | None, where: str) -> No
 class SweptDomain(Domain):
     """A section swept along x, whose quadrature is a product of three rules in one dimension.
 
-    Law: each rule stands on [0, 1]: of s = x/length, and of two coordinates of the section, the second of which may be
-    an angle in turns.
+    Law: each rule is on [0, 1]. The first is for s = x/length, the others for two coordinates of the section. The
+    second of these may be an angle in turns.
     """
 
     length: float
@@ -113,7 +117,7 @@ class SweptDomain(Domain):
         return self.degree is None
 
     def left_to_body(self) -> SweptDomain:
-        """The same domain, whose points a body chooses."""
+        """The same domain, with a quadrature that the body chooses."""
         return replace(cast(Any, self), degree=None, degree_along=None)
 
     def quadrature(self) -> Quadrature:
@@ -125,7 +129,7 @@ class SweptDomain(Domain):
 
     @property
     def _along_more(self) -> int:
-        """Degree that sections which change add along x."""
+        """Degree that sections of varying size add along x."""
         return 0
 
 
@@ -140,7 +144,7 @@ def _swept(x: np.ndarray, weights: np.ndarray, across: np.ndarray, areas: np.nda
 def _revolved(
     length: float, inner: np.ndarray, outer: np.ndarray, along: Line, first: Line, second: Line
 ) -> Quadrature:
-    """Of annuli between two radii at the points along x; dA = r dr dφ = dt dφ / 2 with t = r²."""
+    """Quadrature of annuli between two radii at the points along x; dA = r dr dφ = dt dφ / 2 with t = r²."""
     inner, outer = (np.broadcast_to(r, along.at.shape)[:, None] ** 2 for r in (inner, outer))
     r = np.sqrt(inner + (outer - inner) * first.at)
     turned = 2.0 * pi * second.at
@@ -151,7 +155,7 @@ def _revolved(
 
 
 def _axis(length: float, y: float, z: float) -> dict[str, np.ndarray]:
-    """Places on the axis, and one each on the rim of the tip along y and z: with the tip, three points of a frame."""
+    """Places on the axis, and one each on the rim of the tip along y and z; with the tip they span a frame."""
     named = {"base": (0.0, 0.0, 0.0), "tip": (length, 0.0, 0.0), "center": (length / 2, 0.0, 0.0)}
     named |= {"tip_y": (length, y, 0.0), "tip_z": (length, 0.0, z)}
     return {name: np.array(point) for name, point in named.items()}
@@ -340,3 +344,67 @@ class DomainBox(SweptDomain):
 
     def surface(self) -> Surface:
         return Surface(*surfaces.box(self.length, self.width_y, self.width_z))
+
+
+def surface_balls(domain: Domain, count: int) -> np.ndarray:
+    """Balls by which a body touches other things: rows (x, y, z, radius) [m], at most `count` of them.
+
+    They lie inside the reference shape and touch its surface from within, at points spread evenly over it. Their radius
+    is half of their distance. It is at most half of the local thickness, and at most volume over surface.
+    """
+    vertices, triangles = domain.surface()
+    corners = vertices[triangles]
+    doubled = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normals = np.zeros_like(vertices)
+    for k in range(3):
+        np.add.at(normals, triangles[:, k], doubled)
+    normals /= np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
+    chosen = _spread(vertices, count)
+    x, inward = vertices[chosen], -normals[chosen]
+    apart = np.linalg.norm(x[:, None] - x[None], axis=-1) + np.where(np.eye(len(x)), np.inf, 0.0)
+    largest = domain.volume / (0.5 * np.linalg.norm(doubled, axis=1).sum())
+    if len(x) > 1:
+        largest = min(largest, 0.5 * float(np.median(apart.min(axis=1))))
+    start = x + _OFF * float(np.ptp(vertices, axis=0).max()) * inward
+    centres = x + np.minimum(largest, 0.5 * _depths(start, inward, corners))[:, None] * inward
+    return np.column_stack([centres, np.minimum(largest, _distances(centres, corners, doubled))])
+
+
+def _spread(points: np.ndarray, count: int) -> np.ndarray:
+    """Numbers of points far from each other: each is the farthest from those before it."""
+    chosen = [int(np.argmax(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
+    nearest = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < min(count, len(points)) and nearest.max() > 0.0:
+        chosen.append(int(np.argmax(nearest)))
+        nearest = np.minimum(nearest, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return np.array(chosen)
+
+
+def _depths(starts: np.ndarray, directions: np.ndarray, corners: np.ndarray) -> np.ndarray:
+    """Distance along each ray to the first triangle; infinite if it meets none."""
+    a, first, second = corners[:, 0], corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]
+    found = np.full(len(starts), np.inf)
+    for k, (start, ray) in enumerate(zip(starts, directions)):
+        across = np.cross(ray, second)
+        size = np.einsum("ij,ij->i", first, across)
+        size = np.where(np.abs(size) > 1e-300, size, np.nan)
+        u = np.einsum("ij,ij->i", start - a, across) / size
+        turned = np.cross(start - a, first)
+        v, t = turned @ ray / size, np.einsum("ij,ij->i", second, turned) / size
+        met = (u >= 0.0) & (v >= 0.0) & (u + v <= 1.0) & (t > 0.0)
+        found[k] = t[met].min(initial=np.inf)
+    return found
+
+
+def _distances(points: np.ndarray, corners: np.ndarray, normals: np.ndarray) -> np.ndarray:
+    """Distance of points from triangles: from the plane if the point projects into the triangle, else from corners."""
+    unit = normals / np.maximum(np.linalg.norm(normals, axis=1), 1e-300)[:, None]
+    found = np.empty(len(points))
+    for k, x in enumerate(points):
+        off = np.einsum("ij,ij->i", x - corners[:, 0], unit)
+        foot = x - off[:, None] * unit
+        sides = np.cross(np.roll(corners, -1, axis=1) - corners, foot[:, None] - corners)
+        above = (np.einsum("kij,kj->ki", sides, unit) >= 0.0).all(axis=1)
+        planes = np.abs(off[above]).min(initial=np.inf)
+        found[k] = min(planes, float(np.linalg.norm(corners - x, axis=-1).min()))
+    return found

@@ -1,4 +1,18 @@
-"""Finite elements: the coordinates are displacements of the nodes of a mesh, or of vibration modes of them."""
+"""Finite elements: the coordinates are displacements of the nodes of a mesh, or of vibration modes of them.
+
+Elements are tetrahedra with straight sides. With λ the barycentric coordinates of a point in its cell, the shape
+functions of linear elements are λ_i of the corners. Those of quadratic ones, with a node amid each edge, are
+
+    λ_i (2λ_i − 1) of the corners,   4 λ_i λ_j of the edges                                               (1)
+
+With M the mass matrix and K the stiffness in the reference shape, modes solve K φ = ω² M φ with φ_jᵀ M φ_k = δ_jk.
+For large deflections the force of the material is K θ + ½ T θθ + …, with T the third derivatives of the energy. To
+second order the body adds ½ Σ ψ_jk η_j η_k to θ = Σ φ_j η_j, with the static modal derivatives
+
+    K ψ_jk = −T φ_j φ_k,   (T φ_j φ_k)_l = ∫ ∂³W/∂F³ : ∇φ_j : ∇φ_k : ∇N_l                                  (2)
+
+Source of (2): Idelsohn and Cardona 1985, without the terms of inertia.
+"""
 
 from __future__ import annotations
 
@@ -6,26 +20,160 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies import vibrations
-from lissom.bodies.elements import Located, TetrahedralElements
+from lissom.bodies import cubature
+from lissom.bodies.evaluation import Samples, SamplesOfShapes
 from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.materials import Hyperelastic
 from lissom.bodies.meshes import DomainTetrahedra
-from lissom.bodies.samples import Samples, SamplesOfShapes
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
+from lissom.robot.poses import compiled
 
 MOST_COORDINATES = 600
-_AT_END = 1e-6  # how near, in sizes of the mesh, a node is to the end on which it lies
+_EDGES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+_INSIDE = -1e-9  # the least barycentric coordinate of a point in a cell
+_OUTSIDE = -0.5  # and of a point that moves with the nearest cell, as on a curved face that the mesh cuts off
+_NEAR = 16  # cells with the nearest centres, among which the search for a point begins
+_BLOCK = 1 << 21  # pairs of points and cells in one block of the search
+_AT_END = 1e-6  # largest distance of a node from the end to which it belongs, in sizes of the mesh
+_DENSE = 400  # coordinates up to which dense algebra computes all modes
+_RIGID = 1e-6  # largest ω² of a rigid mode, relative to that of the first elastic one
+_DEPENDENT = 1e-8  # least square of the part of a modal derivative that is new, relative to its whole
+
+
+class Located(NamedTuple):
+    """Points as the cells (N,) in which they lie and their barycentric coordinates (N, 4) there."""
+
+    cell: np.ndarray
+    barycentric: np.ndarray
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class TetrahedralElements:
+    """The elements of a mesh.
+
+    Args:
+        mesh: the cells.
+        degree: of their shape functions, 1 or 2.
+    """
+
+    mesh: DomainTetrahedra
+    degree: int
+
+    @cached_property
+    def _numbered(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Vertices of cells, cells by numbers of these, and the `ends` of each node."""
+        cells = np.asarray(self.mesh.cells, dtype=np.int64)
+        used, flat = np.unique(cells, return_inverse=True)
+        cells = flat.reshape(cells.shape)
+        corners = np.repeat(np.arange(len(used))[:, None], 2, axis=1)
+        if self.degree == 1:
+            return used, cells, corners
+        ends, edge = np.unique(np.sort(cells[:, _EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
+        cells = np.concatenate([cells, len(used) + edge.reshape(len(cells), -1)], axis=1)
+        return used, cells, np.concatenate([corners, ends])
+
+    @property
+    def vertices(self) -> np.ndarray:
+        """Numbers of the vertices of the mesh that are nodes: the first len(vertices) nodes."""
+        return self._numbered[0]
+
+    @property
+    def cells(self) -> np.ndarray:
+        """Nodes of each cell, shape (k, 4) or (k, 10)."""
+        return self._numbered[1]
+
+    @property
+    def ends(self) -> np.ndarray:
+        """The two nodes amid which each node lies, shape (m, 2); a corner is both its ends."""
+        return self._numbered[2]
+
+    @cached_property
+    def nodes(self) -> np.ndarray:
+        """Positions of the nodes, shape (m, 3) [m]."""
+        corners = np.asarray(self.mesh.vertices, dtype=np.float64)[self.vertices]
+        return 0.5 * (corners[self.ends[:, 0]] + corners[self.ends[:, 1]])
+
+    @cached_property
+    def slopes(self) -> np.ndarray:
+        """∂λ/∂x of each cell, shape (k, 4, 3) [1/m]."""
+        inner = np.linalg.inv((self.mesh.corners[:, 1:] - self.mesh.corners[:, :1]).swapaxes(1, 2))
+        return np.concatenate([-inner.sum(axis=1, keepdims=True), inner], axis=1)
+
+    @cached_property
+    def offsets(self) -> np.ndarray:
+        """λ of each cell at x = 0, shape (k, 4)."""
+        return np.array([1.0, 0.0, 0.0, 0.0]) - np.einsum("kba,ka->kb", self.slopes, self.mesh.corners[:, 0])
+
+    def quadrature(self, degree: int) -> tuple[Located, np.ndarray]:
+        """Points and weights [m³], cell by cell, exact to a degree on each."""
+        barycentric, weights = cubature.tetrahedron(degree)
+        count = len(self.cells)
+        located = Located(np.repeat(np.arange(count), len(weights)), np.tile(barycentric, (count, 1)))
+        return located, np.outer(self.mesh.volumes, weights).ravel()
+
+    def locate(self, points: np.ndarray) -> Located:
+        """Cells and barycentric coordinates of points (N, 3); only points outside the mesh's quadrature take a search.
+
+        Raises:
+            ModelError: a point lies far outside the mesh.
+        """
+        if self.mesh.compress is None and np.array_equal(points, self.mesh.points):
+            return self.quadrature(self.mesh.degree)[0]
+        cell, least = self._nearest(points)
+        for k in np.flatnonzero(~(least > _OUTSIDE))[:1]:
+            raise ModelError(f"finite elements: points must lie in the mesh (got {points[k].tolist()})")
+        return Located(cell, np.einsum("kba,ka->kb", self.slopes[cell], points) + self.offsets[cell])
+
+    def around(self, point: np.ndarray) -> Located:
+        """The point (3,) in all cells that contain it: one inside, several on a face, an edge or a node."""
+        everywhere = self.slopes @ point + self.offsets
+        best = self.locate(point[None]).barycentric.min()
+        cell = np.flatnonzero(everywhere.min(axis=1) >= min(best, 0.0) + _INSIDE)
+        return Located(cell, everywhere[cell])
+
+    def _nearest(self, points: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The cell of each point in which its least barycentric coordinate is largest, and that coordinate."""
+        from scipy.spatial import KDTree
+
+        count = min(_NEAR, len(self.cells))
+        near = KDTree(self.mesh.corners.mean(axis=1)).query(points, count)[1].reshape(len(points), count)
+        inside = (np.einsum("kcba,ka->kcb", self.slopes[near], points) + self.offsets[near]).min(axis=-1)
+        best = inside.argmax(axis=1)
+        cell, least = near[np.arange(len(points)), best], inside.max(axis=1)
+        lost = np.flatnonzero(~(least >= _INSIDE))
+        step = max(1, _BLOCK // len(self.cells))
+        for some in (lost[k : k + step] for k in range(0, len(lost), step)):
+            inside = (np.einsum("cba,ka->kcb", self.slopes, points[some]) + self.offsets).min(axis=-1)
+            cell[some], least[some] = inside.argmax(axis=1), inside.max(axis=1)
+        return cell, least
+
+    def shapes(self, barycentric: Any, xp: Any = np) -> Any:
+        """(1) at barycentric coordinates (..., 4), shape (..., 4) or (..., 10), by NumPy or jax.numpy."""
+        if self.degree == 1:
+            return barycentric
+        first, second = barycentric[..., _EDGES[:, 0]], barycentric[..., _EDGES[:, 1]]
+        return xp.concatenate([barycentric * (2.0 * barycentric - 1.0), 4.0 * first * second], axis=-1)
+
+    def gradients(self, located: Located) -> np.ndarray:
+        """Derivatives of the shape functions by x, shape (N, 4 or 10, 3) [1/m]."""
+        slopes = self.slopes[located.cell]
+        if self.degree == 1:
+            return slopes
+        b = located.barycentric[:, :, None]
+        first, second = _EDGES.T
+        edges = 4.0 * (b[:, second] * slopes[:, first] + b[:, first] * slopes[:, second])
+        return np.concatenate([(4.0 * b - 1.0) * slopes, edges], axis=1)
 
 
 class KinematicsOfNodes(Kinematics):
-    """Motions by the displacements of the nodes of a mesh.
+    """Motions by displacements of the nodes of a mesh.
 
     Law: f(x, θ) = x + Σ_b φ_b(x) u_b with φ_b the shape functions of the nodes and u = Σ basis_j θ_j.
     """
@@ -35,7 +183,7 @@ class KinematicsOfNodes(Kinematics):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the description breaks a rule."""
 
     @property
     def is_linear(self) -> bool:
@@ -84,7 +232,7 @@ class KinematicsOfNodes(Kinematics):
         return (jnp.asarray(self.basis[used]) @ q)[local.reshape(len(located.cell), -1)]
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Of the areas across points, with the mean of ∂f/∂x in all cells that hold one, which it jumps between."""
+        """Axes and positions of the areas across points, with the mean of ∂f/∂x over the cells around each point."""
         import jax
         import jax.numpy as jnp
 
@@ -115,16 +263,17 @@ class KinematicsOfNodes(Kinematics):
 class KinematicsFiniteElements(KinematicsOfNodes):
     """Tetrahedral finite elements: θ are the displacements [m] of the free nodes, x, y and z of one after the other.
 
-    All of a body's integrals are dense in θ: as it is, this is for up to 600 coordinates. Larger meshes are `reduced`
-    to some tens of them, which works with sparse matrices and takes meshes of tens of thousands of nodes.
+    All of a body's integrals are dense in θ, so that at most 600 coordinates are allowed. `reduced` turns larger meshes
+    into some tens of coordinates; it works with sparse matrices and takes meshes of tens of thousands of nodes.
 
     Args:
         mesh: the tetrahedra, which are the domain of the body as well; `degree` of its quadrature at least twice that
             of the elements, for exact masses.
         degree: 1, or 2 with a node amid each edge besides, which stays straight in the reference shape.
         fixed: the nodes that do not move in the body's frame: "base" or "tip", those with least or largest x; numbers
-            of vertices (with the nodes amid them); a function of a point (3,) that says whether its node is; or None.
-            Without any, θ holds the rigid motions: then the body's joint must be fixed, or `reduced` leave them out.
+            of vertices (with the nodes amid them); a function of a point (3,) that returns whether its node is fixed;
+            or None. Without any, θ includes the rigid motions: then the body's joint must be fixed, or `reduced` leaves
+            them out.
     """
 
     mesh: DomainTetrahedra
@@ -139,7 +288,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
     @cached_property
     def free(self) -> np.ndarray:
         """Numbers of the nodes that move; θ are their displacements in this order."""
-        return np.flatnonzero(~self._held())
+        return np.flatnonzero(~self._is_fixed())
 
     @property
     def n(self) -> int:
@@ -152,7 +301,7 @@ class KinematicsFiniteElements(KinematicsOfNodes):
         basis[self.free] = np.eye(self.n).reshape(-1, 3, self.n)
         return basis
 
-    def _held(self) -> np.ndarray:
+    def _is_fixed(self) -> np.ndarray:
         """Whether each node is fixed."""
         nodes, fixed = self.elements.nodes, self.fixed
         if fixed is None:
@@ -162,11 +311,10 @@ class KinematicsFiniteElements(KinematicsOfNodes):
             return x <= x.min() + _AT_END * np.ptp(nodes, axis=0).max()
         if callable(fixed):
             return np.array([bool(fixed(x)) for x in nodes])
-        held = np.isin(self.elements.vertices, np.asarray(fixed, dtype=np.int64))[self.elements.ends]
-        return held[:, 0] & held[:, 1]
+        return np.isin(self.elements.vertices, np.asarray(fixed, dtype=np.int64))[self.elements.ends].all(axis=1)
 
     def check_elements(self, where: str) -> None:
-        """What must hold for a mesh of any size, that is to be reduced as well."""
+        """Raise ModelError if the description breaks a rule that holds before a reduction, too."""
         checks.require(
             isinstance(self.mesh, DomainTetrahedra), f"{where}: mesh", "must be a DomainTetrahedra", self.mesh
         )
@@ -198,46 +346,46 @@ class KinematicsFiniteElements(KinematicsOfNodes):
 
     def mass_matrix(self, density: float | Callable[[np.ndarray], float]) -> Any:
         """∫ρ φ_j·φ_k of the free nodes, a sparse matrix (n, n) [kg]; `density` in kg/m³, or a function of a point."""
-        return vibrations.mass_matrix(self.elements, self.free, density)
+        return _mass_matrix(self.elements, self.free, density)
 
     def stiffness_matrix(self, material: Hyperelastic) -> Any:
         """∂²U/∂θ² at θ = 0 of the free nodes, a sparse matrix (n, n) [N/m]."""
-        return vibrations.stiffness_matrix(self.elements, self.free, material)
+        return _stiffness_matrix(self.elements, self.free, material)
 
     def vibration_modes(
         self, material: Hyperelastic, density: float | Callable[[np.ndarray], float], count: int
-    ) -> vibrations.VibrationModes:
-        """The `count` lowest modes about the reference shape, those of rigid motions left out where nothing is fixed.
+    ) -> VibrationModes:
+        """The `count` lowest modes about the reference shape; if nothing is fixed, without those of rigid motions.
 
         Raises:
             ModelError: the fixed nodes leave the body a rigid motion, or there are too few nodes.
         """
         self.check_elements("finite elements")
         count = checks.integer(count, "finite elements: modes", least=1, most=self.n - (6 if self.fixed is None else 0))
-        rigid = vibrations.rigid_motions(self.elements.nodes)
+        rigid = _rigid_motions(self.elements.nodes)
         if self.fixed is not None:
-            held = np.delete(rigid.reshape(-1, 3, 6), self.free, axis=0).reshape(-1, 6)
-            rank = int(np.linalg.matrix_rank(held, tol=1e-6))
+            motions = np.delete(rigid.reshape(-1, 3, 6), self.free, axis=0).reshape(-1, 6)  # of the fixed nodes
+            rank = int(np.linalg.matrix_rank(motions, tol=1e-6))
             rule = "must hold three nodes that are not on one line for modes, or be None; rigid motions left"
             checks.require(rank == 6, "finite elements: fixed", rule, 6 - rank)
         material.check("finite elements > material")
         rule = "must not need a motion that keeps volume"
         checks.require(not material.needs_volume_kept, "finite elements: material", rule, type(material).__name__)
         M, K = self.mass_matrix(density), self.stiffness_matrix(material)
-        return vibrations.modes(M, K, count, rigid if self.fixed is None else None)
+        return _lowest_modes(M, K, count, rigid if self.fixed is None else None)
 
     def reduced(self, material: Hyperelastic, density: float | Callable[[np.ndarray], float], *,
                 modes: int, derivatives: int = 0) -> KinematicsReduced:  # fmt: skip
-        """The motions that the lowest vibration modes make, in coordinates of unit mass: ∫ρ φ_j·φ_k = δ_jk.
+        """Motions in the lowest vibration modes, with coordinates of unit mass: ∫ρ φ_j·φ_k = δ_jk.
 
         Args:
             material, density: of the body.
-            modes: how many.
-            derivatives: of how many of the first modes the modal derivatives are added, one for each pair of them:
-                the quadratic part of how the body answers to large forces along those modes, without which modes of
-                bending would have to stretch it. Static ones: K ψ_jk = −(∂K/∂θ_k) φ_j.
+            modes: number of modes.
+            derivatives: number of the first modes whose modal derivatives are added, one for each pair of modes. They
+                are the quadratic part of the deflection under large forces along those modes; without them, modes of
+                bending would stretch the body. These are static ones: K ψ_jk = −(∂K/∂θ_k) φ_j.
         Raises:
-            ModelError: see `vibration_modes`; derivatives of a material that is linear, or where nothing is fixed.
+            ModelError: see `vibration_modes`; derivatives of a linear material, or without fixed nodes.
         """
         found = self.vibration_modes(material, density, modes).shapes
         checks.integer(derivatives, "finite elements: derivatives", least=0, most=modes)
@@ -246,15 +394,15 @@ class KinematicsFiniteElements(KinematicsOfNodes):
                 why = "where some nodes are fixed" if self.fixed is None else "for a material that is not linear"
                 raise ModelError(f"finite elements: derivatives: must be 0 but {why} (got {derivatives})")
             K, M = self.stiffness_matrix(material), self.mass_matrix(density)
-            bent = vibrations.modal_derivatives(self.elements, self.free, material, K, found[:, :derivatives])
-            found = np.concatenate([found, vibrations.orthonormal(bent, found, M)], axis=1)
+            bent = _modal_derivatives(self.elements, self.free, material, K, found[:, :derivatives])
+            found = np.concatenate([found, _orthonormal(bent, found, M)], axis=1)
         return KinematicsReduced(self, found)
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class KinematicsReduced(KinematicsOfNodes):
-    """Finite elements that move in few shapes, as `KinematicsFiniteElements.reduced` makes them.
+    """Finite elements that move in few shapes, made by `KinematicsFiniteElements.reduced`.
 
     Args:
         whole: the finite elements.
@@ -287,3 +435,131 @@ class KinematicsReduced(KinematicsOfNodes):
         checks.require(0 < self.n <= most, f"{where}: columns", f"must be 1 to {most}", self.n)
         rank = int(np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)))
         checks.require(rank == self.n, f"{where}: columns", "must be independent; their rank", rank)
+
+
+class VibrationModes(NamedTuple):
+    """By rising frequency: ω (m,) [rad/s], and displacements of the free nodes (n, m) of unit modal mass [kg^-½]."""
+
+    frequencies: np.ndarray
+    shapes: np.ndarray
+
+
+def _rigid_motions(nodes: np.ndarray) -> np.ndarray:
+    """Displacements of nodes (m, 3) by three translations and three turns of unit size, shape (3m, 6)."""
+    size = np.ptp(nodes, axis=0).max()
+    away = (nodes - nodes.mean(axis=0)) / size
+    turned = np.stack([np.cross(axis, away) for axis in np.eye(3)], axis=-1)
+    moved = np.broadcast_to(np.eye(3), (len(nodes), 3, 3))
+    return np.concatenate([moved, turned], axis=-1).reshape(-1, 6)
+
+
+def _mass_matrix(
+    elements: TetrahedralElements, free: np.ndarray, density: float | Callable[[np.ndarray], float]
+) -> Any:
+    """∫ρ φ_j·φ_k, sparse."""
+    located, weights = elements.quadrature(max(elements.mesh.degree, 2 * elements.degree))
+    phi = elements.shapes(located.barycentric)
+    if callable(density):
+        points = np.einsum("kb,kba->ka", located.barycentric, elements.mesh.corners[located.cell])
+        weights = weights * np.array([float(density(x)) for x in points])
+    else:
+        weights = weights * density
+    count, per = len(elements.cells), phi.shape[1]
+    phi, weights = phi.reshape(count, -1, per), weights.reshape(count, -1)
+    blocks = (phi * weights[:, :, None]).swapaxes(1, 2) @ phi
+    return _assembled(elements, free, np.einsum("kbc,ad->kbacd", blocks, np.eye(3)))
+
+
+def _stiffness_matrix(elements: TetrahedralElements, free: np.ndarray, material: Hyperelastic) -> Any:
+    """∂²U/∂θ² in the reference shape, sparse."""
+    located, weights = elements.quadrature(2 * elements.degree - 2)
+    slopes, count = elements.gradients(located), len(elements.cells)
+    slopes, weights = slopes.reshape(count, -1, *slopes.shape[1:]), weights.reshape(count, -1)
+    C = material.moduli().reshape(3, 3, 3, 3)
+    blocks = np.zeros((count, slopes.shape[2], 3, slopes.shape[2], 3))
+    for k in range(weights.shape[1]):
+        stress = np.einsum("aedf,kcf->kaecd", C, weights[:, k, None, None] * slopes[:, k])
+        blocks += np.einsum("kbe,kaecd->kbacd", slopes[:, k], stress, optimize=True)
+    return _assembled(elements, free, blocks)
+
+
+def _unknowns(elements: TetrahedralElements, free: np.ndarray) -> np.ndarray:
+    """The coordinate of each component of each node, shape (nodes, 3); −1 for fixed nodes."""
+    unknown = np.full((len(elements.nodes), 3), -1)
+    unknown[free] = np.arange(3 * len(free)).reshape(-1, 3)
+    return unknown
+
+
+def _assembled(elements: TetrahedralElements, free: np.ndarray, blocks: np.ndarray) -> Any:
+    """The sparse sum of the matrices (k, b, 3, b, 3) of all cells."""
+    from scipy.sparse import coo_matrix
+
+    unknown = _unknowns(elements, free)[elements.cells].reshape(len(blocks), -1)
+    size = unknown.shape[1]
+    rows, columns = np.repeat(unknown, size, axis=1).ravel(), np.tile(unknown, (1, size)).ravel()
+    kept = (rows >= 0) & (columns >= 0)
+    n = 3 * len(free)
+    return coo_matrix((blocks.ravel()[kept], (rows[kept], columns[kept])), shape=(n, n)).tocsc()
+
+
+def _lowest_modes(M: Any, K: Any, count: int, rigid: np.ndarray | None) -> VibrationModes:
+    """The lowest modes without the rigid motions `rigid` (n, 6); None if fixed nodes prevent these."""
+    from scipy.linalg import eigh
+    from scipy.sparse.linalg import eigsh
+
+    n, skipped = M.shape[0], 0 if rigid is None else 6
+    wanted = count + skipped
+    if n <= _DENSE or wanted >= n // 2:
+        square, shapes = eigh(K.toarray(), M.toarray(), subset_by_index=(0, wanted - 1))
+    else:
+        shift = -1e-6 * K.diagonal().sum() / M.diagonal().sum() if skipped else 0.0
+        start = np.random.default_rng(0).normal(size=n)
+        square, shapes = eigsh(K, wanted, M, sigma=shift, v0=start)
+        order = np.argsort(square)
+        square, shapes = square[order], shapes[:, order]
+    if rigid is not None:
+        if not np.abs(square[:skipped]).max() <= _RIGID * square[skipped]:
+            raise ModelError(f"finite elements: modes: six must be rigid motions (got ω² {square[: skipped + 1]})")
+        rigid = _orthonormal(rigid, np.zeros((n, 0)), M)
+        shapes = shapes[:, skipped:] - rigid @ (rigid.T @ (M @ shapes[:, skipped:]))
+    shapes = shapes * np.sign(shapes[np.abs(shapes).argmax(axis=0), np.arange(count)])
+    return VibrationModes(np.sqrt(np.maximum(square[skipped:], 0.0)), shapes)
+
+
+def _modal_derivatives(
+    elements: TetrahedralElements, free: np.ndarray, material: Hyperelastic, K: Any, shapes: np.ndarray
+) -> np.ndarray:
+    """ψ_jk of (2) for each pair j ≤ k of modes (n, m), shape (n, m (m + 1)/2)."""
+    import jax
+    from scipy.sparse.linalg import splu
+
+    third = jax.jacfwd(jax.jacfwd(jax.jacfwd(material.energy_density)))
+    T = np.asarray(compiled(third)(np.eye(3))).reshape(9, 9, 9)
+    located, weights = elements.quadrature(max(1, 3 * (elements.degree - 1)))
+    slopes, nodes = elements.gradients(located), elements.cells[located.cell]
+    unknown, solve = _unknowns(elements, free), splu(K).solve
+    moved = np.zeros((len(elements.nodes), 3, shapes.shape[1]))
+    moved[free] = shapes.reshape(len(free), 3, -1)
+    G = np.stack([np.einsum("kba,kbc->kac", moved[nodes, :, j], slopes).reshape(-1, 9)
+                  for j in range(shapes.shape[1])])  # fmt: skip
+    found = []
+    for j in range(len(G)):
+        turned = np.einsum("kq,pqr->kpr", weights[:, None] * G[j], T, optimize=True)
+        for k in range(j, len(G)):
+            stress = (turned @ G[k][:, :, None]).reshape(-1, 3, 3)
+            force = np.zeros(unknown.shape)
+            np.add.at(force, nodes, np.einsum("kac,kbc->kba", stress, slopes))
+            found.append(solve(-force[free].ravel()))
+    return np.stack(found, axis=-1)
+
+
+def _orthonormal(shapes: np.ndarray, known: np.ndarray, M: Any) -> np.ndarray:
+    """Columns that extend known ones, orthonormal by the mass, to the span of both; dependent ones are left out."""
+    lengths = np.sqrt(np.einsum("nj,nj->j", shapes, M @ shapes))
+    shapes = shapes[:, lengths > 0.0] / lengths[lengths > 0.0]
+    for _ in range(2):  # the second pass removes round-off
+        shapes = shapes - known @ (known.T @ (M @ shapes))
+        square, turn = np.linalg.eigh(shapes.T @ (M @ shapes))
+        kept = square > _DEPENDENT
+        shapes = (shapes @ turn[:, kept] / np.sqrt(square[kept]))[:, ::-1]
+    return shapes

@@ -1,4 +1,4 @@
-"""Integrals over a deformable body that its inertia, weight and elasticity come from, with their derivatives.
+"""Integrals over a deformable body for its inertia, weight and elasticity, with their derivatives.
 
 In the body's frame, with m_k the masses of the points, J_j = ∂f/∂θ_j, J̇θ̇ = Σ ∂²f/∂θ_j∂θ_k θ̇_jθ̇_k and p̈ = J θ̈ + J̇θ̇,
 the wrench on a frame of angular velocity ω whose acceleration less gravity is (ω̇, a), and the body's own forces are
@@ -8,6 +8,23 @@ the wrench on a frame of angular velocity ω whose acceleration less gravity is 
     τ_j    = c_j·a + (∫ρ p×J_j)·ω̇ + ωᵀP_jω − ω² tr P_j + 2 ω·w_j + e_j + g_j + d_j                          (3)
 
 with c̈ = ∫ρp̈, b = ∫ρ p×p̈, e_j = ∫ρ J_j·p̈. None of them sees a material point.
+
+For points that move in any way, with H = ∂²f/∂θ² and F = ∂f/∂x of the points,
+
+    ∂p̈/∂θ_l = Σ H_lk θ̈_k + ∂(J̇θ̇)/∂θ_l,   ∂p̈/∂θ̇_l = 2 Σ H_lk θ̇_k                                        (4)
+
+and with S = w (∂W/∂F + η (∂E/∂F)ᵀ ℂ Ė) of F and Ḟ = Σ F_k θ̇_k, the forces of the material and their derivatives are
+
+    Σ S : F_j,   Σ S : F_jl + (∂S/∂F F_l + ∂S/∂Ḟ Σ F_kl θ̇_k) : F_j                                         (5)
+
+For points that move linearly in θ, f = x + Σ φ_j(x) θ_j, so that J̇ = 0 and J_j = φ_j, the integrals are polynomials:
+
+    c = c_0 + Σ c_j θ_j,   P_j = P0_j + Σ Q_kj θ_k,   M_jk = tr Q_jk,   w_j = Σ ε:Q_kj θ̇_k                    (6)
+    U = ½ K2_jk θ_jθ_k + ½ K3_jkl θ_jθ_kθ_l + ⅛ K4_jklm θ_jθ_kθ_lθ_m                                           (7)
+
+the energy for W quadratic in the strain E = A_j θ_j + ½ B_jk θ_jθ_k:
+
+    K2 = ∫A_j:ℂ:A_k,   K3 = ∫A_j:ℂ:B_kl,   K4 = ∫B_jk:ℂ:B_lm                                               (8)
 """
 
 from __future__ import annotations
@@ -19,23 +36,28 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies import moving_points
 from lissom.bodies.domains import Domain, Quadrature
+from lissom.bodies.evaluation import (
+    BatchedFunction,
+    CompiledDerivatives,
+    EvaluatedPoints,
+    memoized,
+    shared_by_equals,
+)
+from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
 from lissom.bodies.kinematics import ComposedKinematics, Kinematics
-from lissom.bodies.linear_coefficients import LinearCoefficients, linear_coefficients
 from lissom.bodies.materials import Hyperelastic, determinant
-from lissom.bodies.moved_points import MotionSlopes, MovedPoints
-from lissom.bodies.sharing import kept, shared
-from lissom.bodies.slopes import Bends, Slopes, unpacked
-from lissom.bodies.together import Together
+from lissom.errors import ModelError
 from lissom.robot.poses import compiled, in_double
 
-_MOST_SLOPES = 1 << 23  # numbers of ∂φ/∂x that are kept
-_BLOCK = 1 << 20  # numbers that are made of points in one go
+_MOST_SLOPES = 1 << 23  # most numbers of ∂φ/∂x that are stored
+_MOST_LINEAR = 1000  # coordinates of a linear map, whose Q_jk of (6) has 9 n² numbers
+_MOST_QUARTIC = 50  # coordinates up to which K4 of (7) is computed
+_BLOCK = 1 << 20  # numbers of points in one block of a loop
 
 
 class ShapeValues(NamedTuple):
-    """At (θ, θ̇), with leading axes of a batch."""
+    """The integrals at (θ, θ̇), with leading axes of a batch."""
 
     mass: float  # [kg]
     c: np.ndarray  # ∫ρp (3,)
@@ -54,7 +76,8 @@ class ShapeValues(NamedTuple):
 
 
 class ShapeDerivatives(NamedTuple):
-    """At (θ, θ̇, θ̈), by θ_l where a name ends in q and by θ̇_l where it ends in v, l after j; with axes of a batch."""
+    """Derivatives at (θ, θ̇, θ̈), with leading axes of a batch: by θ_l for names that end in q, by θ̇_l for names that end
+    in v; l comes after j."""
 
     c_q: np.ndarray  # of c̈ = ∫ρp̈ (n, 3)
     b_q: np.ndarray  # of b = ∫ρ p×p̈ (n, 3)
@@ -68,6 +91,25 @@ class ShapeDerivatives(NamedTuple):
     w_v: np.ndarray  # of w_j, ∫ρ J_l×J_j (n, n, 3)
     K: np.ndarray  # ∂²U/∂θ² (n, n)
     d_q: np.ndarray  # ∂d/∂θ (n, n)
+
+
+class LinearCoefficients(NamedTuple):
+    """The constants of (6) and (7).
+
+    K3 and K4 are None for linear elasticity. All three are None for W not quadratic in the strain, and for more than 50
+    coordinates unless W is linear elasticity: with n⁴ terms, energies then come cheaper from the points.
+    `damping_time` times K2_jk + (K3_jkl + K3_kjl) θ_l + K4_jlkm θ_lθ_m is d_v of (1) in the module materials.
+    """
+
+    mass: float
+    c_0: np.ndarray  # ∫ρx (3,)
+    P_0: np.ndarray  # ∫ρ x xᵀ (3, 3)
+    c_j: np.ndarray  # ∫ρ φ_j (n, 3)
+    P0_j: np.ndarray  # ∫ρ x φ_jᵀ (n, 3, 3)
+    Q_jk: np.ndarray  # ∫ρ φ_j φ_kᵀ (n, n, 3, 3)
+    K2: np.ndarray | None
+    K3: np.ndarray | None
+    K4: np.ndarray | None
 
 
 @final
@@ -86,13 +128,13 @@ class ShapeIntegrals:
     density: float | Callable[[np.ndarray], float]
 
     @cached_property
-    def looked_at(self) -> dict[str, Any]:
-        """What those who checked the motion found, which takes seconds: bodies that are alike look once."""
+    def checked(self) -> dict[str, Any]:
+        """Results of checks of the motion, which take seconds; equal bodies share them."""
         return {}
 
     @cached_property
     def masses(self) -> np.ndarray:
-        """Of the points of the quadrature, shape (N,) [kg]."""
+        """Masses of the points of the quadrature, shape (N,) [kg]."""
         if callable(self.density):
             return self.domain.weights * np.array([float(self.density(x)) for x in self.domain.points])
         return self.domain.weights * self.density
@@ -102,33 +144,33 @@ class ShapeIntegrals:
         return float(self.masses.sum())
 
     @cached_property
-    def points(self) -> MovedPoints | None:
-        """Its points and others of the body, where a composed motion moves them together."""
+    def points(self) -> EvaluatedPoints | None:
+        """Its points and others of the body, for a composed motion."""
         if not isinstance(self.kinematics, ComposedKinematics):
             return None
-        return MovedPoints(shared(MotionSlopes, self.kinematics), self.domain.points)
+        return EvaluatedPoints(shared_by_equals(CompiledDerivatives, self.kinematics), self.domain.points)
 
-    def values(self, q: np.ndarray, v: np.ndarray, together: int = 1) -> ShapeValues:
-        """The integrals at θ = q and θ̇ = v, shapes (..., n), of which JAX is asked for so many together."""
-        return ShapeValues(self._mass, *_batched(self._values, (q, v), together))
+    def values(self, q: np.ndarray, v: np.ndarray, stack: int = 1) -> ShapeValues:
+        """The integrals at θ = q and θ̇ = v, shapes (..., n); one call of JAX takes `stack` of them."""
+        return ShapeValues(self._mass, *_batched(self._values, (q, v), stack))
 
-    def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, together: int = 1) -> ShapeDerivatives:
-        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n), of which JAX is asked for so many together."""
+    def derivatives(self, q: np.ndarray, v: np.ndarray, a: np.ndarray, stack: int = 1) -> ShapeDerivatives:
+        """Their derivatives at θ = q, θ̇ = v and θ̈ = a, shapes (..., n); one call of JAX takes `stack` of them."""
         if self.kinematics.is_linear:
-            return ShapeDerivatives(*_batched(self._derivatives, (q, v, a), together))
+            return ShapeDerivatives(*_batched(self._derivatives, (q, v, a), stack))
         q, v, a = np.broadcast_arrays(q, v, np.asarray(a, dtype=np.float64))
-        found = _batched(self._derivatives_at_rest, (q, v), together)
+        found = _batched(self._derivatives_at_rest, (q, v), stack)
         (c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ), (pxH, HJ, K, d_q) = found[:10], found[10:]
-        by = moving_points.ByAcceleration(JxJ, pxH, HJ)
-        c_q, b_q, e_q = moving_points.accelerated((c_q, b_q, e_q), c_jl, a, by)
+        by = _ByAcceleration(JxJ, pxH, HJ)
+        c_q, b_q, e_q = _accelerated((c_q, b_q, e_q), c_jl, a, by)
         return ShapeDerivatives(c_q, b_q, e_q, c_jl, P_jl, w_q, c_v, b_v, e_v, JxJ, K, d_q)
 
     def fold(self, q: np.ndarray) -> np.ndarray:
-        """The least det ∂f/∂x of the points at θ = q, shape (...); where it is not positive the map folds."""
+        """The least det ∂f/∂x of the points at θ = q, shape (...); the map folds unless it is positive."""
         return self.worst(q)[0]
 
     def worst(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The least det ∂f/∂x of the points at θ = q, and the number of the point where it is, shapes (...)."""
+        """The least det ∂f/∂x of the points at θ = q, and the number of that point, shapes (...)."""
         if self._slopes_known is None:
             least, where = _batched(self._fold, (q,))
             return least, where.astype(np.int64)
@@ -146,19 +188,19 @@ class ShapeIntegrals:
 
     @cached_property
     def _slopes_known(self) -> np.ndarray | None:
-        """∂φ_j/∂x at the points as rows (9 N, n) of a linear map, if there is room for them."""
+        """∂φ_j/∂x of a linear map at the points as rows (9 N, n), if there is room for them."""
         if not self.kinematics.is_linear or 9 * len(self.domain.points) * self.kinematics.n > _MOST_SLOPES:
             return None
         return self.kinematics.shape_gradients(self.domain.points).reshape(-1, self.kinematics.n)
 
     @property
     def _uses_slopes(self) -> bool:
-        """Whether forces of the material are sums over points with ∂φ_j/∂x that are known."""
+        """Whether forces of the material are sums over points with the stored ∂φ_j/∂x."""
         return self._slopes_known is not None and not self._is_polynomial
 
     @cached_property
     def _slopes_of_points(self) -> Any:
-        """∂φ_j/∂x at the points, shape (n, 3, 3, N), as JAX holds it: given as an argument, as the points are."""
+        """∂φ_j/∂x at the points, shape (n, 3, 3, N), as a JAX array for the arguments of compiled functions."""
         import jax.numpy as jnp
 
         assert self._slopes_known is not None
@@ -169,33 +211,32 @@ class ShapeIntegrals:
     def _constants(self) -> LinearCoefficients:
         import jax
 
-        with jax.ensure_compile_time_eval():  # first asked for while JAX traces what uses them
+        with jax.ensure_compile_time_eval():  # the first use may be inside a trace of JAX
             return self.linear_coefficients()
 
     def linear_coefficients(self) -> LinearCoefficients:
-        """What all integrals are polynomials of, where the kinematics is linear."""
+        """The coefficients of (6) and (7) for a linear kinematics."""
         return linear_coefficients(self.kinematics, self.domain, self.material, self.masses)
 
     @cached_property
     def _given(self) -> tuple[np.ndarray, ...]:
-        """Points, their weights and their masses: given as arguments, since XLA would spend seconds on constants."""
+        """Points, weights and masses: arguments of compiled functions, since XLA would spend seconds on constants."""
         return self.domain.points, self.domain.weights, self.masses
 
     def compiled(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of points, weights, masses and what it is called with."""
-
+        """A function of points, weights, masses and its further arguments, compiled for the given points."""
         if self.kinematics.takes_arrays:
             inner = compiled(function)
             return lambda *state: inner(*self._given, *state)
         given = self._given
         return compiled(lambda *state: function(*given, *state))
 
-    def _together(self, function: Callable[..., Any]) -> Callable[..., list[np.ndarray]]:
-        """The same of states of several bodies, along the first axis of what it takes and of all it returns."""
+    def _of_bodies(self, function: Callable[..., Any]) -> Callable[..., list[np.ndarray]]:
+        """The same for states of several bodies, along the first axis of arguments and results."""
         if self.kinematics.takes_arrays:
-            return partial(Together(function, len(self._given)), *self._given)
+            return partial(BatchedFunction(function, len(self._given)), *self._given)
         given = self._given
-        return Together(lambda *state: function(*given, *state))
+        return BatchedFunction(lambda *state: function(*given, *state))
 
     @cached_property
     def _values(self) -> Callable[..., Any]:
@@ -208,21 +249,21 @@ class ShapeIntegrals:
             return (*self._linear_inertia(q, v), U, g, *self._damping(moduli, q, v))
 
         def known(F_j: Any, q: Any, v: Any) -> Any:
-            forces = moving_points.linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
+            forces = _linear_forces(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_inertia(q, v), *forces)
 
-        def values(w: Any, m: Any, slopes: Slopes, v: Any) -> Any:
-            forces = moving_points.material_forces(self.material, moduli, w, slopes, v)
-            return (*moving_points.inertia(m, slopes, v), *forces)
+        def values(w: Any, m: Any, x: FirstDerivatives, v: Any) -> Any:
+            forces = _forces(self.material, moduli, w, x.F, x.F_j, v)
+            return (*_inertia(m, x, v), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
-            return values(w, m, self.kinematics.slopes(x, q, v), v)
+            return values(w, m, self.kinematics.first_derivatives(x, q, v), v)
 
         if self.points is not None:
-            return self._summed(values, Slopes, self.points.slopes_by_row, self._weights(self.points, bends=False))
+            return self._summed(values, FirstDerivatives, self.points)
         if self._uses_slopes:
-            return partial(Together(known, 1), self._slopes_of_points)
-        return self._together(linear if self.kinematics.is_linear else any_other)
+            return partial(BatchedFunction(known, 1), self._slopes_of_points)
+        return self._of_bodies(linear if self.kinematics.is_linear else any_other)
 
     @cached_property
     def _derivatives(self) -> Callable[..., Any]:
@@ -236,41 +277,39 @@ class ShapeIntegrals:
             return (*self._linear_derivatives(a), K, d_q)
 
         def known(F_j: Any, q: Any, v: Any, a: Any) -> Any:
-            slopes = moving_points.linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
+            slopes = _linear_slopes(self.material, moduli, self.domain.weights, F_j, q, v)
             return (*self._linear_derivatives(a), *slopes)
 
-        return partial(Together(known, 1), self._slopes_of_points) if self._uses_slopes else self._together(linear)
+        return (
+            partial(BatchedFunction(known, 1), self._slopes_of_points) if self._uses_slopes else self._of_bodies(linear)
+        )
 
     @cached_property
     def _derivatives_at_rest(self) -> Callable[..., Any]:
-        """Where f is not linear, at θ̈ = 0; those of the last few states are kept."""
+        """For f that is not linear, at θ̈ = 0, with a cache of the last few states."""
         moduli = self.material.moduli()
 
-        def derivatives(w: Any, m: Any, bends: Bends, v: Any) -> Any:
-            forces = moving_points.material_slopes(self.material, moduli, w, bends, v)
-            return (*moving_points.inertia_slopes(m, bends, v), *forces)
+        def derivatives(w: Any, m: Any, x: SecondDerivatives, v: Any) -> Any:
+            forces = _material_slopes(self.material, moduli, w, x, v)
+            return (*_inertia_slopes(m, x, v), *forces)
 
         def any_other(x: Any, w: Any, m: Any, q: Any, v: Any) -> Any:
-            return derivatives(w, m, self.kinematics.bends(x, q, v), v)
+            return derivatives(w, m, self.kinematics.second_derivatives(x, q, v), v)
 
-        points = self.points
-        if points is None:
-            return kept(self._together(any_other))
-        return kept(self._summed(derivatives, Bends, points.bends_by_row, self._weights(points, bends=True)))
+        if self.points is None:
+            return memoized(self._of_bodies(any_other))
+        return memoized(self._summed(derivatives, SecondDerivatives, self.points))
 
-    @staticmethod
-    def _summed(function: Callable[..., Any], kind: Any, rows: Callable[..., Any], weights: list[Any]) -> Any:
-        """A function of θ and θ̇ as a sum over rows of points, whose slopes are compiled apart and kept."""
-        inner = Together(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v), 2)
+    def _summed(self, function: Callable[..., Any], kind: Any, points: EvaluatedPoints) -> Any:
+        """A function of θ and θ̇ as a sum over rows of points, whose derivatives are compiled apart and cached."""
+        weights = [points.weights(part) for part in (self.domain.weights, self.masses)]
+        inner = BatchedFunction(lambda w, m, x, v: function(w, m, unpacked(kind, x, len(v)), v), 2)
 
         def summed(q: np.ndarray, v: np.ndarray) -> list[np.ndarray]:
-            found = [inner(*weight, x, v) for *weight, x in zip(*weights, rows(q, v))]
+            found = [inner(*weight, x, v) for *weight, x in zip(*weights, points.by_row(kind, q, v))]
             return found[0] if len(found) == 1 else [reduce(np.add, parts) for parts in zip(*found)]
 
         return summed
-
-    def _weights(self, points: MovedPoints, *, bends: bool) -> list[list[np.ndarray]]:
-        return [points.weights(weights, bends=bends) for weights in (self.domain.weights, self.masses)]
 
     @cached_property
     def _fold(self) -> Callable[..., Any]:
@@ -280,10 +319,10 @@ class ShapeIntegrals:
 
         points = self.points
         if points is None:
-            return self._together(least)
+            return self._of_bodies(least)
 
         def least_composed(q: np.ndarray) -> list[np.ndarray]:
-            J = np.linalg.det(np.moveaxis(points.slopes(np.arange(points.count), q[0]).F, -1, 0))
+            J = np.linalg.det(np.moveaxis(points.of_quadrature(q[0]).F, -1, 0))
             return [np.array([J.min()]), np.array([J.argmin()])]
 
         return least_composed
@@ -292,7 +331,7 @@ class ShapeIntegrals:
         return self.kinematics.deformations(self.domain.points, q)
 
     def _linear_inertia(self, q: Any, v: Any) -> tuple[Any, ...]:
-        """The integrals of ShapeValues from c to e_v by (1) of the module linear_coefficients."""
+        """The integrals of ShapeValues from c to e_v by (6)."""
         import jax.numpy as jnp
 
         n, known = self.kinematics.n, self._constants
@@ -300,26 +339,26 @@ class ShapeIntegrals:
         across = jnp.einsum("jab,j->ab", known.P0_j, q)
         P_j = known.P0_j + jnp.einsum("kjab,k->jab", Q, q)
         P = known.P_0 + across.T + jnp.einsum("jab,j->ab", P_j, q)
-        w_j = moving_points.crossed(jnp.einsum("kjab,k->jab", Q, v))
+        w_j = _crossed(jnp.einsum("kjab,k->jab", Q, v))
         none, M = jnp.zeros(3), jnp.einsum("jkaa->jk", Q)
         return known.c_0 + q @ jnp.asarray(known.c_j), P, known.c_j, P_j, M, none, none, w_j, jnp.zeros(n)
 
     def _linear_derivatives(self, a: Any) -> tuple[Any, ...]:
-        """The integrals of ShapeDerivatives from c_q to w_v where p̈ = J θ̈."""
+        """The integrals of ShapeDerivatives from c_q to w_v for p̈ = J θ̈."""
         import jax.numpy as jnp
 
         n, Q = self.kinematics.n, jnp.asarray(self._constants.Q_jk)
-        b_q, P_jl = moving_points.crossed(jnp.einsum("lkab,k->lab", Q, a)), Q.swapaxes(0, 1)
+        b_q, P_jl = _crossed(jnp.einsum("lkab,k->lab", Q, a)), Q.swapaxes(0, 1)
         vectors, square, cube = jnp.zeros((n, 3)), jnp.zeros((n, n)), jnp.zeros((n, n, 3))
-        return vectors, b_q, square, cube, P_jl, cube, vectors, vectors, square, moving_points.crossed(P_jl)
+        return vectors, b_q, square, cube, P_jl, cube, vectors, vectors, square, _crossed(P_jl)
 
     @property
     def _is_polynomial(self) -> bool:
-        """Whether the energy is (2) of the module linear_coefficients."""
+        """Whether the energy is (7)."""
         return self.kinematics.is_linear and self._constants.K2 is not None
 
     def _energy(self, q: Any) -> Any:
-        """U of (1) in the module of materials, by (2) of linear_coefficients where it holds."""
+        """U of (1) in the module materials, by (7) if it holds."""
         import jax
         import jax.numpy as jnp
 
@@ -334,7 +373,7 @@ class ShapeIntegrals:
         return self.domain.weights @ jax.vmap(self.material.energy_density)(self._F(q))
 
     def _damping(self, moduli: np.ndarray, q: Any, v: Any) -> tuple[Any, Any]:
-        """d and d_v of (1) in the module of materials."""
+        """d and d_v of (1) in the module materials."""
         import jax
         import jax.numpy as jnp
 
@@ -355,13 +394,201 @@ class ShapeIntegrals:
 
 
 def _batched(
-    function: Callable[..., list[np.ndarray]], arguments: tuple[np.ndarray, ...], together: int = 1
+    function: Callable[..., list[np.ndarray]], arguments: tuple[np.ndarray, ...], stack: int = 1
 ) -> list[np.ndarray]:
-    """A function of stacks of so many vectors, one stack after another: it is compiled for stacks of one size, not once
-    a size of batch."""
+    """A function of stacks of vectors, one stack after another, so that it is compiled for one size of stack and not
+    for each size of batch."""
     rows = np.broadcast_arrays(*(np.asarray(argument, dtype=np.float64) for argument in arguments))
     batch = rows[0].shape[:-1]
-    stacks = [row.reshape(-1, together, row.shape[-1]) for row in rows]
+    stacks = [row.reshape(-1, stack, row.shape[-1]) for row in rows]
     found = [function(*state) for state in zip(*stacks)]
     whole = found[0] if len(found) == 1 else [np.concatenate(parts) for parts in zip(*found)]
     return [part.reshape(batch + part.shape[1:]) for part in whole]
+
+
+def _crossed(X: Any) -> Any:
+    """Σ a×b of matrices Σ a bᵀ, shape (..., 3, 3) to (..., 3)."""
+    import jax.numpy as jnp
+
+    parts = (X[..., 1, 2] - X[..., 2, 1], X[..., 2, 0] - X[..., 0, 2], X[..., 0, 1] - X[..., 1, 0])
+    return jnp.stack(parts, axis=-1)
+
+
+def _inertia(m: Any, x: FirstDerivatives, v: Any) -> tuple[Any, ...]:
+    """The integrals of ShapeValues from c to e_v."""
+    import jax.numpy as jnp
+
+    mJ, mh = m * x.J, m * x.h
+    P_j = jnp.einsum("ak,jbk->jab", x.p, mJ)
+    M = jnp.einsum("jak,lak->jl", x.J, mJ)
+    p_dot = jnp.einsum("jak,j->ak", x.J, v)
+    w_j = _crossed(jnp.einsum("ak,jbk->jab", p_dot, mJ))
+    b_v = _crossed(x.p @ mh.T)
+    ends = mh.sum(axis=-1), b_v, w_j, jnp.einsum("jak,ak->j", x.J, mh)
+    return x.p @ m, x.p @ (m * x.p).T, mJ.sum(axis=-1), P_j, M, *ends
+
+
+class _ByAcceleration(NamedTuple):
+    """Derivatives of c_q, b_q and e_q by θ̈_k, beside ∫ρ ∂²f/∂θ_j∂θ_l: ∫ρ J_l×J_j (n, n, 3), ∫ρ p×H_jl (n, n, 3) and
+    ∫ρ H_jl·J_k (n, n, n), by [j, l]."""
+
+    JxJ: Any
+    pxH: Any
+    HJ: Any
+
+
+def _inertia_slopes(m: Any, x: SecondDerivatives, v: Any) -> tuple[Any, ...]:
+    """The integrals of ShapeDerivatives from c_q to w_v at θ̈ = 0, and those of _ByAcceleration behind JxJ."""
+    import jax.numpy as jnp
+
+    turned, mJ = jnp.einsum("ljak,j->lak", x.H, v), m * x.J
+    p_dot, h = (jnp.einsum("jak,j->ak", part, v) for part in (x.J, turned))
+    force, by_q, by_v = m * h, m * x.h_q, 2.0 * m * turned  # (4)
+    JJ = jnp.einsum("lak,jbk->jlab", x.J, mJ)
+    b_q = _crossed(jnp.einsum("lak,bk->lab", x.J, force) + jnp.einsum("ak,lbk->lab", x.p, by_q))
+    e_q = jnp.einsum("ljak,ak->jl", x.H, force) + jnp.einsum("jak,lak->jl", x.J, by_q)
+    moments = jnp.einsum("rk,jlbk->jlrb", jnp.concatenate([m[None], m * x.p, m * p_dot]), x.H)
+    w_q = jnp.einsum("lak,jbk->jlab", turned, mJ) + moments[:, :, 4:]
+    b_v, e_v = _crossed(jnp.einsum("ak,lbk->lab", x.p, by_v)), jnp.einsum("jak,lak->jl", x.J, by_v)
+    firsts = by_q.sum(axis=-1), b_q, e_q, moments[:, :, 0], JJ + moments[:, :, 1:4], _crossed(w_q)
+    HJ = jnp.einsum("jlak,iak->jli", x.H, mJ)
+    return *firsts, by_v.sum(axis=-1), b_v, e_v, _crossed(JJ), _crossed(moments[:, :, 1:4]), HJ
+
+
+def _accelerated(found: tuple[Any, ...], c_jl: Any, a: Any, by: _ByAcceleration) -> tuple[Any, ...]:
+    """c_q, b_q and e_q at θ̈ = a (..., n) from those at rest, as NumPy arrays with leading axes."""
+    c_q, b_q, e_q = found
+    column = a[..., None, :, None]
+    turning = by.JxJ.swapaxes(-3, -2) + by.pxH  # by [l, k]
+    along = (by.HJ * a[..., None, None, :]).sum(axis=-1)
+    return (
+        c_q + (c_jl * column).sum(axis=-2),
+        b_q + (turning * column).sum(axis=-2),
+        e_q + along + (by.HJ * column).sum(axis=-2).swapaxes(-1, -2),
+    )
+
+
+def _stress(law: Hyperelastic, w: Any, F: Any) -> Any:
+    """w ∂W/∂F, shape (3, 3, N)."""
+    import jax
+
+    return w * jax.vmap(jax.grad(law.energy_density), -1, -1)(F)
+
+
+def _viscous(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_dot: Any) -> Any:
+    """w η (∂E/∂F)ᵀ ℂ Ė, shape (3, 3, N)."""
+    import jax
+
+    def one(F: Any, F_dot: Any) -> Any:
+        rate = jax.jvp(law.strain, (F,), (F_dot,))[1]
+        stress = law.damping_time * (moduli @ rate.reshape(9)).reshape(3, 3)
+        return jax.vjp(law.strain, F)[1](stress)[0]
+
+    return w * jax.vmap(one, -1, -1)(F, F_dot)
+
+
+def _forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F: Any, F_j: Any, v: Any) -> tuple[Any, ...]:
+    """U, g, d and d_v of ShapeValues from F and F_j of points, with ℂ as `moduli`."""
+    import jax
+    import jax.numpy as jnp
+
+    n = len(v)
+    U = w @ jax.vmap(law.energy_density, -1)(F)
+    g = jnp.einsum("abk,jabk->j", _stress(law, w, F), F_j)
+    if law.damping_time == 0.0:
+        return U, g, jnp.zeros(n), jnp.zeros((n, n))
+    strained = jax.vmap(lambda F, F_j: jax.jvp(law.strain, (F,), (F_j,))[1], -1, -1)
+    rates = jax.vmap(lambda F_j: strained(F, F_j))(F_j).reshape(n, 9, -1)  # ∂E/∂θ_j
+    d_v = jnp.einsum("jak,lak->jl", rates, law.damping_time * w * jnp.einsum("ab,jbk->jak", moduli, rates))
+    return U, g, d_v @ v, d_v
+
+
+def _material_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, x: SecondDerivatives, v: Any) -> tuple[Any, Any]:
+    """K and d_q of ShapeDerivatives by (5), with ℂ as `moduli`."""
+    import jax
+    import jax.numpy as jnp
+
+    def whole(S: Any, S_l: Any) -> Any:
+        return jnp.einsum("abk,jlabk->jl", S, x.F_jl) + jnp.einsum("labk,jabk->jl", S_l, x.F_j)
+
+    def pushed(function: Callable[..., Any], at: tuple[Any, ...], *by: Any) -> Any:
+        return whole(*jax.vmap(lambda *rates: jax.jvp(function, at, rates), out_axes=(None, 0))(*by))
+
+    K = pushed(lambda F: _stress(law, w, F), (x.F,), x.F_j)
+    if law.damping_time == 0.0:
+        return K, jnp.zeros_like(K)
+    F_dot, F_dot_l = jnp.einsum("jabk,j->abk", x.F_j, v), jnp.einsum("ljabk,j->labk", x.F_jl, v)
+    return K, pushed(lambda F, F_dot: _viscous(law, moduli, w, F, F_dot), (x.F, F_dot), x.F_j, F_dot_l)
+
+
+def _linear_forces(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, ...]:
+    """U, g, d and d_v of ShapeValues for ∂f/∂x = 1 + Σ F_j θ_j, with F_j of shape (n, 3, 3, N)."""
+    return _forces(law, moduli, w, _linear_slope(F_j, q), F_j, v)
+
+
+def _linear_slopes(law: Hyperelastic, moduli: np.ndarray, w: Any, F_j: Any, q: Any, v: Any) -> tuple[Any, Any]:
+    """K and d_q of ShapeDerivatives for ∂f/∂x = 1 + Σ F_j θ_j, with F_j of shape (n, 3, 3, N)."""
+    import jax
+    import jax.numpy as jnp
+
+    F = _linear_slope(F_j, q)
+
+    def pushed(function: Callable[[Any], Any]) -> Any:
+        S_l = jax.vmap(lambda rate: jax.jvp(function, (F,), (rate,))[1])(F_j)
+        return jnp.einsum("labk,jabk->jl", S_l, F_j)
+
+    K = pushed(lambda F: _stress(law, w, F))
+    if law.damping_time == 0.0:
+        return K, jnp.zeros_like(K)
+    F_dot = jnp.einsum("jabk,j->abk", F_j, v)
+    return K, pushed(lambda F: _viscous(law, moduli, w, F, F_dot))
+
+
+def _linear_slope(F_j: Any, q: Any) -> Any:
+    """∂f/∂x = 1 + Σ F_j θ_j, shape (3, 3, N)."""
+    import jax.numpy as jnp
+
+    return jnp.eye(3)[..., None] + jnp.einsum("jabk,j->abk", F_j, q)
+
+
+def linear_coefficients(
+    kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic, masses: np.ndarray
+) -> LinearCoefficients:
+    """The constants of a linear kinematics, with the masses of the points of the domain."""
+    points, m, n = domain.points, masses, kinematics.n
+    if n > _MOST_LINEAR:
+        raise ModelError(f"shape integrals: a linear kinematics must have at most {_MOST_LINEAR} coordinates (got {n})")
+    phi = kinematics.shapes(points)
+    weighted = m[:, None, None] * phi
+    inertia = (m @ points, np.einsum("k,ka,kb->ab", m, points, points), weighted.sum(axis=0).T)
+    first = np.einsum("ka,kbj->jab", points, weighted)
+    second = np.tensordot(phi, weighted, axes=(0, 0)).transpose(1, 3, 0, 2)
+    return LinearCoefficients(float(m.sum()), *inertia, first, second, *_polynomial(kinematics, domain, law))
+
+
+def _polynomial(
+    kinematics: Kinematics, domain: Domain | Quadrature, law: Hyperelastic
+) -> tuple[np.ndarray | None, ...]:
+    """K2, K3 and K4 of (8)."""
+    n = kinematics.n
+    if not law.is_quadratic or (n > _MOST_QUARTIC and not law.is_linear):
+        return None, None, None
+    square, axes = np.linalg.eigh(law.moduli())
+    root = (np.sqrt(np.maximum(square, 0.0)) * axes)[:, -6:].T  # ℂ = rootᵀ root; it sees symmetric parts alone
+    pairs = np.triu_indices(n)  # B_jk and B_kj are the same
+    count = n if law.is_linear else n + len(pairs[0])
+    K = np.zeros((count, count))
+    slopes = kinematics.shape_gradients(domain.points)
+    for k in range(0, len(slopes), step := max(1, _BLOCK // (33 * count))):
+        slope, w = slopes[k : k + step], domain.weights[k : k + step]
+        strained = [slope.reshape(-1, 9, n)]
+        if not law.is_linear:
+            B = np.einsum("kcap,kcbp->kabp", slope[..., pairs[0]], slope[..., pairs[1]])
+            strained.append(B.reshape(len(w), 9, -1))
+        AB = (np.sqrt(w)[:, None, None] * (root @ np.concatenate(strained, axis=-1))).reshape(-1, count)
+        K += AB.T @ AB
+    if law.is_linear:
+        return K, None, None
+    place = np.zeros((n, n), dtype=np.int64)
+    place[pairs] = place.T[pairs] = np.arange(n, count)
+    return K[:n, :n], K[:n, place], K[place[:, :, None, None], place]

@@ -1,24 +1,28 @@
-"""The motion of material points: p = f(x, θ), of a point x of the reference shape and n coordinates θ."""
+"""The motion of material points: p = f(x, θ), of a point x of the reference shape and n coordinates θ.
+
+Here are the base class, motions as functions of a user, and modes: the functions of the abscissa from which kinematics
+of the library are built.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
 import numpy as np
 
-from lissom.bodies import slopes
-from lissom.bodies.samples import Samples, SamplesByJax, SamplesOfComposition
-from lissom.bodies.slopes import Bends, Slopes
+from lissom.bodies import jets
+from lissom.bodies.evaluation import Samples, SamplesByJax, SamplesOfComposition
+from lissom.bodies.jets import ORDER, FirstDerivatives, SecondDerivatives, Series, antiderivatives, compose
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.poses import compiled
+from lissom.robot.poses import compiled, in_double
 
 
 class Kinematics(ABC):
-    """How the points of a body move with its coordinates.
+    """The motion of the points of a body with its coordinates.
 
     Law: p = f(x, θ) in the body's frame [m], f(x, 0) = x, with three derivatives in θ, written with jax.numpy.
     """
@@ -26,11 +30,11 @@ class Kinematics(ABC):
     n: int  # number of coordinates θ
     is_linear: bool = False  # whether f(x, θ) = x + Σ φ_j(x) θ_j
     keeps_volume: bool = False  # whether det ∂f/∂x = 1 everywhere
-    takes_arrays: bool = True  # whether `positions` and `deformations` take points that JAX traces; else NumPy arrays
+    takes_arrays: bool = True  # whether `positions` and `deformations` take points traced by JAX; else NumPy arrays
     breaks: tuple[float, ...] = ()  # abscissae x/length within (0, 1) where f is not smooth
     breaks_around: tuple[float, ...] = ()  # and angles about x in [0, 1), in turns from +y
-    is_of_cells: bool = False  # whether f is made for the points of a mesh
-    chooses_steps: bool = False  # whether an integrator within it has steps that a body is to choose
+    is_of_cells: bool = False  # whether f belongs to the points of one mesh
+    chooses_steps: bool = False  # whether it has an integrator whose number of steps the body chooses
 
     @abstractmethod
     def map(self, x: Any, q: Any) -> Any:
@@ -38,7 +42,7 @@ class Kinematics(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the description breaks a rule."""
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
         """f of fixed points (N, 3), shape (N, 3)."""
@@ -53,41 +57,43 @@ class Kinematics(ABC):
         return jax.vmap(lambda x: jax.jacfwd(self.map)(x, q))(points)
 
     def samples(self, points: np.ndarray) -> Samples:
-        """Points (N, 3) to be moved for those who choose a quadrature."""
+        """Points (N, 3) with their positions and strains in NumPy, for the choice of a quadrature."""
         return SamplesByJax(self, points)
 
     def stepped(self, count: int | None) -> Kinematics:
-        """The same with so many steps of its integrator; None leaves them to a body."""
+        """The same kinematics with a number of steps of its integrator; None leaves it to the body."""
         return self
 
-    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
+    def first_derivatives(self, points: Any, q: Any, v: Any) -> FirstDerivatives:
         """Positions and ∂f/∂x of fixed points at θ = q with derivatives by θ, and J̇θ̇ for θ̇ = v."""
-        return slopes.slopes(*self._motions(points), q, v)
+        return jets.first_derivatives(self._rows_of_points(points), q, v)
 
-    def bends(self, points: Any, q: Any, v: Any) -> Bends:
-        """The same with second derivatives."""
-        return slopes.bends(*self._motions(points), q, v)
+    def second_derivatives(self, points: Any, q: Any, v: Any) -> SecondDerivatives:
+        """The same with second derivatives by θ."""
+        return jets.second_derivatives(self._rows_of_points(points), q, v)
 
-    def _motions(self, points: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
-        """p and F of fixed points as functions of θ, points along the last axis."""
-        return lambda q: self.positions(points, q).T, lambda q: self.deformations(points, q).transpose(1, 2, 0)
+    def _rows_of_points(self, points: Any) -> Callable[[Any], tuple[Any, Any]]:
+        """p and F of fixed points as a function of θ, points along the last axis."""
+        return lambda q: (self.positions(points, q).T, self.deformations(points, q).transpose(1, 2, 0))
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes (N, 3, 3) and positions (N, 3) of the area across x at fixed points (N, 3): its second axis goes with
-        the material, its first is normal to the area."""
+        """Axes (N, 3, 3) and positions (N, 3) of the area across x at fixed points (N, 3).
+
+        The first axis is its normal, the second follows the material.
+        """
         import jax
 
         return jax.vmap(lambda x: (area_axes(jax.jacfwd(self.map)(x, q)), self.map(x, q)))(points)
 
     def shapes(self, points: np.ndarray) -> np.ndarray:
-        """φ_j at points (N, 3) of a linear map, shape (N, 3, n)."""
+        """φ_j of a linear map at points (N, 3), shape (N, 3, n)."""
         import jax
 
         slope = compiled(jax.jacfwd(lambda q: self.positions(points, q)))
         return np.asarray(slope(np.zeros(self.n)))
 
     def shape_gradients(self, points: np.ndarray) -> np.ndarray:
-        """∂φ_j/∂x at points (N, 3) of a linear map, shape (N, 3, 3, n)."""
+        """∂φ_j/∂x of a linear map at points (N, 3), shape (N, 3, 3, n)."""
         import jax
 
         slope = compiled(jax.jacfwd(lambda q: self.deformations(points, q)))
@@ -95,29 +101,31 @@ class Kinematics(ABC):
 
 
 class ComposedKinematics(Kinematics):
-    """A motion composed of others, whose derivatives cost little where those of the others are known, and are those of
-    ∂f/∂x as it is."""
+    """A motion composed of others, f = h_P(… h_2(h_1(x))).
+
+    Its derivatives come from the jets of the parts. Those of F are those of ∂f/∂x itself, not up to a rotation.
+    """
 
     def samples(self, points: np.ndarray) -> Samples:
         return SamplesOfComposition(self, points)
 
     @abstractmethod
     def jets(self, points: Any, q: Any) -> Any:
-        """Derivatives of the motions it is composed of, at points (N, 3) and θ = q."""
+        """Jets of its parts at points (N, 3) and θ = q."""
 
     @abstractmethod
-    def slopes_of(self, jets: Any, points: Any, v: Any) -> Slopes:
-        """What these make of `slopes`."""
+    def first_from(self, parts: Any, points: Any, v: Any) -> FirstDerivatives:
+        """`first_derivatives` from these jets."""
 
     @abstractmethod
-    def bends_of(self, jets: Any, points: Any, v: Any) -> Bends:
-        """What these make of `bends`."""
+    def second_from(self, parts: Any, points: Any, v: Any) -> SecondDerivatives:
+        """`second_derivatives` from these jets."""
 
-    def slopes(self, points: Any, q: Any, v: Any) -> Slopes:
-        return self.slopes_of(self.jets(points, q), points, v)
+    def first_derivatives(self, points: Any, q: Any, v: Any) -> FirstDerivatives:
+        return self.first_from(self.jets(points, q), points, v)
 
-    def bends(self, points: Any, q: Any, v: Any) -> Bends:
-        return self.bends_of(self.jets(points, q), points, v)
+    def second_derivatives(self, points: Any, q: Any, v: Any) -> SecondDerivatives:
+        return self.second_from(self.jets(points, q), points, v)
 
 
 def area_axes(F: Any) -> Any:
@@ -130,7 +138,7 @@ def area_axes(F: Any) -> Any:
 
 
 def check_function(function: Any, n: Any, shape: tuple[int, ...], arguments: tuple[Any, ...], where: str) -> None:
-    """Raise ModelError where a user's function is none, does not run under JAX, or gives another shape."""
+    """Raise ModelError if a user's function is not callable, does not run under JAX, or returns another shape."""
     checks.integer(n, f"{where}: n", least=1)
     try:
         import jax  # noqa: F401
@@ -196,3 +204,109 @@ class KinematicsRitz(Kinematics):
         import jax.numpy as jnp
 
         return x + jnp.asarray(self.function(x), dtype=jnp.float64) @ q
+
+
+Modes = Sequence[Sequence[float]] | Callable[[Any], Any]
+"""Functions of the normalised abscissa s = x/length that coordinates multiply: one polynomial each, as its coefficients
+by rising power of s; or a smooth function of s that returns all values, shape (k,), made of jax.numpy."""
+
+
+def mode_count(modes: Modes) -> int:
+    """Number of modes."""
+    if not callable(modes):
+        return len(modes)
+    import jax
+
+    return int(in_double(jax.eval_shape)(modes, np.float64(0.5)).shape[0])
+
+
+def mode_values(modes: Modes, s: Any) -> Any:
+    """Values of all modes at s, shape (k,)."""
+    import jax.numpy as jnp
+
+    if callable(modes):
+        return jnp.asarray(modes(s), dtype=jnp.float64)
+    table = _table(modes)
+    total = jnp.asarray(table[:, -1])
+    for column in table.T[-2::-1]:
+        total = total * s + column
+    return total
+
+
+def mode_sum(modes: Modes, q: Any, s: Any) -> Any:
+    """Σ modes θ at abscissae s, an array or a series, in the shape of s; with a series, θ is a tuple."""
+    import jax
+    import jax.numpy as jnp
+
+    if not callable(modes):
+        return _horner(_weighted_coefficients(_table(modes), q), s)
+    if isinstance(q, tuple):
+        return sum(mode * theta for mode, theta in zip(_modes_of_series(modes, s), q))
+    flat = jnp.ravel(s)
+    return jnp.reshape(jax.vmap(lambda s: mode_values(modes, s) @ q)(flat), jnp.shape(s))
+
+
+def mode_integral(modes: Modes, q: Any, s: Any) -> Any:
+    """The integral of Σ modes θ from 0 to s, in the shape of s."""
+    if callable(modes):
+        return antiderivatives(lambda q, s: (mode_sum(modes, q, s),), q, s)[0]
+    table = _table(modes)
+    return s * _horner(_weighted_coefficients(table / (1.0 + np.arange(table.shape[1])), q), s)
+
+
+def _modes_of_series(modes: Callable[[Any], Any], s: Any) -> list[Any]:
+    """The value of each mode at a series, or at an array."""
+    import jax
+    import jax.numpy as jnp
+
+    def sloped(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda s: jax.jvp(function, (s,), (jnp.ones_like(s),))[1]
+
+    is_series = isinstance(s, Series)
+    functions: list[Callable[[Any], Any]] = [jax.vmap(lambda s: mode_values(modes, s), out_axes=-1)]
+    for _ in range(ORDER * is_series):
+        functions.append(sloped(functions[-1]))
+    if not is_series:
+        return list(functions[0](s))
+    found = [function(s.terms[()]) for function in functions]
+    return [compose([part[k] for part in found], s) for k in range(len(found[0]))]
+
+
+def _table(modes: Sequence[Sequence[float]]) -> np.ndarray:
+    """Coefficients of polynomials, shape (k, degree + 1)."""
+    size = max(len(polynomial) for polynomial in modes)
+    return np.array([[*polynomial, *[0.0] * (size - len(polynomial))] for polynomial in modes], dtype=np.float64)
+
+
+def _weighted_coefficients(table: np.ndarray, q: Any) -> Any:
+    """Coefficients of Σ modes θ."""
+    if not isinstance(q, tuple):
+        return q @ table
+    return [sum((theta * float(c) for theta, c in zip(q, column) if c), 0.0) for column in table.T]
+
+
+def _horner(coefficients: Any, s: Any) -> Any:
+    total = 0.0 * s + coefficients[-1] if not isinstance(coefficients, list) else coefficients[-1]
+    for k in reversed(range(len(coefficients) - 1)):
+        total = total * s + coefficients[k]
+    return total
+
+
+def check_modes(modes: Any, where: str) -> None:
+    """Raise ModelError if modes are neither polynomials nor a function of s."""
+    if not callable(modes):
+        rule = "must be a list of polynomials, each its coefficients by rising power, or a function of s"
+        checks.require(isinstance(modes, Sequence) and len(modes) > 0, where, rule, modes)
+        for k, polynomial in enumerate(modes):
+            found = checks.array(polynomial, (-1,), f"{where}[{k}]", "must be a list of finite coefficients")
+            checks.require(len(found) > 0, f"{where}[{k}]", "must have at least one coefficient", polynomial)
+        return
+
+    try:
+        found = np.asarray(compiled(modes)(np.float64(0.5)))
+    except Exception as error:
+        text = str(error).partition("\n")[0]
+        rule = "must be a function of s made of jax.numpy"
+        raise ModelError(f"{where}: {rule}; it failed ({type(error).__name__}: {text})") from error
+    fits = found.ndim == 1 and found.size > 0 and bool(np.isfinite(found).all())
+    checks.require(fits, where, "must return finite values of shape (k,)", found)

@@ -1,49 +1,64 @@
 """Frames at material points of a body, as functions of its coordinates.
 
-All those of one body that are asked for together are evaluated together: JAX compiles one function for them, and one
-call fills the tables of all. Where the motion is composed its own slopes say all but ∂²S, which is had of them by
-central differences of fourth order, within 1e-8: third derivatives would take longer to compile than all the rest. With
-R and p the pose of a point in the body's frame, its columns in its own axes are
+All frames of one body that a caller asks for at once are evaluated in one call: JAX compiles one function for them, and
+one call fills the tables of all. With R and p the pose of a point in the body's frame, its columns in its own axes are
 
     S_j = ((Rᵀ ∂R/∂θ_j)^∨; Rᵀ ∂p/∂θ_j)                                                                    (1)
 
-Where a force acts on a point, or a length is measured to it, the axes do not matter. Such a point keeps those of the
-body, R = 1, and S_j = (0; J_j) with J_j = ∂f/∂θ_j; where f = x + Σ φ_j(x) θ_j that is constant, and kernels need no
-more.
+For a force on a point, or a length to it, the axes do not matter. Such a point keeps the axes of the body, R = 1, and
+S_j = (0; J_j) with J_j = ∂f/∂θ_j. For f = x + Σ φ_j(x) θ_j that is constant, and kernels need no more.
+
+A composed motion gives the derivatives of points itself; JAX takes none. With b = ∂f/∂y, d = ∂f/∂z and n = b×d of a
+point, the frame of the area across x has the axes R = (a₁, a₂, a₃), a₁ = n/|n|, a₂ = b/|b|, a₃ = a₁×a₂, and in these
+axes the columns S_j = (w_j; u_j)
+
+    w_j = (a₃·b_j/|b|, −a₃·n_j/|n|, a₂·n_j/|n|),   u_j = Rᵀ J_j                                            (2)
+    ∂a_k/∂θ_c = R (w_c×e_k),   ∂|b|/∂θ_c = a₂·b_c,   ∂|n|/∂θ_c = a₁·n_c                                    (3)
+
+So ∂S_j/∂θ_c takes second derivatives of points by θ. Along a rate, Σ ∂S_j/∂θ_c v_j v_c takes those along it, which
+come with the first derivatives. ∂²S comes from central differences of fourth order, within 1e-8: third derivatives
+would take longer to compile than all the rest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, final
+from functools import cached_property, lru_cache
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies.area_frames import FramesSeen
+from lissom.bodies.evaluation import EvaluatedPoints, Places
+from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, unpacked
 from lissom.bodies.kinematics import Kinematics
-from lissom.bodies.moved_points import MovedPoints, Places
+from lissom.bodies.twists import cross
 from lissom.robot import checks
 from lissom.robot.poses import PoseDerivatives, compiled
 
-_RIGID = 1e-9  # how far axes may be from orthonormal
-_SAMPLES = 4  # θ where that is looked at
-# over derivatives in derivatives XLA would repeat what several operations need, were they fused
+_RIGID = 1e-9  # largest deviation of axes from orthonormal
+_SAMPLES = 4  # θ at which that is checked
+# XLA would fuse a value of several uses into each use, and repeat it in derivatives of derivatives
 _UNFUSED = {"xla_disable_hlo_passes": "fusion,cpu-instruction-fusion", "xla_cpu_use_fusion_emitters": True}
+_STEP = 3e-3  # of differences of columns, in turns [rad] and displacements over the size of the body
+_PLACES = np.array([-2.0, -1.0, 1.0, 2.0])  # in steps, beside the middle
+_FIRST = np.array([1.0, -8.0, 8.0, -1.0]) / 12.0  # central differences of fourth order at these places
+_SECOND = np.array([-1.0, 16.0, 16.0, -1.0]) / 12.0  # and −30/12 in the middle
+_KEPT = 32  # states in the cache of columns
+_LEAST = 1e-300
 
 
 @final
 @dataclass(frozen=True, eq=False)
 class MaterialFrames:
-    """The frames at material points of one body, and what evaluates them."""
+    """The frames at material points of one body."""
 
     kinematics: Kinematics
-    points: MovedPoints | None = None  # which know how they are moved, if the kinematics is composed
+    points: EvaluatedPoints | None = None  # of a composed kinematics
 
     @cached_property
     def compiled(self) -> dict[tuple[Any, ...], Any]:
-        """Functions of θ (n,) for sets of points that were asked for, with one derivative of (1) or two."""
+        """Functions of θ (n,) for sets of points, with one derivative of (1) or two."""
         return {}
 
     def at(self, point: Any, *, turns: bool) -> MaterialFrame:
@@ -61,36 +76,36 @@ class MaterialFrames:
     ) -> PoseDerivatives:
         """Poses and columns of several frames at θ = q (m, n): each field has the axis of the frames after the first.
 
-        Where v = θ̇ (m, n) is given, the last derivative need only be right along it, Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without
-        `curved`, ∂²S is left empty; without `sloped` also, ∂S need only be right in Σ ∂S_j/∂θ_c v_j v_c.
+        With v = θ̇ (m, n), the last derivative need only be right along it, in Σ ∂²S_j/∂θ_c∂θ_e v_c v_e. Without
+        `curved`, ∂²S is left empty. Without `sloped` too, ∂S need only be right in Σ ∂S_j/∂θ_c v_j v_c.
         """
-        seen = self.asked(frames, np.zeros(len(frames), dtype=np.int64))
+        columns = self.columns(frames, np.zeros(len(frames), dtype=np.int64))
         rows = zip(q[:, None], [None] * len(q) if v is None else v[:, None])
-        found = [seen(*row, curved=curved, sloped=sloped) for row in rows]
+        found = [columns(*row, curved=curved, sloped=sloped) for row in rows]
         R, p, S, S_q, S_qq = (parts[0][None] if len(found) == 1 else np.stack(parts) for parts in zip(*found))
         g = np.zeros((*R.shape[:2], 4, 4))
         g[..., :3, :3], g[..., :3, 3], g[..., 3, 3] = R, p, 1.0
         return PoseDerivatives(g, S, S_q, S_qq)
 
-    def asked(self, frames: Sequence[MaterialFrame], bodies: np.ndarray) -> Callable[..., Sequence[np.ndarray]]:
-        """R, p, S, ∂S and ∂²S of frames, as `derivatives` has them, as a function of θ and θ̇ or None of one state.
+    def columns(self, frames: Sequence[MaterialFrame], bodies: np.ndarray) -> Callable[..., Sequence[np.ndarray]]:
+        """R, p, S, ∂S and ∂²S of frames, as in `derivatives`, as a function of θ and of θ̇ or None at one state.
 
         Args:
-            bodies: which of the bodies (k,) that are moved together each frame is on; θ and θ̇ are (k, n). Unless the
-                motion is composed there is one.
+            bodies: for each frame, the number of its body among the k bodies of a call; θ and θ̇ are (k, n). Only a
+                composed motion has more than one.
         """
         points, turning = np.stack([frame.point for frame in frames]), np.array([frame.turns for frame in frames])
         key = points.tobytes(), turning.tobytes(), bodies.tobytes()
         if self.points is not None:
             if key not in self.compiled:
                 places = Places(self.points.numbers(points), bodies)
-                self.compiled[key] = FramesSeen(self.points, places, turning)
+                self.compiled[key] = _FramesOfComposition(self.points, places, turning)
             return self.compiled[key].columns
 
         def plain(q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> Sequence[np.ndarray]:
             known = (*key, curved)
             if known not in self.compiled:
-                self.compiled[known] = _compiled(self.kinematics, points, turning, curved)
+                self.compiled[known] = _compiled_columns(self.kinematics, points, turning, curved)
             return [np.asarray(part) for part in self.compiled[known](q[0])]
 
         return plain
@@ -102,7 +117,7 @@ class MaterialFrame:
     """The frame at a material point.
 
     Args:
-        family: those of its body.
+        family: the frames of its body.
         point: of the reference shape (3,) [m].
         turns: whether it follows the area across the point; otherwise it keeps the axes of the body.
     """
@@ -118,7 +133,7 @@ class MaterialFrame:
 
     @property
     def is_linear(self) -> bool:
-        """Whether its pose is linear in θ, which kernels follow by themselves."""
+        """Whether its pose is linear in θ; kernels evaluate such poses themselves."""
         return self.family.kinematics.is_linear and not self.turns
 
     @property
@@ -143,7 +158,7 @@ class MaterialFrame:
         return PoseDerivatives(*(part[:, 0] for part in self.family.derivatives([self], q)))
 
     def check(self, where: str) -> None:
-        """Raise ModelError where it is not finite, or no rigid frame, near the reference shape."""
+        """Raise ModelError if it is not finite, or not rigid, near the reference shape."""
         for q in np.vstack([np.zeros(self.n), np.random.default_rng(0).uniform(-1e-3, 1e-3, (_SAMPLES, self.n))]):
             R, p = self._pose(q)
             finite = bool(np.isfinite(R).all() and np.isfinite(p).all())
@@ -182,8 +197,13 @@ def _poses(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray) -> C
     return poses
 
 
-def _compiled(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, curved: bool) -> Callable[..., Any]:
-    """A function of θ (n,): R, p, S (K, n, 6), ∂S (K, n, n, 6) and ∂²S (K, n, n, n, 6), or (K, 0) in its place."""
+def _compiled_columns(
+    kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, curved: bool
+) -> Callable[..., Any]:
+    """A function of θ (n,) that returns R, p, S (K, n, 6), ∂S (K, n, n, 6) and ∂²S (K, n, n, n, 6).
+
+    Unless `curved`, ∂²S is empty, (K, 0).
+    """
     import jax
     import jax.numpy as jnp
 
@@ -214,3 +234,186 @@ def _compiled(kinematics: Kinematics, points: np.ndarray, turning: np.ndarray, c
         return R, p, S, S_q, jnp.moveaxis(S_qq, -1, 3)
 
     return compiled(everything, **(_UNFUSED if curved else {}))
+
+
+class _Area(NamedTuple):
+    """Points of a body: J (K, n, 3), H (K, n, n, 3) by [j, c], and the columns b and d of ∂f/∂x along y and z with
+    their derivatives; without second derivatives H, b_jc and d_jc are None."""
+
+    J: Any
+    b: Any
+    d: Any
+    b_j: Any
+    d_j: Any
+    H: Any = None
+    b_jc: Any = None
+    d_jc: Any = None
+
+
+def _area_columns(x: _Area) -> tuple[Any, Any, Any]:
+    """R (K, 3, 3), S (K, n, 6) and, if second derivatives are there, ∂S (K, n, n, 6) by [j, c], else None."""
+    import jax.numpy as jnp
+
+    n, n_j = cross(x.b, x.d), cross(x.b_j, x.d[:, None]) + cross(x.b[:, None], x.d_j)
+    of_b, of_n = (jnp.linalg.norm(part, axis=-1)[:, None] for part in (x.b, n))
+    first, second = n / of_n, x.b / of_b
+    R = jnp.stack([first, second, cross(first, second)], axis=-1)
+    b_R, n_R = x.b_j @ R / of_b[..., None], n_j @ R / of_n[..., None]  # in the axes, over |b| and |n|
+    w, u = jnp.stack([b_R[..., 2], -n_R[..., 2], n_R[..., 1]], axis=-1), x.J @ R  # (2)
+    S = jnp.concatenate([w, u], axis=-1)
+    if x.H is None or x.b_jc is None or x.d_jc is None:
+        return R, S, None
+    across = cross(x.b_j[:, :, None], x.d_j[:, None])
+    n_jc = cross(x.b_jc, x.d[:, None, None]) + across + across.swapaxes(1, 2) + cross(x.b[:, None, None], x.d_jc)
+    w_c = w[:, None]
+    b_Rc = _turned(x.b_jc, R, b_R, w_c, of_b) - b_R[:, :, None] * b_R[:, None, :, 1:2]  # (3)
+    n_Rc = _turned(n_jc, R, n_R, w_c, of_n) - n_R[:, :, None] * n_R[:, None, :, :1]
+    w_jc = jnp.stack([b_Rc[..., 2], -n_Rc[..., 2], n_Rc[..., 1]], axis=-1)
+    return R, S, jnp.concatenate([w_jc, x.H @ R[:, None] - cross(w_c, u[:, :, None])], axis=-1)
+
+
+def _turned(x_jc: Any, R: Any, x_j: Any, w_c: Any, size: Any) -> Any:
+    """∂/∂θ_c of Rᵀx_j/size, in the axes, by the changes of x_j and of the axes; `size` is constant here."""
+    return x_jc @ R[:, None] / size[..., None, None] - cross(w_c, x_j[:, :, None])
+
+
+def _first_columns(rows: Any, v: Any) -> Any:
+    """R (K, 9), S (K, n 6) and Σ ∂S_j/∂θ_c v_j v_c (K, 6) side by side, from packed first
+    derivatives (..., K) of points, at rates v (K, n)."""
+    import jax.numpy as jnp
+
+    n = v.shape[1]
+    x = unpacked(FirstDerivatives, rows, n)
+    own = _area(x)
+    R, S, _ = _area_columns(own)
+    J, b_j, d_j = (jnp.einsum("kj,kjr->kr", v, part)[:, None] for part in (own.J, own.b_j, own.d_j))
+    second = (part.T[:, None, None] for part in (x.h, x.F_h[:, 1], x.F_h[:, 2]))
+    along = _area_columns(_Area(J, own.b, own.d, b_j, d_j, *second))[2]
+    return jnp.concatenate([R.reshape(-1, 9), S.reshape(-1, 6 * n), along[:, 0, 0]], axis=1)
+
+
+def _second_columns(x: SecondDerivatives) -> Any:
+    """R (K, 9), S (K, n 6) and ∂S_j/∂θ_c (K, n n 6) side by side."""
+    import jax.numpy as jnp
+
+    b_jc, d_jc = x.F_jl[..., 1:, :].transpose(3, 4, 0, 1, 2)
+    parts = _area_columns(_area(x)._replace(H=x.H.transpose(3, 0, 1, 2), b_jc=b_jc, d_jc=d_jc))
+    return jnp.concatenate([part.reshape(len(part), -1) for part in parts], axis=1)
+
+
+def _area(x: FirstDerivatives | SecondDerivatives) -> _Area:
+    """The areas across x at points, with first derivatives."""
+    b, d = x.F[:, 1:].transpose(1, 2, 0)
+    return _Area(x.J.transpose(2, 0, 1), b, d, *x.F_j[:, :, 1:].transpose(2, 3, 0, 1))
+
+
+@lru_cache(maxsize=2)
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that JAX compiles once."""
+    return compiled(function)
+
+
+@final
+class _FramesOfComposition:
+    """Frames (K,) of bodies (k,) with a composed motion, which one call evaluates.
+
+    Some turn with the area across x, others keep the axes of their body.
+
+    Args:
+        points: of the bodies. places: of the frames among the points. turning: whether each follows the area.
+    """
+
+    def __init__(self, points: EvaluatedPoints, places: Places, turning: np.ndarray) -> None:
+        self.points, self.places, self.turns = points, places, np.flatnonzero(turning)
+        self._kept: dict[tuple[Any, ...], tuple[np.ndarray, ...]] = {}
+
+    def columns(self, q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> tuple[np.ndarray, ...]:
+        """R, p, S, ∂S and ∂²S at θ (k, n) of the bodies, as in `MaterialFrames.derivatives`, with a cache of states."""
+        key = (q.tobytes(), None if v is None else v.tobytes(), curved, sloped)
+        if key not in self._kept:
+            if len(self._kept) >= _KEPT:
+                self._kept.clear()
+            self._kept[key] = self._columns(q, v, curved=curved, sloped=sloped)
+        return self._kept[key]
+
+    def _columns(self, q: np.ndarray, v: np.ndarray | None, *, curved: bool, sloped: bool) -> tuple[np.ndarray, ...]:
+        if not (curved or sloped):
+            R, p, S, S_q = self._first(q, v)
+            return R, p, S, S_q, np.zeros((len(p), 0))
+        R, p, S, S_q = self._second(q, v)
+        if not curved:
+            return R, p, S, S_q, np.zeros((len(p), 0))
+        n = q.shape[1]
+        if v is None:
+            by_e = np.array([self._changes(q, S, np.tile(e, (len(q), 1))) for e in np.eye(n)])
+            return R, p, S, S_q, np.moveaxis(by_e, 0, 3)
+        return R, p, S, S_q, _along_rates(self._second_change(q, S, v), v[self.places.body])
+
+    def _first(self, q: np.ndarray, v: np.ndarray | None) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """R, p, S and a ∂S that is right along v."""
+        n, turns = q.shape[1], self.turns
+        rows = self.points.packed_first(self.places, q, v if v is not None and v.any() else None)
+        x = unpacked(FirstDerivatives, rows, n)
+        R, S = _plain(x)
+        rate = np.zeros((len(S), n)) if v is None else v[self.places.body]
+        change = np.concatenate([np.zeros_like(x.h), x.h]).T
+        if len(turns):
+            found = np.asarray(_compiled(_first_columns)(rows[:, turns], rate[turns]))
+            R[turns], S[turns] = found[:, :9].reshape(-1, 3, 3), found[:, 9:-6].reshape(-1, n, 6)
+            change[turns] = found[:, -6:]
+        if not rate.any():
+            return R, x.p.T, S, np.zeros((*S.shape[:2], n, 6))
+        unit = rate / np.maximum((rate * rate).sum(axis=1), _LEAST)[:, None]
+        return R, x.p.T, S, (unit[:, :, None] * unit[:, None])[..., None] * change[:, None, None]
+
+    def _second(
+        self, q: np.ndarray, v: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """R, p, S and ∂S; v is the rate of the state, under which the points are cached."""
+        n, turns = q.shape[1], self.turns
+        rows = self.points.packed_second(self.places, q, v)
+        x = unpacked(SecondDerivatives, rows, n)
+        R, S = _plain(x)
+        S_q = np.zeros((*S.shape[:2], n, 6))
+        S_q[..., 3:] = x.H.transpose(3, 0, 1, 2)
+        if len(turns):
+            of_turns = unpacked(SecondDerivatives, rows[:, turns], n)
+            found = np.asarray(_compiled(_second_columns)(of_turns))
+            R[turns], S[turns] = found[:, :9].reshape(-1, 3, 3), found[:, 9 : 9 + 6 * n].reshape(-1, n, 6)
+            S_q[turns] = found[:, 9 + 6 * n :].reshape(-1, n, n, 6)
+        return R, x.p.T, S, S_q
+
+    def _steps(self, S: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Factors (k,) of v that move the frames of each body by a step of differences; zero if nothing moves."""
+        speed = np.abs(np.einsum("kjr,kj->kr", S, v[self.places.body])) / np.repeat([1.0, self.points.size], 3)
+        fastest = np.zeros(len(v))
+        np.maximum.at(fastest, self.places.body, speed.max(axis=1))
+        return np.where(fastest > 0.0, _STEP / np.maximum(fastest, _LEAST), 0.0)
+
+    def _changes(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Σ ∂²S_j/∂θ_c∂θ_e v_e by differences of ∂S, shape (K, n, n, 6)."""
+        h = self._steps(S, v)
+        around = [self._second(q + k * h[:, None] * v)[3] for k in _PLACES]
+        return np.tensordot(_FIRST, around, axes=1) * self._over(h)[:, None, None, None]
+
+    def _second_change(self, q: np.ndarray, S: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Σ ∂²S_j/∂θ_c∂θ_e v_c v_e by differences of S, shape (K, n, 6)."""
+        h = self._steps(S, v)
+        around = [self._first(q + k * h[:, None] * v, None)[2] for k in _PLACES]
+        return (np.tensordot(_SECOND, around, axes=1) - 2.5 * S) * self._over(h)[:, None, None] ** 2
+
+    def _over(self, h: np.ndarray) -> np.ndarray:
+        """1/h of the body of each frame; zero for h = 0."""
+        return np.where(h > 0.0, 1.0 / np.where(h > 0.0, h, 1.0), 0.0)[self.places.body]
+
+
+def _plain(x: FirstDerivatives | SecondDerivatives) -> tuple[np.ndarray, np.ndarray]:
+    """R and S of frames that keep the axes of the body."""
+    J = x.J.transpose(2, 0, 1)
+    return np.tile(np.eye(3), (len(J), 1, 1)), np.concatenate([np.zeros_like(J), J], axis=-1)
+
+
+def _along_rates(change: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """A ∂²S (K, n, n, n, 6) with a given Σ ∂²S_j/∂θ_c∂θ_e v_c v_e (K, n, 6), at rates v (K, n)."""
+    unit = v / np.maximum((v * v).sum(axis=1), _LEAST)[:, None]
+    return change[:, :, None, None] * (unit[:, :, None] * unit[:, None])[:, None, :, :, None]

@@ -4,8 +4,8 @@ With w_k the quadrature weights, F_k = ∂f/∂x and E the strain, the elastic e
 
     U = Σ w W(F),   g_j = ∂U/∂θ_j,   d_j = η Σ w ∂E/∂θ_j : ℂ : Ė                                        (1)
 
-ℂ is the elastic tangent ∂²W/∂E² in the reference shape and η the `damping_time`: the viscous stress is η times what the
-elastic one would be for the strain Ė, as `Material(damping_time=)` has it for rods. E is the strain of Green,
+ℂ is the elastic tangent ∂²W/∂E² in the reference shape and η the `damping_time`. The viscous stress is η times the
+elastic stress of a strain Ė, as with `Material(damping_time=)` for rods. E is the strain of Green,
 ½ (FᵀF − 1), whose rate vanishes in any rigid motion, so that d does, too; and d·θ̇ = η Σ w Ė : ℂ : Ė ≥ 0 in any other.
 
 Pustina 2025 has 2C div B for the elastic force of the incompressible neo-Hookean law and ηC div Ḃ for the viscous one.
@@ -31,13 +31,13 @@ _NO_STRESS = 1e-8  # of a user's law in the reference shape, relative to its mod
 class Hyperelastic(ABC):
     """A material with an energy.
 
-    Law: W(F) [J/m³], least where F is a rotation, and zero there; written with jax.numpy for one F of shape (3, 3).
+    Law: W(F) [J/m³] is least, and zero, for F a rotation; written with jax.numpy for one F of shape (3, 3).
     """
 
     damping_time: float  # [s]
     needs_volume_kept: bool = False  # whether it is for motions that keep the volume of every part
-    needs_rigid_sections: bool = False  # and whose sections across x keep their shape
-    is_quadratic: bool = False  # whether W = ½ E : ℂ : E, a polynomial in θ where the kinematics is linear
+    needs_rigid_sections: bool = False  # whether it is for motions whose sections across x keep their shape
+    is_quadratic: bool = False  # whether W = ½ E : ℂ : E, a polynomial in θ for a linear kinematics
     is_linear: bool = False  # whether, besides, E is linear in F
 
     @abstractmethod
@@ -50,7 +50,7 @@ class Hyperelastic(ABC):
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the description breaks a rule."""
 
     def strain(self, F: Any) -> Any:
         """The strain E of (1), shape (3, 3)."""
@@ -73,13 +73,6 @@ def isotropic(first: float, shear: float) -> np.ndarray:
 
 def _check_damping(damping_time: float, where: str) -> None:
     checks.number(damping_time, f"{where}: damping_time", least=0.0)
-
-
-def _check_isotropic(law: Any, where: str) -> None:
-    checks.number(law.young, f"{where}: young", above=0.0)
-    poisson = checks.number(law.poisson, f"{where}: poisson")
-    checks.require(-1.0 < poisson < 0.5, f"{where}: poisson", "must lie in (-1, 0.5)", law.poisson)
-    _check_damping(law.damping_time, where)
 
 
 @final
@@ -112,14 +105,18 @@ class HyperelasticNeoHookean(Hyperelastic):
 
 @dataclass(frozen=True)
 class _Isotropic(Hyperelastic):
-    """A law whose moduli at rest are Young's modulus [Pa] and Poisson's ratio, with Kelvin-Voigt damping [s]."""
+    """A law given by Young's modulus [Pa] and Poisson's ratio at rest, with Kelvin-Voigt damping [s]."""
 
     young: float
     poisson: float
     damping_time: float = 0.0
 
     def check(self, where: str) -> None:
-        _check_isotropic(self, where)
+        checks.number(self.young, f"{where}: young", above=0.0)
+        poisson = checks.number(self.poisson, f"{where}: poisson")
+        fits, end = (poisson <= 0.5, "]") if self.needs_rigid_sections else (poisson < 0.5, ")")
+        checks.require(poisson > -1.0 and fits, f"{where}: poisson", f"must lie in (-1, 0.5{end}", self.poisson)
+        _check_damping(self.damping_time, where)
 
     def moduli(self) -> np.ndarray:
         return isotropic(*lame(self.young, self.poisson))
@@ -198,7 +195,7 @@ class HyperelasticLinear(_Isotropic):
 
 @final
 @dataclass(frozen=True)
-class HyperelasticUniaxial(Hyperelastic):
+class HyperelasticUniaxial(_Isotropic):
     """Uniaxial stress along x, W = E E_xx²/2 + 2 G (E_xy² + E_xz²) of Green's strain, for sections that are rigid.
 
     A section that cannot expand holds stresses sideways that a slender body does not have, and makes a law of three
@@ -211,10 +208,6 @@ class HyperelasticUniaxial(Hyperelastic):
         damping_time: of Kelvin-Voigt damping [s].
     """
 
-    young: float
-    poisson: float
-    damping_time: float = 0.0
-
     @property
     def needs_rigid_sections(self) -> bool:
         return True
@@ -222,12 +215,6 @@ class HyperelasticUniaxial(Hyperelastic):
     @property
     def is_quadratic(self) -> bool:
         return True
-
-    def check(self, where: str) -> None:
-        checks.number(self.young, f"{where}: young", above=0.0)
-        poisson = checks.number(self.poisson, f"{where}: poisson")
-        checks.require(-1.0 < poisson <= 0.5, f"{where}: poisson", "must lie in (-1, 0.5]", self.poisson)
-        _check_damping(self.damping_time, where)
 
     def moduli(self) -> np.ndarray:
         C = np.zeros((3, 3, 3, 3))

@@ -1,6 +1,6 @@
-"""What inputs do inside a deformable body, by virtual work on its own coordinates θ, and on its frame.
+"""Forces of inputs inside a deformable body, by virtual work on its own coordinates θ, and on its frame.
 
-One input of unit size gives the forces B_j on θ; where material points p move as p = f(x, θ),
+One input of unit size gives the forces B_j on θ. With material points that move as p = f(x, θ),
 
     along a material line     B_j = −∂L/∂θ_j,   L = ∫ |∂f/∂x x'(σ)| dσ                                     (1)
     through eyelets           B_j = −∂L/∂θ_j,   L = Σ |p_{k+1} − p_k|                                      (2)
@@ -11,6 +11,12 @@ One input of unit size gives the forces B_j on θ; where material points p move 
 the same with the other sign, summed over a closed surface. Only (4) acts on the frame: a wrench about its origin,
 
     force −Σ N,   moment −Σ ⅓ (p_a + p_b + p_c)×N                                                          (5)
+
+Tendons in a composed motion need no function that JAX compiles. A tendon consists of pieces s, (k, 3), whose lengths
+add up: ∂f/∂x x'(σ) dσ along a material line, p_{k+1} − p_k through eyelets. With t = s/|s|, from the derivatives of the
+points, which the body's frames use as well,
+
+    L = Σ |s|,   B_j = −Σ t·s_j,   ∂B_j/∂θ_l = −Σ (t·s_jl + (s_j·s_l − (t·s_j)(t·s_l))/|s|)                (6)
 
 Source: Pustina 2025 §7.1 for (1) and (3).
 """
@@ -26,9 +32,9 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
+from lissom.bodies.evaluation import EvaluatedPoints, Places
+from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, second_along, unpacked
 from lissom.bodies.kinematics import Kinematics, check_function
-from lissom.bodies.length_pulls import LengthPulls
-from lissom.bodies.slopes import curved
 from lissom.bodies.surfaces import closed
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -39,7 +45,7 @@ from lissom.robot.poses import compiled
 
 
 class Moved(NamedTuple):
-    """What one pull sees of the body at θ = q: its points p (m, 3), and its tangents as they are stretched (k, 3)."""
+    """The body at θ = q for one pull: the points p (m, 3) of the pull, and its stretched tangents (k, 3)."""
 
     p: Any
     stretched: Any
@@ -48,13 +54,13 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Pull(ABC):
-    """What one input does inside one body.
+    """The forces of one input inside one body.
 
-    Law: B_j = ∂work(here, there)/∂θ_j at fixed `there`, where both are the body at θ.
+    Law: B_j = ∂work(here, there)/∂θ_j at fixed `there`; both are the body at θ.
 
     Args:
-        points: material points that it works on, shape (m, 3) [m].
-        line: material points (k, 3) at which it asks for tangents, and the tangents there (k, 3).
+        points: its material points, shape (m, 3) [m].
+        line: material points (k, 3) of a line, and the tangents there (k, 3).
     """
 
     points: np.ndarray
@@ -72,7 +78,7 @@ class Pull(ABC):
         return jnp.zeros(6)
 
 
-_FLAT = 1e-12  # the volume of what has none, in cubes as long as it is
+_FLAT = 1e-12  # least volume of a chamber, in cubes of its length
 _NOTHING = np.zeros((0, 3))
 
 
@@ -99,7 +105,7 @@ class EyeletPull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class ChamberPull(Pull):
-    """(3); each of its rims is closed by triangles to the mean of its corners.
+    """(3); triangles to the mean of its corners close each rim.
 
     Args:
         triangles: (k, 3), numbers of points, then of rims.
@@ -120,7 +126,7 @@ class ChamberPull(Pull):
 @final
 @dataclass(frozen=True, eq=False)
 class VolumePull(Pull):
-    """V(θ) of a user."""
+    """V(θ) as a user's function."""
 
     volume: Callable[[Any], Any]
 
@@ -171,16 +177,16 @@ class BodyPulls:
         """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q (m, n)."""
         return _stacked(self._derivatives, q)
 
-    def bends(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """The second derivatives of the work along θ̇ = v at θ = q, shape (p,), of pulls that do not press."""
-        return np.asarray(self._bends(q, v))
+    def second_along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Second derivatives of the work along θ̇ = v at θ = q, shape (p,), for pulls that do not press."""
+        return np.asarray(self._second_along(q, v))
 
     @cached_property
-    def _bends(self) -> Callable[..., Any]:
-        return compiled(lambda q, v: curved(lambda q: self._work(q, q), (q,), (v,)))
+    def _second_along(self) -> Callable[..., Any]:
+        return compiled(lambda q, v: second_along(lambda q: self._work(q, q), (q,), (v,)))
 
     def _moved(self, q: Any) -> list[Moved]:
-        """The body at q as each pull sees it, by one map of all points and one of all tangents."""
+        """The body at q for each pull, by one map of all points and one of all tangents."""
         import jax.numpy as jnp
 
         points, at, tangents = (
@@ -196,7 +202,7 @@ class BodyPulls:
         return out
 
     def _work(self, q: Any, at: Any) -> Any:
-        """Of all pulls, shape (p,)."""
+        """Work of all pulls, shape (p,)."""
         import jax.numpy as jnp
 
         here = self._moved(q)
@@ -239,15 +245,108 @@ class BodyPulls:
 
 
 def _stacked(function: Callable[[Any], Any], q: np.ndarray) -> Any:
-    """A compiled function of one θ, row by row: a body is compiled once, not once a size of batch."""
+    """A compiled function of one θ, row by row, so that it is compiled once and not for each size of batch."""
     return tuple(np.stack(parts) for parts in zip(*([np.asarray(part) for part in function(row)] for row in q)))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class LengthPulls:
+    """All tendons inside bodies of one call, with the functions of `BodyPulls`, by (6).
+
+    Args:
+        points: of the bodies. pulls: each with eyelets (m, 3), or points of a line and tangents (k, 3) there.
+        bodies: for each pull the number of its body.
+    """
+
+    motion: Kinematics
+    points: EvaluatedPoints
+    pulls: tuple[Any, ...]
+    bodies: tuple[int, ...]
+
+    @cached_property
+    def _pieces(self) -> _Pieces:
+        """The points of all pulls, and the points of each piece."""
+        eyelets = [self.points.numbers(pull.points) for pull in self.pulls]
+        lines = [self.points.numbers(pull.line[0]) for pull in self.pulls]
+        most = 1 + max((int(row.max()) for row in (*eyelets, *lines) if len(row)), default=0)
+        eyelets, lines = ([row + most * b for row, b in zip(rows, self.bodies)] for rows in (eyelets, lines))
+        pairs = [np.stack([row[:-1], row[1:]]) for row in eyelets]
+        counts = [len(line) for line in lines], [pair.shape[1] for pair in pairs]
+        owner = np.concatenate([np.repeat(np.arange(len(self.pulls)), count) for count in counts])
+        numbers, place = np.unique(np.concatenate([*lines, *(pair.ravel() for pair in pairs)]), return_inverse=True)
+        stop = sum(counts[0])
+        ends = np.searchsorted(numbers, np.concatenate(pairs, axis=1))
+        tangents = np.concatenate([pull.line[1] for pull in self.pulls]).T
+        owned = np.equal.outer(np.arange(len(self.pulls)), owner) * 1.0
+        return _Pieces(Places(numbers % most, numbers // most), place[:stop], tangents, ends, owned)
+
+    def values(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Work (m, p), B (m, p, n) and wrenches (m, p, 6) of p pulls at θ = q of k bodies (m, k, n), or of one
+        (m, n)."""
+        pieces, work, B = self._pieces, [], []
+        for theta in map(np.atleast_2d, q):
+            x = unpacked(FirstDerivatives, self.points.packed_first(pieces.points, theta, None), theta.shape[1])
+            s, s_j = pieces.of(x.p, x.F), pieces.of(x.J, x.F_j)
+            length = np.sqrt((s * s).sum(axis=0))
+            work.append(-pieces.owned @ length)
+            B.append(-pieces.owned @ (s_j * (s / length)).sum(axis=1).T)
+        return np.array(work), np.array(B), np.zeros((len(q), len(self.pulls), 6))
+
+    def derivatives(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """∂B_j/∂θ_l (m, p, n, n) by [j, l] and ∂wrench/∂θ_l (m, p, n, 6) by [l] at θ = q of k bodies (m, k, n), or of
+        one (m, n)."""
+        pieces, B_q = self._pieces, []
+        for theta in map(np.atleast_2d, q):
+            x = unpacked(SecondDerivatives, self.points.packed_second(pieces.points, theta, None), theta.shape[1])
+            s, s_j, s_jl = pieces.of(x.p, x.F), pieces.of(x.J, x.F_j), pieces.of(x.H, x.F_jl)
+            B_q.append(-np.tensordot(pieces.owned, _second_of_lengths(s, s_j, s_jl), axes=([1], [2])))
+        return np.array(B_q), np.zeros((len(q), len(self.pulls), q.shape[-1], 6))
+
+    def second_along(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """Second derivatives of the work along θ̇ = v at θ = q of k bodies (k, n), or of one (n,), shape (p,)."""
+        pieces, q, v = self._pieces, np.atleast_2d(q), np.atleast_2d(v)
+        x = unpacked(FirstDerivatives, self.points.packed_first(pieces.points, q, v), q.shape[1])
+        rate = v[pieces.points.body].T
+        s_v = pieces.of(np.einsum("jk,jak->ak", rate, x.J), np.einsum("jk,jabk->abk", rate, x.F_j))
+        second = _second_of_lengths(pieces.of(x.p, x.F), s_v[None], pieces.of(x.h, x.F_h)[None, None])
+        return -pieces.owned @ second[0, 0]
+
+
+class _Pieces(NamedTuple):
+    """The pieces of all pulls of a body, those along lines first.
+
+    Fields:
+        points: of all pieces. line: numbers of the points on lines, with tangents (3, k) there. ends: numbers of the
+        two points of each piece between eyelets, (2, m). owned: 1 if a piece belongs to a pull, (p, k + m).
+    """
+
+    points: Places
+    line: np.ndarray
+    tangents: np.ndarray
+    ends: np.ndarray
+    owned: np.ndarray
+
+    def of(self, p: np.ndarray, F: np.ndarray) -> np.ndarray:
+        """The pieces s (..., 3, k + m) from p (..., 3, N) and F (..., 3, 3, N), or their derivatives."""
+        along = (F[..., self.line] * self.tangents).sum(axis=-2)
+        return np.concatenate([along, p[..., self.ends[1]] - p[..., self.ends[0]]], axis=-1)
+
+
+def _second_of_lengths(s: np.ndarray, s_j: np.ndarray, s_jl: np.ndarray) -> np.ndarray:
+    """The part of each piece in −∂B of (6), (n, n, k), or in L̈ if s_j and s_jl are those along a rate."""
+    length = np.sqrt((s * s).sum(axis=0))
+    t = s / length
+    along = (t * s_j).sum(axis=1)
+    across = np.einsum("jak,lak->jlk", s_j, s_j) - along[:, None] * along
+    return (s_jl * t).sum(axis=-2) + across / length
 
 
 @lru_cache(maxsize=64)
 def pulls_on(
     body: DeformableBody, items: tuple[PathBody | BodyChamber | SurfacePressure, ...]
 ) -> BodyPulls | LengthPulls:
-    """The pulls of what drives a body; a body that is built again has those that were compiled."""
+    """The pulls of the actuators of a body; a body that is built again shares the compiled ones."""
     pulls = tuple(_pull(body, item, f"link {item.link!r}") for item in items)
     points = body.integrals.points
     if points is not None and all(isinstance(pull, LinePull | EyeletPull) for pull in pulls):
@@ -256,7 +355,7 @@ def pulls_on(
 
 
 def check_pull(body: DeformableBody, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
-    """Raise ModelError where an item does not suit the body."""
+    """Raise ModelError if an actuator does not suit the body."""
     pull = _pull(body, item, where)
     if isinstance(pull, VolumePull):
         check_function(pull.volume, body.motion.n, (), (np.zeros(body.motion.n),), f"{where}: volume")

@@ -1,4 +1,4 @@
-"""How finely a body is integrated: the points of its quadrature and the steps of its motion, chosen by what they do.
+"""Quadrature points and integrator steps chosen for a body, and trial motions that check its kinematics.
 
 With P the mass matrix ∫ρ JᵀJ, D = ∫ E_jᵀℂE_k, g the elastic force and c = ∫ρJ of a coarse rule and P′ … of a finer one,
 the coarse one is off by the largest, over some θ, of
@@ -8,13 +8,16 @@ the coarse one is off by the largest, over some θ, of
 with |g|²_D = gᵀD⁻¹g. So each natural frequency is right to (1), and each equilibrium in the norm of its energy,
 however different the coordinates are. The rule is a product of three in one dimension, which are raised one after the
 other until (1) falls below a millionth. The θ are zero and some random ones that move the body by its own size and
-strain it by a third, less where that would fold it.
+strain it by a third, or less if that would fold it.
+
+Trial motions are small, whatever the kinematics: each coordinate moves no point by more than a hundredth of the body.
+Nodes of a mesh move by parts of the size of its cells: each coordinate changes ∂f/∂x by no more than a hundredth there.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, final
@@ -24,11 +27,11 @@ import numpy as np
 from lissom.bodies import cubature
 from lissom.bodies.cubature import Line
 from lissom.bodies.domains import Domain, Quadrature, SweptDomain
+from lissom.bodies.evaluation import in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
-from lissom.bodies.samples import in_chunks
-from lissom.bodies.sharing import shared
 from lissom.errors import AccuracyWarning
+from lissom.robot import checks
 from lissom.robot.poses import compiled
 
 TOLERANCE = 1e-6
@@ -37,33 +40,43 @@ _ACROSS = (2, 3, 4, 5, 6, 8, 10, 12, 15, 18)
 _AROUND = (4, 6, 8, 10, 12, 16, 20, 24, 32, 40, 50, 64)  # even, so that neither side of a section is preferred
 _ON_ARCS = (6, 8, 10, 12, 16, 20, 26, 32, 40, 50, 64, 80, 100)  # Gauss points on each arc between breaks
 _STEPS = (1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128)
-_FINER = 2  # places in these ladders by which a rule is finer than the one that it judges
+_FINER = 2  # places in these ladders between a rule and the finer one that judges it
 _MOST_POINTS = 16_000
 _MOST_NUMBERS = 4_000_000  # of points times coordinates squared
 _FLOOR = 1e-8  # least eigenvalues that matter, of matrices with a diagonal of ones
-_MOVED, _STRAINED = 1.0, 0.3  # of the θ that are looked at, in sizes of the body
-_LEAST = 0.5  # and their least det ∂f/∂x
+_MOVED, _STRAINED = 1.0, 0.3  # largest motion, in sizes of the body, and change of ∂f/∂x at the θ of (1)
+_LEAST = 0.5  # least det ∂f/∂x at these θ
+_TRIAL_MOVED, _TRIAL_STRAINED = 1e-2, 1e-2  # the same at the θ of trial motions
+_TRIALS = 4  # number of trial motions
+_PLACE = 1e-9  # largest distance of f(x, 0) from x, in sizes of the body
+_VOLUME = 1e-9  # largest deviation of det ∂f/∂x from one for a motion that keeps volume
+_BLOCK = 1 << 20  # numbers of points in one block of a loop
+_MOST_PLACES = 500  # points whose positions are checked, except for meshes
+_RANK = 1e-9  # singular value of dependent coordinates, relative to the largest
+_NAMED = 6  # numbers that a message lists
+_RIGID = 1e-9  # largest strain of rigid sections
+_TOO_STIFF = 1e-3  # relative excess of stiffness that a law may have on rigid sections
 
 
 class Chosen(NamedTuple):
-    """What a body is integrated with."""
+    """The kinematics and quadrature that a body is integrated with."""
 
     kinematics: Kinematics
     quadrature: Quadrature
-    counts: tuple[int, ...] | None  # points of the three rules; None where the points were given
-    steps: int | None  # of the motion, None where they were given or it has none
-    left: float  # (1) that is left; 0 where nothing was chosen
+    counts: tuple[int, ...] | None  # points of the three rules; None for given points
+    steps: int | None  # of the motion; None for given steps or a motion without steps
+    left: float  # the remaining (1); 0 if nothing was chosen
 
     @property
     def words(self) -> str:
-        """What was chosen, for people; empty where nothing was."""
+        """The choice as text; empty if nothing was chosen."""
         parts = [] if self.counts is None else [f"{' x '.join(map(str, self.counts))} points"]
         parts += [] if self.steps is None else [f"{self.steps} steps"]
         return f"{', '.join(parts)} chosen, off by {self.left:.1e}" if parts else ""
 
 
 class _Measured(NamedTuple):
-    """Of a rule at some θ: P (k, n, n), D (k, n, n), g (k, n) and c (k, 3, n)."""
+    """Integrals of (1) by a rule at some θ: P (k, n, n), D (k, n, n), g (k, n) and c (k, 3, n)."""
 
     P: np.ndarray
     D: np.ndarray
@@ -74,7 +87,7 @@ class _Measured(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Resolution:
-    """The choice for one body, made when it is first asked for.
+    """The choice for one body, computed on first use.
 
     Args:
         kinematics, domain, material, density: of the body, as given.
@@ -86,13 +99,13 @@ class Resolution:
     density: float | Callable[[np.ndarray], float]
 
     @cached_property
-    def _kept(self) -> list[Any]:
-        """What was compiled lives as long as somebody holds it."""
+    def _references(self) -> list[Any]:
+        """Objects with compiled functions, which live as long as this one."""
         return []
 
     @cached_property
     def chosen(self) -> Chosen:
-        """Points and steps, those that were given as they are."""
+        """Points and steps; given ones are taken as they are."""
         motion, domain = self.kinematics, self.domain
         quadrature, counts, left = Quadrature(domain.points, domain.weights), None, 0.0
         if isinstance(domain, SweptDomain) and domain.is_chosen_by_body and not motion.is_of_cells:
@@ -105,7 +118,7 @@ class Resolution:
         return Chosen(motion, quadrature, counts, steps, left)
 
     def warn(self, where: str) -> None:
-        """An AccuracyWarning where the choice came to its ceiling."""
+        """An AccuracyWarning if the choice reached its ceiling."""
         if self.chosen.left > TOLERANCE:
             text = f"its integrals are off by {self.chosen.left:.1e}, with no more points and steps to take"
             warnings.warn(f"{where}: {text} ({self.chosen.words})", AccuracyWarning, stacklevel=6)
@@ -132,7 +145,7 @@ class Resolution:
                 rule = (*rules[:k], makers[k](count), *rules[k + 1 :])
                 return self._measured(self.kinematics, domain.product(rule[0], rule[1], rule[2]))
 
-            places[k], errors[k] = _climbed(ladders[k], measured, _apart)
+            places[k], errors[k] = _climbed(ladders[k], measured, _difference)
             rules[k] = makers[k](min(ladders[k][places[k]], 8 if k != 2 or not turning else 12))
         rules = [make(ladder[place]) for make, ladder, place in zip(makers, ladders, places)]
         n, most = motion.n, _MOST_POINTS
@@ -144,7 +157,7 @@ class Resolution:
         return (rules[0], rules[1], rules[2]), float(max(row[place] for row, place in zip(errors, places)))
 
     def _measured(self, motion: Kinematics, quadrature: Quadrature) -> _Measured:
-        """What (1) compares, by a motion and a quadrature."""
+        """The integrals of (1), by a motion and a quadrature."""
         points, weights = quadrature
         masses, moved = weights * self._densities(points), motion.samples(points)
         found = []
@@ -163,7 +176,7 @@ class Resolution:
 
     @cached_property
     def _law(self) -> _Law:
-        return shared(_Law, self.material)
+        return shared_by_equals(_Law, self.material)
 
     @cached_property
     def _moduli(self) -> np.ndarray:
@@ -185,15 +198,15 @@ class Resolution:
 
     @cached_property
     def shapes(self) -> np.ndarray:
-        """The θ that are looked at, shape (4, n); zero first."""
+        """The θ of (1), shape (4, n); zero first."""
         motion, domain = self.kinematics, self.domain
         if isinstance(domain, SweptDomain):
             points = domain.product(cubature.line(9), cubature.line(2), cubature.line(8)).points
         else:
-            points = _some(domain.points, 200)
+            points = _thinned(domain.points, 200)
         moved, zero = motion.samples(points), np.zeros(motion.n)
         size = float(np.ptp(points, axis=0).max()) or 1.0
-        self._kept.append(moved)
+        self._references.append(moved)
         limits = moving_limits(moved, zero, _MOVED * size, _STRAINED)
         q = np.random.default_rng(1).uniform(-1.0, 1.0, (4, motion.n)) * limits
         q[0], q[1] = 0.0, 0.1 * q[1]
@@ -207,7 +220,7 @@ class Resolution:
         return q
 
     def _steps(self) -> tuple[int, float]:
-        """Of the integrator of the motion, and (1) for them."""
+        """Steps of the integrator of the motion, and (1) for them."""
         points, domain = self.domain.points, self.domain
         if isinstance(domain, SweptDomain):
             around = 4 if domain.goes_round else 2
@@ -215,8 +228,8 @@ class Resolution:
             across = cubature.circle(around) if domain.goes_round else cubature.line(around)
             quadrature = domain.product(along, cubature.line(2), across)
         else:
-            some = _some(points, 100)
-            quadrature = Quadrature(some, np.full(len(some), domain.volume / len(some)))
+            few = _thinned(points, 100)
+            quadrature = Quadrature(few, np.full(len(few), domain.volume / len(few)))
         masses = quadrature.weights * self._densities(quadrature.points)
         size = float(np.ptp(points, axis=0).max()) or 1.0
 
@@ -238,7 +251,7 @@ class Resolution:
 @final
 @dataclass(frozen=True, eq=False)
 class _Law:
-    """What JAX compiles for a material."""
+    """The stress of a material, compiled by JAX."""
 
     material: Hyperelastic
 
@@ -255,14 +268,14 @@ class _Law:
 
 
 def moving_limits(moved: Any, q: np.ndarray, most_moved: float, most_strained: float) -> np.ndarray:
-    """By how much each coordinate may change from θ = q: until points move, or ∂f/∂x changes, as far as that; NaN where
-    it moves nothing."""
+    """The largest change of each coordinate from θ = q that keeps the motion of points and the change of ∂f/∂x within
+    given limits; NaN for a coordinate that moves nothing."""
     (_, J), (_, F_j) = moved.positions(q), moved.slopes(q)
     return limits_of(reach(J), reach(F_j), most_moved, most_strained)
 
 
 def reach(slopes: np.ndarray) -> np.ndarray:
-    """The largest norm over points of what each coordinate changes, of arrays (N, ..., n)."""
+    """The largest norm over points of the derivative by each coordinate, of arrays (N, ..., n)."""
     return np.sqrt((slopes * slopes).reshape(len(slopes), -1, slopes.shape[-1]).sum(axis=1)).max(axis=0)
 
 
@@ -273,16 +286,16 @@ def limits_of(moved: np.ndarray, strained: np.ndarray, most_moved: float, most_s
     return np.minimum(limits, most_strained / np.maximum(strained, 1e-300))
 
 
-def _some(points: np.ndarray, count: int) -> np.ndarray:
-    """About so many points, evenly from all."""
+def _thinned(points: np.ndarray, count: int) -> np.ndarray:
+    """About `count` points, evenly from all."""
     return points[:: max(1, len(points) // count)]
 
 
 def _climbed(
     ladder: Sequence[int], found: Callable[[int], Any], apart: Callable[[Any, Any], float]
 ) -> tuple[int, np.ndarray]:
-    """The first place on a ladder where what is found is apart from that of a finer place by less than the tolerance,
-    or the last that can be judged, and by how much each is."""
+    """The first place on a ladder whose result differs from that of a finer place by less than the tolerance, or the
+    last place with a finer one; and the differences."""
     errors, known = np.full(len(ladder), np.inf), {}
     for place in range(len(ladder) - _FINER):
         for k in (place, place + _FINER):
@@ -293,8 +306,8 @@ def _climbed(
     return len(ladder) - _FINER - 1, errors
 
 
-def _apart(coarse: _Measured, fine: _Measured) -> float:
-    """(1)."""
+def _difference(coarse: _Measured, fine: _Measured) -> float:
+    """The largest of the errors (1)."""
     worst = 0.0
     for k in range(len(fine.P)):
         T, S = _whitening(fine.P[k]), _whitening(fine.D[k])
@@ -315,3 +328,148 @@ def _whitening(A: np.ndarray) -> np.ndarray:
         return np.full_like(A, np.nan)
     square, turn = np.linalg.eigh(A / np.outer(d, d))
     return turn / np.sqrt(np.maximum(square, _FLOOR)) / d[:, None]
+
+
+@final
+class TrialMoves:
+    """Small θ of a motion, and checks of the motion at them.
+
+    Args:
+        kinematics, quadrature: of a body, after the choice of its resolution.
+    """
+
+    def __init__(self, kinematics: Kinematics, quadrature: Quadrature) -> None:
+        self.kinematics, self.points = kinematics, quadrature.points
+        self.size = float(np.ptp(self.points, axis=0).max()) or 1.0
+        zero = np.zeros(kinematics.n)
+        self._blocks = list(self._in_blocks())
+        strained = np.max([reach(moved.slopes(zero)[1]) for _, moved in self._blocks], axis=0)
+        self._placed = self._blocks
+        if not kinematics.is_of_cells and len(self.points) > _MOST_PLACES:
+            few = _thinned(self.points, _MOST_PLACES)
+            self._placed = [(few, kinematics.samples(few))]
+        shifted = np.max([reach(moved.positions(zero)[1]) for _, moved in self._placed], axis=0)
+        most = _TRIAL_STRAINED if kinematics.is_of_cells else np.inf
+        limits = limits_of(shifted, strained, _TRIAL_MOVED * self.size, most)
+        self.q = np.random.default_rng(0).uniform(-1.0, 1.0, (_TRIALS, kinematics.n)) * limits  # NaN: moves nothing
+        self.q[0] = 0.0 * limits
+        self.rigid_sections = False
+
+    def _in_blocks(self) -> Iterator[tuple[np.ndarray, Any]]:
+        step = max(256, _BLOCK // (12 * self.kinematics.n))
+        for k in range(0, len(self.points), step):
+            block = self.points[k : k + step]
+            yield block, self.kinematics.samples(block)
+
+    def check(self, where: str) -> None:
+        """Raise ModelError unless f(x, 0) = x, each coordinate moves a point, and nothing folds near θ = 0."""
+        for x, moved in self._placed:
+            p = moved.positions(np.zeros(self.kinematics.n))[0]
+            worst = int(np.argmax(np.abs(p - x).max(axis=1)))
+            near = np.abs(p - x).max() <= _PLACE * self.size  # not so for NaN
+            checks.require(bool(near), where, f"f(x, 0) must be x = {x[worst].tolist()}", p[worst])
+        for k in np.flatnonzero(~np.isfinite(self.q).all(axis=0))[:1]:
+            rule = f"coordinate {k} must move some point of the quadrature at θ = 0, with a finite derivative"
+            checks.require(False, where, rule, float(self.q[1, k]))
+        lateral, axial = 0.0, 0.0
+        for q in self.q:
+            for x, moved in self._blocks:
+                F = moved.slopes(q)[0]
+                self._check_slopes(x, F, q, where)
+                C = F.swapaxes(1, 2) @ F - np.eye(3)
+                lateral, axial = (
+                    max(lateral, float(np.abs(C[:, 1:, 1:]).max())),
+                    max(axial, float(np.abs(C[:, 0, 0]).max())),
+                )
+        self.rigid_sections = lateral <= _RIGID < 1e-3 * axial
+
+    def _check_slopes(self, x: np.ndarray, F: np.ndarray, q: np.ndarray, where: str) -> None:
+        J = np.linalg.det(F)
+        checks.require(bool(np.isfinite(J).all()), where, "must be finite, with its derivatives, at θ =", short(q))
+        k = int(np.argmin(J))
+        rule = f"folds: det ∂f/∂x must be > 0 at x = {x[k].round(9).tolist()}, θ = {short(q)}"
+        checks.require(bool(J[k] > 0.0), where, rule, float(J[k]))
+        k = int(np.argmax(np.abs(J - 1.0)))
+        rule = f"must keep volume, as it says: det ∂f/∂x must be 1 at x = {x[k].round(9).tolist()}, θ = {short(q)}"
+        kept = not self.kinematics.keeps_volume or abs(J[k] - 1.0) <= _VOLUME
+        checks.require(bool(kept), where, rule, float(J[k]))
+
+
+def check_independent(kinematics: Kinematics, domain: Domain, quadrature: Quadrature, tried: np.ndarray,
+                      where: str) -> None:  # fmt: skip
+    """Raise ModelError for a singular mass matrix: coordinates depend on each other, or the points are too few to tell
+    them apart; `tried` are θ (k, n), zero first."""
+    if kinematics.is_of_cells:
+        return
+    points = quadrature.points[:: max(1, len(quadrature.points) // max(_MOST_PLACES, 4 * kinematics.n))]
+    of_points = _dependence(kinematics, points, quadrature.points, tried)
+    if of_points is None and (not isinstance(domain, SweptDomain) or domain.is_chosen_by_body):
+        return
+    finely = quadrature.points
+    if isinstance(domain, SweptDomain):
+        along = cubature.line(max(12, kinematics.n + 2), kinematics.breaks)
+        second = cubature.equidistant(8) if domain.goes_round else cubature.line(3)
+        finely = domain.product(along, cubature.line(3), second).points
+    at_all = _dependence(kinematics, finely, finely, tried)
+    if at_all is not None:
+        which, what = at_all
+        rule = f"coordinates {_listed(which)} depend on each other: {what}, so that the mass matrix is singular; leave"
+        checks.require(False, where, f"{rule} out what the others do. Number of coordinates", kinematics.n)
+    if of_points is not None:
+        which, what = of_points
+        rule = f"its points are too few to tell coordinates {_listed(which)} apart ({what}): take a higher degree, or"
+        checks.require(False, where, f"{rule} None, which chooses it. Points", len(quadrature.points))
+
+
+def _dependence(
+    kinematics: Kinematics, places: np.ndarray, points: np.ndarray, tried: np.ndarray
+) -> tuple[np.ndarray, str] | None:
+    """Coordinates whose combination moves no point at one of some θ, or strains none at zero although each does alone;
+    and a text that says which of the two."""
+    moved = kinematics.samples(places)
+    for q in tried:
+        which = _null(moved.positions(q)[1])
+        if which is not None:
+            at = "in the reference shape" if not q.any() else f"at θ = {short(q)}"
+            return which, f"together they move nothing {at}"
+    F_j = (moved if points is places else kinematics.samples(points)).slopes(tried[0])[1]
+    which = _null(F_j + F_j.swapaxes(1, 2))
+    return None if which is None else (which, "together they strain nothing in the reference shape")
+
+
+def _null(slopes: np.ndarray) -> np.ndarray | None:
+    """Numbers of dependent columns of arrays (N, ..., n), without columns of zeros; None if there are none."""
+    rows = slopes.reshape(-1, slopes.shape[-1])
+    sizes = np.linalg.norm(rows, axis=0)
+    used = np.flatnonzero(sizes > 1e-12 * sizes.max(initial=0.0))
+    if len(used) < 2 or not np.isfinite(rows).all():
+        return None
+    R = np.linalg.qr(rows[:, used] / sizes[used], mode="r")
+    _, square, turn = np.linalg.svd(R)
+    if len(square) == len(used) and square[-1] > _RANK * square[0]:
+        return None
+    return used[np.abs(turn[-1]) > 0.05 * np.abs(turn[-1]).max()]
+
+
+def too_stiff(law: Hyperelastic) -> float:
+    """Relative excess of the stiffness of a law along x on sections that cannot expand over that on free ones; 0 below
+    a thousandth."""
+    C = law.moduli().reshape(3, 3, 3, 3)
+    pairs = [(0, 0), (1, 1), (2, 2), (1, 2)]
+    A = np.array([[C[a, b, c, d] for c, d in pairs] for a, b in pairs])
+    free = A[0, 0] - A[0, 1:] @ np.linalg.lstsq(A[1:, 1:], A[1:, 0], rcond=1e-10)[0]
+    more = A[0, 0] / free - 1.0 if free > 1e-12 * abs(A[0, 0]) else np.inf
+    return more if more > _TOO_STIFF else 0.0
+
+
+def short(q: np.ndarray) -> str:
+    """Text of θ; for many coordinates their number and largest size."""
+    if len(q) <= _NAMED:
+        return str([float(f"{x:.6g}") for x in q])
+    return f"{len(q)} coordinates up to {np.abs(q).max():.2g}"
+
+
+def _listed(which: np.ndarray) -> str:
+    """Text of a list of numbers."""
+    words = [str(int(k)) for k in which[:_NAMED]]
+    return f"{', '.join(words[:-1])} and {words[-1]}" if len(which) <= _NAMED else f"{', '.join(words)} and more"

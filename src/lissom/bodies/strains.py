@@ -1,28 +1,147 @@
-"""Slender bodies whose cross-sections follow a line of given strains, as in Cosserat rods, rigid or growing."""
+"""Slender bodies whose cross-sections follow a line of given strains, as in Cosserat rods.
+
+Sections are rigid, or an inflation lets them grow. Points are evaluated by JAX, and by NumPy for the choice of a
+quadrature.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import pi
 from typing import Any, NamedTuple, final
 
 import numpy as np
 from numpy.polynomial import chebyshev
 
 from lissom.bodies import twists
-from lissom.bodies.inflations import Inflation
-from lissom.bodies.kinematics import Kinematics
-from lissom.bodies.samples import Samples, in_chunks
-from lissom.bodies.sharing import shared
+from lissom.bodies.evaluation import Samples, in_chunks, shared_by_equals
+from lissom.bodies.kinematics import Kinematics, Modes, check_modes, mode_count, mode_values
 from lissom.robot import checks
 from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant
 from lissom.robot.poses import compiled
 
-STEPS = 8  # of the integrator where no body has chosen them
+STEPS = 8  # of the integrator without a body that chooses them
 _STRAIGHT = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0])
 _DEGREES = (4, 8, 16, 32, 64)
-_RESOLVED = 1e-14  # last coefficients of a series that says all, relative to the largest
+_RESOLVED = 1e-14  # last coefficients of a converged series, relative to the largest
 _GAUSS = 0.5 + np.array([-0.5, 0.0, 0.5]) * 0.6**0.5
+
+
+class Inflation(ABC):
+    """Growth of cross-sections by factors that coordinates scale.
+
+    Law: a point (y, z) of the section at s moves to (1 + Σ growth_k(s, y, z) θ_k) (y, z) in its section.
+    """
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        """Angles in [0, 1), in turns from +y towards +z, at which growth is not smooth, or changes fast."""
+        return ()
+
+    @abstractmethod
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        """The functions of the law at a point, shape (size,), made of jax.numpy."""
+
+    @abstractmethod
+    def check(self, where: str) -> None:
+        """Raise ModelError if the description breaks a rule."""
+
+
+@final
+@dataclass(frozen=True)
+class InflationUniform(Inflation):
+    """Sections that grow as a whole.
+
+    Args:
+        modes: polynomials of s, each its coefficients by rising power, or a function of s that returns (k,) values.
+    """
+
+    modes: Modes
+
+    @property
+    def size(self) -> int:
+        return mode_count(self.modes)
+
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        return mode_values(self.modes, s)
+
+    def check(self, where: str) -> None:
+        check_modes(self.modes, f"{where}: modes")
+
+
+@final
+@dataclass(frozen=True)
+class InflationBumps(Inflation):
+    """Bumps on the side of a body, as chambers in it make them. Each has one coordinate: the relative growth amid it.
+
+        growth = B(2s − 1, a) B(2 (φ − φ_0)/w, b),   B(u, a) = exp(a − a/(1 − u²))
+
+    and zero for |u| ≥ 1, smooth everywhere. Pustina 2025, simulation 4, has two of half a turn with 4/length (in
+    metres) for a and 4/π² for b, and without the factor that makes them 1 in the middle.
+
+    Args:
+        angles: φ_0 of the bumps, from +y towards +z [rad].
+        width: w, of each round the body [rad].
+        sharpness_along, sharpness_around: a and b, their steepness in the middle, ratios.
+    """
+
+    angles: Sequence[float] = (pi / 2, -pi / 2)
+    width: float = pi
+    sharpness_along: float = 1.0
+    sharpness_around: float = 4.0 / pi**2
+
+    @property
+    def size(self) -> int:
+        return len(self.angles)
+
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        """The edges of the bumps."""
+        edges = [(angle + side * 0.5 * self.width) / (2 * pi) % 1.0 for angle in self.angles for side in (-1, 1)]
+        edges = sorted(
+            edge for k, edge in enumerate(edges) if all(_angle_between(edge, other) > 1e-9 for other in edges[:k])
+        )
+        return tuple(edges)
+
+    def check(self, where: str) -> None:
+        angles = checks.array(self.angles, (-1,), f"{where}: angles", "must be a list of finite numbers")
+        checks.require(len(angles) > 0, f"{where}: angles", "must hold at least one", self.angles)
+        width = checks.number(self.width, f"{where}: width", above=0.0)
+        checks.require(width <= 2 * pi, f"{where}: width", "must be at most a turn, 2π", self.width)
+        for name in ("sharpness_along", "sharpness_around"):
+            checks.number(getattr(self, name), f"{where}: {name}", above=0.0)
+
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        import jax.numpy as jnp
+
+        axis = y * y + z * z == 0.0  # no angle and no growth there
+        y = jnp.where(axis, 1.0, y)
+        along = _bump(2.0 * s - 1.0, self.sharpness_along)
+        cosine, sine = jnp.cos(jnp.asarray(self.angles)), jnp.sin(jnp.asarray(self.angles))
+        away = jnp.arctan2(z * cosine - y * sine, y * cosine + z * sine)
+        return along * _bump(2.0 * away / self.width, self.sharpness_around)
+
+
+def _angle_between(a: float, b: float) -> float:
+    """The difference of two angles, in turns."""
+    return abs((a - b + 0.5) % 1.0 - 0.5)
+
+
+def _bump(u: Any, sharpness: float) -> Any:
+    """exp(a − a/(1 − u²)), and zero where it underflows."""
+    import jax.numpy as jnp
+
+    t = 1.0 - u * u
+    inside = t > sharpness / 700.0
+    return jnp.where(inside, jnp.exp(sharpness - sharpness / jnp.where(inside, t, 1.0)), 0.0)
 
 
 class _Pieces(NamedTuple):
@@ -38,16 +157,16 @@ class _Pieces(NamedTuple):
 class KinematicsStrain(Kinematics):
     """Cross-sections along a line whose strains are combinations of modes: f = r(x) + R(x) (0, y, z).
 
-    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(s) θ + (0, 0, 0, 1, 0, 0), from the base, where s goes
-    from 0 to 1. With an inflation, (y, z) are what it makes of them, and its coordinates come after those of the basis.
+    The pose (R, r) of the section at x follows g′ = g ξ̂, ξ = Φ(s) θ + (0, 0, 0, 1, 0, 0), from the base; s goes from 0
+    to 1. An inflation changes (y, z); its coordinates come after those of the basis.
 
     Args:
         length: [m].
         basis: of the strains, in strain units; s is x/length.
         inflation: growth of the sections; None: they are rigid.
-        steps: of the Magnus integrator of order 6, from the base to the section on each smooth stretch of the basis;
-            one is exact, and taken, where strains are constant. None: a body chooses them to 1e-6 of what its inertia
-            is made of, and by itself the motion takes 8.
+        steps: of the Magnus integrator of order 6, from the base to the section on each smooth stretch of the basis.
+            For constant strains one step is exact, and is taken. None: the body chooses them, so that its inertia is
+            right to 1e-6; without a body there are 8.
     """
 
     length: float
@@ -98,7 +217,7 @@ class KinematicsStrain(Kinematics):
 
     @property
     def is_exact(self) -> bool:
-        """Whether strains are constant between the breaks of the basis, where one step is exact."""
+        """Whether strains are constant between the breaks of the basis, so that one step is exact."""
         return self._pieces.coefficients.shape[1] == 1
 
     @property
@@ -180,12 +299,12 @@ class KinematicsStrain(Kinematics):
         return twists.product(self._by_steps(jnp.einsum("kpmg,pkr->gpmr", T, series), lengths).reshape(-1, 3, 4))
 
     def nodes(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """What `poses` takes of sections at x (a,) [m]."""
+        """The `_nodes` of sections at x (a,) [m], as `poses` takes them."""
         T, lengths = (np.stack(part, axis=-1) for part in zip(*(self._nodes(one, np) for one in x)))
         return T, lengths[..., None]
 
     def poses(self, nodes: tuple[np.ndarray, np.ndarray], q: np.ndarray) -> np.ndarray:
-        """The same of many sections by NumPy at several θ (d, n), real or complex, shape (d, a, 3, 4)."""
+        """Poses of many sections by NumPy at several θ (d, n), real or complex, shape (d, a, 3, 4)."""
         series = self._pieces.coefficients @ q[:, : self.basis.size].T  # (p, degree + 1, 6, d)
         strains = np.einsum("kpmga,pkrd->gpmadr", nodes[0], series, optimize=True)
         g = self._by_steps(strains, nodes[1])
@@ -193,8 +312,11 @@ class KinematicsStrain(Kinematics):
 
     @staticmethod
     def _by_steps(strains: Any, lengths: Any) -> Any:
-        """Of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) less those of a straight line, in the Gauss
-        points of each, by a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ)."""
+        """Relative poses of the steps, (p, m, ..., 3, 4), from strains (3, p, m, ..., 6) in the Gauss points of each
+        step, less those of a straight line.
+
+        By a Magnus series of order 6 (Blanes et al. 2009, (253); here g stands before ξ).
+        """
         h = lengths[:, None, ..., None]
         xi = h * (strains + _STRAIGHT)
         if len(xi) == 1:
@@ -206,7 +328,7 @@ class KinematicsStrain(Kinematics):
         return twists.exp(mean + bend / 12 + last)
 
     def _section(self, x: Any, q: Any) -> Any:
-        """Where the point x of the reference shape lies in its section, shape (3,)."""
+        """Place of the point x of the reference shape in its section, shape (3,)."""
         import jax.numpy as jnp
 
         across = jnp.stack([0.0 * x[0], x[1], x[2]])
@@ -220,11 +342,11 @@ class KinematicsStrain(Kinematics):
         return g[:, 3] + g[:, :3] @ self._section(x, q)
 
     def positions(self, points: np.ndarray, q: Any) -> Any:
-        """f of fixed points (N, 3); sections that hold several are found once."""
+        """f of fixed points (N, 3); each section is evaluated once."""
         return self.frames(points, q)[1]
 
     def frames(self, points: np.ndarray, q: Any) -> tuple[Any, Any]:
-        """Axes of the sections at fixed points, which stay plane, and where the points are."""
+        """Axes of the sections at fixed points, which stay plane, and positions of the points."""
         import jax
 
         x, section = np.unique(points[:, 0], return_inverse=True)
@@ -247,14 +369,14 @@ class KinematicsStrain(Kinematics):
 
 @final
 @dataclass(frozen=True, eq=False)
-class _Growing:
-    """What JAX compiles for the growth of sections."""
+class _Growth:
+    """The growth of sections, compiled by JAX."""
 
     length: float
     inflation: Inflation
 
     @cached_property
-    def known(self) -> Any:
+    def with_slopes(self) -> Any:
         """Growth (n,) and its derivatives (3, n) by x, y and z, of points in rows."""
         import jax
 
@@ -266,15 +388,15 @@ class _Growing:
 
 @final
 class _SamplesOfSections(Samples):
-    """Points on sections that follow a line of strains, by NumPy but for their growth, which is linear in θ."""
+    """Points on sections that follow a line of strains, by NumPy; JAX gives the growth, which is linear in θ."""
 
     def __init__(self, kinematics: KinematicsStrain, points: np.ndarray) -> None:
         self._kinematics, self._points = kinematics, points
         self._across = points * (0.0, 1.0, 1.0)
         self._growth, self._growth_x = np.zeros((len(points), 0)), np.zeros((len(points), 3, 0))
         if kinematics.inflation is not None:
-            self._growing = shared(_Growing, kinematics.length, kinematics.inflation)
-            self._growth, self._growth_x = in_chunks(self._growing.known, points)
+            self._growing = shared_by_equals(_Growth, kinematics.length, kinematics.inflation)
+            self._growth, self._growth_x = in_chunks(self._growing.with_slopes, points)
         self._x, self._section = np.unique(points[:, 0], return_inverse=True)
 
     @cached_property
@@ -283,7 +405,7 @@ class _SamplesOfSections(Samples):
         return np.array([basis.evaluate(float(s)) for s in self._x / self._kinematics.length])[self._section]
 
     def _placed(self, q: np.ndarray) -> np.ndarray:
-        """Where points lie in their sections."""
+        """Places of the points in their sections."""
         return (1.0 + self._growth @ q[self._kinematics.basis.size :])[:, None] * self._across
 
     @cached_property
@@ -315,7 +437,7 @@ class _SamplesOfSections(Samples):
 
 
 def _on(g: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """R p + r of each motion and point."""
+    """R p + r for each motion and point."""
     return g[:, :, 3] + (g[:, :, :3] @ points[:, :, None])[:, :, 0]
 
 

@@ -4,8 +4,9 @@ exp needs c_1 = sin φ/φ, c_2 = (1 − cos φ)/φ² and c_3 = (φ − sin φ)/�
 
     c_k(t) = Σ (−t)^j/(2j + k)!,   c_k = 1/k! − t c_(k+2),   dc_k/dt = ½ (k c_(k+2) − c_(k+1))              (1)
 
-They are entire, and their derivatives are members of the family again: told to JAX, that gives derivatives of any order
-exact in float64, small enough to compile, and never NaN at zero. Arrays of NumPy, real or complex, stay with NumPy.
+They are entire, and their derivatives are members of the family again. With (1) as a rule for JAX, derivatives of any
+order are exact in float64, small enough to compile, and never NaN at zero. NumPy evaluates its own arrays, real or
+complex.
 """
 
 from __future__ import annotations

@@ -8,10 +8,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from lissom.bodies import composition, modes, series
-from lissom.bodies.kinematics import ComposedKinematics
-from lissom.bodies.modes import Modes
-from lissom.bodies.slopes import Bends, Slopes
+from lissom.bodies import jets
+from lissom.bodies.jets import FirstDerivatives, Jet, Motion, SecondDerivatives
+from lissom.bodies.kinematics import ComposedKinematics, Modes, check_modes, mode_count, mode_integral, mode_sum
 from lissom.robot import checks
 
 Point = tuple[Any, Any, Any]
@@ -20,19 +19,19 @@ Point = tuple[Any, Any, Any]
 class Primitive(ABC):
     """An elementary motion.
 
-    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. m(s) = Σ modes_k(s) θ_k with s = x/length at the point that it
-    is given, which earlier primitives may have moved.
+    Law: x → h(x, θ) with det ∂h/∂x = 1 and h(x, 0) = x. m(s) = Σ modes_k(s) θ_k with s = x/length at the given point,
+    which earlier primitives may have moved.
     """
 
     modes: Modes
 
     @abstractmethod
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        """h of points by their coordinates x, y and z, arrays of one shape, or series, of which q is a tuple then."""
+        """h of points by their coordinates x, y and z: arrays of one shape, or series with a tuple of series as q."""
 
     @abstractmethod
     def check(self, where: str) -> None:
-        """Raise ModelError where the description breaks a rule."""
+        """Raise ModelError if the description breaks a rule."""
 
 
 def _check_axis(axis: Any, where: str) -> None:
@@ -42,7 +41,7 @@ def _check_axis(axis: Any, where: str) -> None:
 @final
 @dataclass(frozen=True)
 class PrimitiveStretch(Primitive):
-    """Stretch along x by 1 + m(s), which sections make up for: x + ∫m dx, and y and z divided by √(1 + m).
+    """Stretch along x by 1 + m(s): x + ∫m dx, and y and z divided by √(1 + m), so that sections make up for it.
 
     Args:
         modes: of m, ratios; polynomials of s, each its coefficients by rising power, or a function of s.
@@ -51,20 +50,20 @@ class PrimitiveStretch(Primitive):
     modes: Modes
 
     def check(self, where: str) -> None:
-        modes.check_modes(self.modes, f"{where}: modes")
+        check_modes(self.modes, f"{where}: modes")
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        longer = length * modes.summed(self.modes, q, x[0] / length)
-        narrower = series.power(1.0 + modes.combined(self.modes, q, x[0] / length), -0.5)
+        longer = length * mode_integral(self.modes, q, x[0] / length)
+        narrower = jets.power(1.0 + mode_sum(self.modes, q, x[0] / length), -0.5)
         return x[0] + longer, narrower * x[1], narrower * x[2]
 
 
 @final
 @dataclass(frozen=True)
 class PrimitiveBending(Primitive):
-    """Bending about y or z with curvature m(s), in a plane, where what lies inside the bend grows thicker.
+    """Bending about y or z with curvature m(s), in a plane; the inner side of the bend grows thicker.
 
-    The axis turns by φ = ∫m dx and keeps its length; a distance y to it becomes w with (1 − m w) dw/dy = 1, that is
+    The axis turns by φ = ∫m dx and keeps its length. A distance y to it becomes w with (1 − m w) dw/dy = 1, that is
     w = 2y/(1 + √(1 − 2 m y)).
 
     Args:
@@ -76,17 +75,17 @@ class PrimitiveBending(Primitive):
     axis: str = "z"
 
     def check(self, where: str) -> None:
-        modes.check_modes(self.modes, f"{where}: modes")
+        check_modes(self.modes, f"{where}: modes")
         _check_axis(self.axis, where)
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
         sign, across, beside = (1.0, x[1], x[2]) if self.axis == "z" else (-1.0, x[2], x[1])
 
         def axis(q: Any, x: Any) -> tuple[Any, Any]:
-            return series.cos_sin(sign * length * modes.summed(self.modes, q, x / length))
+            return jets.cos_sin(sign * length * mode_integral(self.modes, q, x / length))
 
-        along, beyond, c, s = series.integrals(axis, q, x[0])
-        w = across * series.thickened(sign * modes.combined(self.modes, q, x[0] / length) * across)
+        along, beyond, c, s = jets.antiderivatives(axis, q, x[0])
+        w = across * jets.thickening(sign * mode_sum(self.modes, q, x[0] / length) * across)
         first, second = along - w * s, beyond + w * c
         return (first, second, beside) if self.axis == "z" else (first, beside, second)
 
@@ -103,11 +102,11 @@ class PrimitiveTwist(Primitive):
     modes: Modes
 
     def check(self, where: str) -> None:
-        modes.check_modes(self.modes, f"{where}: modes")
+        check_modes(self.modes, f"{where}: modes")
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        angle = modes.combined(self.modes, q, x[0] / length)
-        c, s = series.cos_sin(angle)
+        angle = mode_sum(self.modes, q, x[0] / length)
+        c, s = jets.cos_sin(angle)
         return x[0], c * x[1] - s * x[2], s * x[1] + c * x[2]
 
 
@@ -125,11 +124,11 @@ class PrimitiveShear(Primitive):
     axis: str = "y"
 
     def check(self, where: str) -> None:
-        modes.check_modes(self.modes, f"{where}: modes")
+        check_modes(self.modes, f"{where}: modes")
         _check_axis(self.axis, where)
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        slid = modes.combined(self.modes, q, x[0] / length)
+        slid = mode_sum(self.modes, q, x[0] / length)
         return (x[0], x[1] + slid, x[2]) if self.axis == "y" else (x[0], x[1], x[2] + slid)
 
 
@@ -145,11 +144,11 @@ class PrimitiveSource(Primitive):
     modes: Modes
 
     def check(self, where: str) -> None:
-        modes.check_modes(self.modes, f"{where}: modes")
+        check_modes(self.modes, f"{where}: modes")
 
     def moved(self, x: Point, q: Any, length: float) -> Point:
-        away = series.or_one(x[1] * x[1] + x[2] * x[2])  # the axis itself stays
-        growth = series.power(1.0 + modes.combined(self.modes, q, x[0] / length) / away, 0.5)
+        away = jets.positive_or_one(x[1] * x[1] + x[2] * x[2])  # the axis itself stays
+        growth = jets.power(1.0 + mode_sum(self.modes, q, x[0] / length) / away, 0.5)
         return x[0], growth * x[1], growth * x[2]
 
 
@@ -168,7 +167,7 @@ class KinematicsVolumePreserving(ComposedKinematics):
 
     @cached_property
     def n(self) -> int:
-        return sum(modes.count(primitive.modes) for primitive in self.primitives)
+        return sum(mode_count(primitive.modes) for primitive in self.primitives)
 
     @property
     def keeps_volume(self) -> bool:
@@ -206,25 +205,25 @@ class KinematicsVolumePreserving(ComposedKinematics):
 
         return jax.vmap(along)(jnp.eye(3)).transpose(2, 1, 0)
 
-    def jets(self, points: Any, q: Any) -> list[composition.Jet]:
-        return composition.jets(self._steps(), points, q)
+    def jets(self, points: Any, q: Any) -> list[Jet]:
+        return jets.jets(self._motions(), points, q)
 
-    def slopes_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Slopes:
-        return composition.slopes(jets, self._counts(), points, v)
+    def first_from(self, parts: list[Jet], points: Any, v: Any) -> FirstDerivatives:
+        return jets.first_of_composition(parts, self._counts(), points, v)
 
-    def bends_of(self, jets: list[composition.Jet], points: Any, v: Any) -> Bends:
-        return composition.bends(jets, self._counts(), points, v)
+    def second_from(self, parts: list[Jet], points: Any, v: Any) -> SecondDerivatives:
+        return jets.second_of_composition(parts, self._counts(), points, v)
 
     def _counts(self) -> list[int]:
-        return [modes.count(primitive.modes) for primitive in self.primitives]
+        return [mode_count(primitive.modes) for primitive in self.primitives]
 
-    def _steps(self) -> list[tuple[composition.Step, int]]:
+    def _motions(self) -> list[tuple[Motion, int]]:
         """The primitives as motions of series, each with the number of its coordinates."""
 
-        def step(primitive: Primitive) -> composition.Step:
+        def motion(primitive: Primitive) -> Motion:
             return lambda x, q: primitive.moved(x, q, self.length)
 
-        return [(step(primitive), modes.count(primitive.modes)) for primitive in self.primitives]
+        return list(zip(map(motion, self.primitives), self._counts()))
 
     def _rows(self, points: Any) -> Point:
         import jax.numpy as jnp
@@ -235,7 +234,7 @@ class KinematicsVolumePreserving(ComposedKinematics):
     def _moved(self, x: Point, q: Any) -> Point:
         first = 0
         for primitive in self.primitives:
-            after = first + modes.count(primitive.modes)
+            after = first + mode_count(primitive.modes)
             x = primitive.moved(x, q[first:after], self.length)
             first = after
         return x

@@ -126,7 +126,7 @@ def path_bends(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
     """L̈ of (1) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
     w, lead = filled(model, "path_rates", _make, ("q", "v"), q, v)
     for part in pulls(model):
-        w.host["inside"][0, part.by_pull] = part.pulls.bends(q[part.q], v[part.v])
+        w.host["inside"][0, part.by_pull] = part.pulls.second_along(q[part.q], v[part.v])
     w.run()
     w.raise_for_status()
     return w.result("bend", lead, len(model.channels.names))

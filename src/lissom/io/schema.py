@@ -33,10 +33,10 @@ from pydantic_core import PydanticCustomError
 
 from lissom.bodies.body import DeformableBody
 from lissom.bodies.domains import Domain
-from lissom.bodies.inflations import Inflation
 from lissom.bodies.kinematics import Kinematics
 from lissom.bodies.materials import Hyperelastic
 from lissom.bodies.meshes import DomainTetrahedra
+from lissom.bodies.strains import Inflation
 from lissom.bodies.volume_preserving import Primitive
 from lissom.errors import ModelError
 from lissom.robot import (

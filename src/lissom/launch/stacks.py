@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lissom.bodies.integrals import ShapeIntegrals
-from lissom.bodies.length_pulls import LengthPulls
 from lissom.bodies.material_frames import MaterialFrame
-from lissom.bodies.pulls import BodyPulls
+from lissom.bodies.pulls import BodyPulls, LengthPulls
 from lissom.model.maps import Maps
 from lissom.model.model import Model
 from lissom.passes.scratch import BY_BODY, BY_PAIR
@@ -125,12 +124,12 @@ def _frames(model: Model, called: set[int]) -> Iterable[Frames]:
             on += [body] * len(asked)
             continue
         span = np.arange(poses[0].n)[None]
-        columns = family.asked(poses, np.zeros(len(asked), dtype=np.int64))
+        columns = family.columns(poses, np.zeros(len(asked), dtype=np.int64))
         start = int(model.nodes.v_start[maps.node[asked[0]]])
         yield Frames(first + span, start + span, columns, family.points is not None, *_of_maps(maps, asked))
     for stack, members, on in together.values():
         poses = [pose for pose in (maps.pose[m] for m in members) if isinstance(pose, MaterialFrame)]
-        columns = poses[0].family.asked(poses, np.array(on, dtype=np.int64))
+        columns = poses[0].family.columns(poses, np.array(on, dtype=np.int64))
         yield Frames(stack.q, stack.v, columns, True, *_of_maps(maps, members))
 
 

@@ -7,8 +7,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.bodies.integrals import ShapeIntegrals
-from lissom.bodies.linear_coefficients import LinearCoefficients
+from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.model.fields import Floats, Ints, Matrices3, Vectors3
 from lissom.model.maps import starts
 from lissom.model.nodes import Flesh, Key, Node

@@ -29,8 +29,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.bodies.integrals import ShapeIntegrals
-from lissom.bodies.linear_coefficients import LinearCoefficients
+from lissom.bodies.integrals import LinearCoefficients, ShapeIntegrals
 from lissom.bodies.material_frames import MaterialFrame
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model.tree import Nodes, Runs

@@ -7,8 +7,7 @@ from typing import NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies.length_pulls import LengthPulls
-from lissom.bodies.pulls import BodyPulls, pulls_on
+from lissom.bodies.pulls import BodyPulls, LengthPulls, pulls_on
 from lissom.model.deformable_bodies import PlacedDeformableBody
 from lissom.model.fields import Ints
 from lissom.model.maps import starts

@@ -1,0 +1,438 @@
+"""Evaluation of motions at material points: what JAX compiles is shared, and results are cached by state.
+
+Points are those of a quadrature, of frames and of tendons. They are arguments of compiled functions, in rows of one
+length that the first point fills up, so that all bodies of the same motion share what is compiled. Several bodies with
+the same points are evaluated in one call, each at its own θ: a call costs as much as some hundred operations on a row.
+Results are cached by state: launches at that state, and integrals, frames and tendons in each of them, call JAX once.
+
+A quadrature is chosen among many, and JAX would compile for each number of points. So `Samples` pass points through
+compiled functions in chunks of one size. Motions that need no JAX are evaluated by NumPy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
+from math import prod
+from typing import Any, NamedTuple, TypeVar, final
+from weakref import WeakValueDictionary
+
+import numpy as np
+
+from lissom.bodies.jets import FirstDerivatives, SecondDerivatives, packed, unpacked, value_and_jacobian
+from lissom.robot.poses import compiled
+
+Made = TypeVar("Made")
+_known: WeakValueDictionary[tuple[Any, ...], Any] = WeakValueDictionary()
+_UNIT = 16  # row lengths are multiples of it
+_LONGEST = 256  # length of long rows
+_SHORT = 128  # most points of a row that is not filled up to the longest, which is compiled once
+_MORE = 56  # room of a row for points of frames and tendons beside those of a quadrature
+_KEPT = 64  # rows at states in a cache
+_CHUNK = 256  # points of a call of `in_chunks`
+# XLA computes a value of several uses once, at each barrier in the code, instead of fusing it into each use
+_ONCE = {"xla_disable_hlo_passes": "cse_barrier_expander"}
+
+
+def shared_by_equals(make: Callable[..., Made], *parts: Any) -> Made:
+    """The object `make(*parts)`; as long as it lives, one for all parts that are equal."""
+    key = (make, *map(_identity, parts))
+    found = _known.get(key)
+    return _known.setdefault(key, make(*parts)) if found is None else found
+
+
+def _identity(part: Any) -> Any:
+    """A key that is equal for equal descriptions; a function equals itself alone."""
+    if is_dataclass(part) and not isinstance(part, type):
+        return type(part), *(_identity(getattr(part, field.name)) for field in fields(part))
+    if isinstance(part, list | tuple):
+        return tuple(map(_identity, part))
+    if isinstance(part, Mapping):
+        return tuple((key, _identity(value)) for key, value in part.items())
+    if isinstance(part, np.ndarray):
+        return part.shape, part.tobytes()
+    try:
+        hash(part)
+    except TypeError:
+        return id(part)
+    return part
+
+
+def memoized(function: Callable[..., Any], count: int = 16) -> Callable[..., list[np.ndarray]]:
+    """A function of arrays that returns several, as NumPy arrays, with a cache of the last `count` results."""
+    known: OrderedDict[tuple[bytes, ...], list[np.ndarray]] = OrderedDict()
+
+    def call(*arguments: np.ndarray) -> list[np.ndarray]:
+        key = tuple(part.tobytes() for part in arguments)
+        if key not in known:
+            known[key] = [np.asarray(part) for part in function(*arguments)]
+            if len(known) > count:
+                known.popitem(last=False)
+        return known[key]
+
+    return call
+
+
+def one_by_one(function: Callable[..., Any], *arguments: Any) -> Any:
+    """A function evaluated for one body after another, along the first axis of its arguments; lists are stacked.
+
+    The intermediate results of one body fit into the cache of the processor: all at once would take longer.
+    """
+    import jax
+    import jax.numpy as jnp
+
+    if len(arguments[0]) == 1:
+        return function(*(x[0] for x in arguments))[None]
+    return jax.lax.map(lambda rows: function(*rows), [jnp.stack(x) if isinstance(x, list) else x for x in arguments])
+
+
+@final
+class BatchedFunction:
+    """A function that returns several arrays, evaluated for several bodies in one call of JAX, which returns one array.
+
+    Args:
+        function: of arguments that all bodies share, then of those that each body has. common: number of the former.
+    """
+
+    def __init__(self, function: Callable[..., Any], common: int = 0) -> None:
+        self.function, self.common = function, common
+        self._shapes: list[tuple[int, ...]] = []  # of its results, once it is compiled
+        self._compiled = compiled(self._all)
+
+    def __call__(self, *arguments: Any) -> list[np.ndarray]:
+        """Its results, with the bodies along the first axis, as in the arguments that each has."""
+        flat, parts, first = np.asarray(self._compiled(*arguments)), [], 0
+        for shape in self._shapes:
+            size = prod(shape)
+            parts.append(flat[:, first : first + size].reshape(len(flat), *shape))
+            first += size
+        return parts
+
+    def _all(self, *arguments: Any) -> Any:
+        import jax.numpy as jnp
+
+        def one(*own: Any) -> Any:
+            found = [jnp.asarray(part) for part in self.function(*arguments[: self.common], *own)]
+            self._shapes[:] = [part.shape for part in found]
+            return jnp.concatenate([part.ravel() for part in found])
+
+        return one_by_one(one, *arguments[self.common :])
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class CompiledDerivatives:
+    """Derivatives of points of a ComposedKinematics by θ, as functions that JAX compiles."""
+
+    kinematics: Any
+
+    @cached_property
+    def _structure(self) -> list[Any]:
+        """The tree of the jets and those of their leaves that are constants, once they are compiled."""
+        return []
+
+    @cached_property
+    def jets(self) -> Callable[..., Any]:
+        """Jets of the motions that it is composed of, as a function of points (m, 3) and θ."""
+        import jax
+        import jax.numpy as jnp
+
+        def stacked(points: Any, q: Any) -> Any:
+            leaves, tree = jax.tree.flatten(self.kinematics.jets(points, q))
+            self._structure[:] = [tree, [x if isinstance(x, float) else None for x in leaves]]
+            rows = [jnp.broadcast_to(x, len(points)) for x in leaves if not isinstance(x, float)]
+            return jnp.stack(jax.lax.optimization_barrier(rows))
+
+        return compiled(stacked, **_ONCE, xla_cpu_use_fusion_emitters=True)
+
+    @cached_property
+    def first(self) -> Callable[..., Any]:
+        """FirstDerivatives, packed, of each body, as a function of its jets, of points and of θ̇ (k, n)."""
+        function = compiled(lambda *state: self._packed(self.kinematics.first_from, *state), **_ONCE)
+        return lambda jets, points, v: [function(*own, points, rate) for *own, rate in zip(jets, v)]
+
+    @cached_property
+    def second(self) -> Callable[..., Any]:
+        """SecondDerivatives of all bodies in one array, as a function of the same."""
+
+        def second(jets: Any, points: Any, v: Any) -> Any:
+            return one_by_one(lambda own, rate: self._packed(self.kinematics.second_from, own, points, rate), jets, v)
+
+        return compiled(second, **_ONCE)
+
+    def _packed(self, function: Callable[..., Any], jets: Any, points: Any, v: Any) -> Any:
+        (tree, constants), rows = self._structure, iter(jets)
+        given = tree.unflatten([next(rows) if x is None else x for x in constants])
+        return packed(function(given, points, v))
+
+
+class Places(NamedTuple):
+    """Some points (m,) by their numbers, each on one of the bodies (k,) of a call."""
+
+    number: np.ndarray
+    body: np.ndarray
+
+
+@final
+class _Row:
+    """Packed derivatives of a row of points of several bodies at some θ̇, and of selected points of it."""
+
+    def __init__(self, rate: bytes, found: Any) -> None:
+        self.rate, self.found = rate, found
+        self._picked: dict[tuple[bytes, bytes], np.ndarray] = {}
+
+    def picked(self, number: np.ndarray, body: np.ndarray) -> np.ndarray:
+        """Those of some points, along the last axis."""
+        key = number.tobytes(), body.tobytes()
+        if key not in self._picked:
+            found = [np.asarray(x) for x in self.found] if isinstance(self.found, list) else np.asarray(self.found)
+            picked = self._picked[key] = np.empty((len(found[0]), len(number)))
+            for b in set(body.tolist()):
+                at = np.flatnonzero(body == b)
+                picked[:, at] = found[b][:, number[at]]
+        return self._picked[key]
+
+
+@final
+class _Rows:
+    """A function of jets, points and θ̇ on rows of points, with a cache of the last few states.
+
+    Args:
+        function: of jets, points and θ̇ (k, n). given: jets and points of a row at θ (k, n). size: of a row.
+    """
+
+    def __init__(self, function: Callable[..., Any], given: Callable[[int, np.ndarray], Any], size: int) -> None:
+        self.function, self.given, self.size = function, given, size
+        self._found: OrderedDict[tuple[int, bytes], _Row] = OrderedDict()
+
+    def numbers_of_rows(self, numbers: np.ndarray) -> list[int]:
+        """The rows in which points are, in order."""
+        return sorted(set((numbers // self.size).tolist()))
+
+    def has(self, row: int, q: np.ndarray) -> bool:
+        """Whether a row is in the cache at θ = q."""
+        return (row, q.tobytes()) in self._found
+
+    def get(self, row: int, q: np.ndarray, v: np.ndarray | None) -> _Row:
+        """The row at θ = q and θ̇ = v; any rate will do if v is None."""
+        key, rate = (row, q.tobytes()), b"" if v is None else v.tobytes()
+        known = self._found.get(key)
+        if known is None or not (v is None or known.rate == rate):
+            found = self.function(*self.given(row, q), np.zeros_like(q) if v is None else v)
+            known = self._found[key] = _Row(rate, found)
+            _forget_oldest(self._found, len(q))
+        return known
+
+    def picked(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """Packed derivatives of some points, as a NumPy array."""
+        rows = self.numbers_of_rows(places.number)
+        if len(rows) == 1:
+            return self.get(rows[0], q, v).picked(places.number - rows[0] * self.size, places.body)
+        there = places.number // self.size
+        parts = [np.flatnonzero(there == row) for row in rows]
+        found = [self.get(row, q, v).picked(places.number[at] - row * self.size, places.body[at])
+                 for row, at in zip(rows, parts)]  # fmt: skip
+        return np.concatenate(found, axis=1)[:, np.argsort(np.concatenate(parts))]
+
+    def forget(self) -> None:
+        """Clear the cache."""
+        self._found.clear()
+
+
+def _forget_oldest(found: OrderedDict[tuple[int, bytes], Any], bodies: int) -> None:
+    """Drop the oldest state of a full cache; the more bodies a state has, the fewer states are kept."""
+    if len(found) > max(_KEPT // bodies, 4):
+        found.popitem(last=False)
+
+
+@final
+class EvaluatedPoints:
+    """The points of a body with their derivatives, those of its quadrature first.
+
+    Args:
+        motion: that of the body. points: of the quadrature, shape (N, 3) [m]. longest: whether rows have the greatest
+            length for few points, too.
+    """
+
+    def __init__(self, motion: CompiledDerivatives, points: np.ndarray, *, longest: bool = False) -> None:
+        self.count = len(points)
+        self.size = float(np.ptp(points, axis=0).max()) or 1.0
+        self._points = list(points)
+        self._number: dict[bytes, int] = {}
+        length = -(-(len(points) + _MORE) // _UNIT) * _UNIT
+        length = _LONGEST if longest or length > _SHORT else length
+        self._jets = motion.jets
+        self._given: OrderedDict[tuple[int, bytes], tuple[Any, np.ndarray]] = OrderedDict()
+        self._first, self._second = (_Rows(find, self._of_row, length) for find in (motion.first, motion.second))
+
+    def _of_row(self, row: int, q: np.ndarray) -> tuple[Any, np.ndarray]:
+        """Jets and points of a row, which the first of its points fills up."""
+        key = row, q.tobytes()
+        if key not in self._given:
+            size = self._first.size
+            some = np.array(self._points[row * size : (row + 1) * size])
+            filled = np.concatenate([some, np.repeat(some[:1], size - len(some), axis=0)])
+            self._given[key] = [self._jets(filled, theta) for theta in q], filled
+            _forget_oldest(self._given, len(q))
+        return self._given[key]
+
+    def numbers(self, points: np.ndarray) -> np.ndarray:
+        """Numbers of points (m, 3); new points are appended."""
+        for x in points:
+            if x.tobytes() not in self._number:
+                self._number[x.tobytes()] = len(self._points)
+                self._points.append(x.copy())
+                for part in (self._first, self._second):
+                    part.forget()
+                self._given.clear()
+        return np.array([self._number[x.tobytes()] for x in points], dtype=np.int64)
+
+    def of_quadrature(self, q: np.ndarray) -> FirstDerivatives:
+        """Derivatives of the quadrature points at θ = q (n,), as NumPy arrays; h and F_h are those of any rate."""
+        numbers = np.arange(self.count)
+        rows = self.packed_first(Places(numbers, np.zeros_like(numbers)), q[None], None)
+        return unpacked(FirstDerivatives, rows, len(q))
+
+    def packed_first(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """First derivatives of points of bodies at θ = q (k, n), packed; without v, h and F_h are those of any rate."""
+        if v is None and all(self._second.has(row, q) for row in self._second.numbers_of_rows(places.number)):
+            x = unpacked(SecondDerivatives, self.packed_second(places, q, None), q.shape[1])
+            x = FirstDerivatives(x.p, x.F, x.J, x.F_j, np.zeros_like(x.p), np.zeros_like(x.F))
+            return np.concatenate([part.reshape(-1, part.shape[-1]) for part in x])
+        return self._first.picked(places, q, v)
+
+    def packed_second(self, places: Places, q: np.ndarray, v: np.ndarray | None) -> np.ndarray:
+        """The same with second derivatives; without v, h_q is that of any rate."""
+        return self._second.picked(places, q, v)
+
+    def by_row(self, kind: type[Any], q: np.ndarray, v: np.ndarray) -> list[Any]:
+        """Derivatives of a kind of the rows with the quadrature, of bodies at θ = q (k, n), packed, as JAX arrays."""
+        rows = self._first if kind is FirstDerivatives else self._second
+        return [rows.get(row, q, v).found for row in range(-(-self.count // rows.size))]
+
+    def weights(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Weights (N,) of the quadrature by rows, zero for other points there."""
+        size = self._first.size
+        return list(np.pad(weights, (0, -len(weights) % size)).reshape(-1, size))
+
+
+class Samples(ABC):
+    """Some points (N, 3) of a motion.
+
+    Law: p and F = ∂f/∂x, up to rotations from the left, with their derivatives by θ, exact.
+    """
+
+    @abstractmethod
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """p (N, 3) and ∂p/∂θ (N, 3, n) at θ = q."""
+
+    @abstractmethod
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """F (N, 3, 3) and ∂F/∂θ (N, 3, 3, n) at θ = q."""
+
+
+def in_chunks(function: Callable[..., Any], points: np.ndarray, *others: Any) -> list[np.ndarray]:
+    """Results for any number of points, from a function of (_CHUNK, 3) points; the axis of points is first."""
+    found = []
+    for k in range(0, len(points), _CHUNK):
+        some = points[k : k + _CHUNK]
+        filled = np.concatenate([some, np.repeat(some[:1], _CHUNK - len(some), axis=0)])
+        found.append([np.asarray(part)[: len(some)] for part in function(filled, *others)])
+    return [np.concatenate(parts) for parts in zip(*found)]
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _Chunks:
+    """A motion that takes points as arguments, compiled by JAX."""
+
+    kinematics: Any
+
+    @cached_property
+    def moved(self) -> Callable[..., Any]:
+        """p, F, ∂p/∂θ and ∂F/∂θ of points, at θ."""
+        motion = self.kinematics
+
+        def moved(points: Any, q: Any) -> Any:
+            (p, F), (J, F_j) = value_and_jacobian(
+                lambda q: (motion.positions(points, q), motion.deformations(points, q)), q
+            )
+            return p, F, J.transpose(1, 2, 0), F_j.transpose(1, 2, 3, 0)
+
+        return compiled(moved)
+
+
+@final
+class SamplesByJax(Samples):
+    """Samples of any motion.
+
+    Args:
+        kinematics: takes points as arguments. points: shape (N, 3) [m].
+    """
+
+    def __init__(self, kinematics: Any, points: np.ndarray) -> None:
+        self._points, self._chunks = points, shared_by_equals(_Chunks, kinematics)
+        self._last: tuple[bytes, list[np.ndarray]] = b"", []
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        p, _, J, _ = self._moved(q)
+        return p, J
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        _, F, _, F_j = self._moved(q)
+        return F, F_j
+
+    def _moved(self, q: np.ndarray) -> list[np.ndarray]:
+        if self._last[0] != q.tobytes():
+            self._last = q.tobytes(), in_chunks(self._chunks.moved, self._points, q)
+        return self._last[1]
+
+
+@final
+class SamplesOfComposition(Samples):
+    """Samples of a composed motion.
+
+    Args:
+        kinematics: composed. points: shape (N, 3) [m].
+    """
+
+    def __init__(self, kinematics: Any, points: np.ndarray) -> None:
+        motion = shared_by_equals(CompiledDerivatives, kinematics)
+        self._points = EvaluatedPoints(motion, points, longest=True)
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = self._points.of_quadrature(q)
+        return x.p.T, np.moveaxis(x.J, 0, -1).swapaxes(0, 1)
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        x = self._points.of_quadrature(q)
+        return np.moveaxis(x.F, -1, 0), x.F_j.transpose(3, 1, 2, 0)
+
+
+@final
+class SamplesOfShapes(Samples):
+    """Samples of a linear motion, from its shapes.
+
+    Args:
+        kinematics: linear. points: shape (N, 3) [m].
+    """
+
+    def __init__(self, kinematics: Any, points: np.ndarray) -> None:
+        self._kinematics, self._points = kinematics, points
+
+    @cached_property
+    def _shapes(self) -> np.ndarray:
+        return self._kinematics.shapes(self._points)
+
+    @cached_property
+    def _gradients(self) -> np.ndarray:
+        return self._kinematics.shape_gradients(self._points)
+
+    def positions(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return self._points + self._shapes @ q, self._shapes
+
+    def slopes(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.eye(3) + self._gradients @ q, self._gradients
