@@ -28,8 +28,8 @@ import lissom as ls
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.integration.stepper import Stepper
 from lissom.launch import buffers
+from lissom.stepping.stepper import Stepper
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 MANY_RODS = (30, 100, 300, 500)

@@ -24,11 +24,11 @@ from run import in_kernel, smallest, state
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.integration.controllers import control_law
-from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
-from lissom.integration.implicit_steps import ImplicitSteps
-from lissom.integration.state import StateDerivative
 from lissom.launch import buffers
+from lissom.simulation.inputs import control_law
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.state import StateDerivative
+from lissom.stepping.step_kernel import LONGEST_RUN, FusedSteps
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))

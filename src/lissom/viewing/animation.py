@@ -11,11 +11,11 @@ import numpy as np
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.trajectory import Trajectory
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.camera import Camera
 from lissom.viewing.canvas import canvas
 from lissom.viewing.films import write_mp4

@@ -10,8 +10,8 @@ import numpy as np
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.energy import energy
 from lissom.dynamics.kinematics import forward_kinematics
-from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
+from lissom.simulation.trajectory import Statistics, Trajectory
 
 MOST = 36_000  # states that are kept: ten minutes at sixty a second
 SERIES = 600  # of a plotted series, at most

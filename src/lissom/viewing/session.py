@@ -20,10 +20,10 @@ import numpy as np
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.integration.stepper import Stepper
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
+from lissom.simulation.trajectory import Trajectory
 from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.stepping.stepper import Stepper
 from lissom.viewing.building import robot_geometry
 from lissom.viewing.hand import Grip, Hand, held_by_hand, nearest_grip
 from lissom.viewing.history import History

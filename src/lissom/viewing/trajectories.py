@@ -10,8 +10,8 @@ import numpy as np
 from lissom.dynamics.internal_wrench import internal_wrench, joint_wrench
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.style import FAINT, GRID, INK, SERIES, finish
 
 if TYPE_CHECKING:

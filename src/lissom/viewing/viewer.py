@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.portable import write_whole
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing import exports
 from lissom.viewing.lookers import Lookers
 from lissom.viewing.origins import checked, names_of_machine

@@ -1,0 +1,598 @@
+"""Motions of a batch at once, in kernels that are split over the cores.
+
+Motions with fixed steps have the same times. Their steps are taken in windows, one launch for a window. A step at which
+the iteration of a motion fails is cut, as for one motion, in further launches, along with the steps that others have
+left in the window. With adaptive steps each motion takes steps of its own size, as long as a launch has room; those
+that have reached the end wait for the others. Each motion is the same to the last bit as it is alone: its state does
+not depend on the others.
+
+A batch is split in groups, as many as there is room for. Where no Python is called, groups run at once, each on one
+core. Otherwise one follows the other, and their launches are split over the cores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import pairwise
+from threading import Event
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.contacts import contact_anchors
+from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
+from lissom.errors import ConvergenceError, of_instance
+from lissom.launch.cores import at_once, cores
+from lissom.launch.progress import progress_bar
+from lissom.launch.workspace import Workspace
+from lissom.model.common import acts_alike
+from lissom.model.model import Model
+from lissom.model.plausibility import warn_of_motions
+from lissom.passes.scratch import STATUS_CROWDED
+from lissom.simulation.implicit_methods import (
+    ContactWarning,
+    StepSchedule,
+    sparse_states,
+    within,
+)
+from lissom.simulation.inputs import InputRows, input_function
+from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
+from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, ask_laws, failure, starting_accelerations
+from lissom.stepping.schemes import ORDER_SHARE, Scheme
+from lissom.stepping.step_kernel import (
+    bytes_of_instance,
+    ends_of_stages,
+    program_of,
+    put_inputs,
+    put_program,
+    put_times,
+    stage_times,
+    states_follow,
+    steps_workspace,
+)
+from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, MOST_STAGES, scheme_numbers
+from lissom.stepping.step_sizes import BEFORE, LEAST, NEXT, NOW, STOP
+
+NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
+_DONE, _EVALUATIONS, _MATRICES, _HAS_MATRIX = range(4)  # places in `counts` of the kernel
+
+
+@final
+@dataclass(frozen=True)
+class Batch:
+    """Motions of one robot that run together.
+
+    Fields:
+        q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
+        times: wanted ones, from 0 on. The others are as for one motion.
+    """
+
+    model: Model
+    scheme: Scheme
+    q: np.ndarray
+    v: np.ndarray
+    inputs: InputRows
+    times: np.ndarray
+    duration: float
+    rtol: float
+    atol: tuple[float, float]
+    project_velocity: bool
+
+    def some(self, which: slice) -> Batch:
+        """Some of its motions."""
+        model = self.model.some(which, len(self.q))
+        return replace(self, model=model, q=self.q[which], v=self.v[which], inputs=self.inputs.some(which))
+
+    @property
+    def projects(self) -> bool:
+        """Whether steps end with velocities that loops allow."""
+        return self.project_velocity and self.model.n_rows > 0
+
+    def start(self, w: Workspace, inputs: Callable[[float], np.ndarray], dt: float | None) -> dict[str, np.ndarray]:
+        """Put the states at t = 0 into buffers: (q, v, a, â, λ), and the step h that these belong to."""
+        z = np.zeros((len(self.q), 0))
+        a, ahead, force, h = starting_accelerations(
+            self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
+        )
+        begun = {"q": self.q, "v": self.v, "a": a, "ahead": ahead, "force": force}
+        for name, value in (begun | {"before": a, "force_before": force}).items():
+            w.host[name][:] = value
+        return begun | {"h": h}
+
+
+def put_anchors_at(batch: Batch, w: Workspace) -> None:
+    """Put into buffers where contacts of the motions hold on at t = 0."""
+    if "anchor" in w.host:
+        for i, one in enumerate(batch.model.of_rows(len(batch.q))):
+            w.host["anchor"][i] = contact_anchors(one, batch.q[i], batch.v[i]).reshape(-1, 3)
+
+
+def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
+    """Where contacts of n motions hold on now, (n, n_pairs, 6)."""
+    if "anchor" in w.host:
+        return w.host["anchor"].reshape(n, -1, 6).copy()
+    return np.array([one.surroundings.anchors for one in model.of_rows(n)])
+
+
+@final
+class MotionFailed(Exception):
+    """The steps of one motion of a batch became too short; its place in the batch, and the times it has reached."""
+
+    def __init__(self, message: str, motion: int, reached: int) -> None:
+        super().__init__(message)
+        self.motion, self.reached = motion, reached
+
+
+@final
+class ManyMotions:
+    """The motions of a batch.
+
+    Args:
+        batch: what they are. dt: their steps [s].
+    Fields:
+        rows: states x at the times, (n, n_times, ...), (q, v, a, λ of loops), or (q, v) where a and λ follow from
+        these. shown: inputs there. reached: times that all motions have reached. steps: of each motion.
+    """
+
+    def __init__(self, batch: Batch, dt: float) -> None:
+        self.model, self.scheme, self.inputs, self.n = batch.model, batch.scheme, batch.inputs, len(batch.q)
+        model, times, self.duration = batch.model, batch.times, batch.duration
+        plan = StepSchedule(times, batch.duration, np.inf, dt)
+        self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
+        self.w = steps_workspace(model, self.n)
+        host = self.w.host
+        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
+        host["counts"][:] = 0
+        host["pause"][:], host["adaptive"][:] = 0, 0.0  # steps are given, whatever ran here before
+        self.steps = np.zeros(self.n, dtype=int)
+        self.watches = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
+        parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
+        self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
+        self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
+        width = sum(self.parts[name].stop - self.parts[name].start for name in self.names)
+        self.rows = np.zeros((self.n, len(times), width))
+        self.shown = np.zeros((self.n, len(times), model.nu))
+        self.reached = 1
+        put_anchors_at(batch, self.w)
+        begun = batch.start(self.w, lambda t: self._inputs([t])[:, 0], dt)
+        host["h"][:, 0] = begun["h"]
+        self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
+        self.shown[:, 0] = self._inputs([0.0])[:, 0]
+
+    def _inputs(self, times: list[float]) -> np.ndarray:
+        """Inputs (n, n_times, nu) of all motions."""
+        rows = self.inputs.at(times)
+        return np.broadcast_to(rows, (self.n, *rows.shape[1:]))
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Where contacts hold on now, (n, n_pairs, 6)."""
+        return present_anchors_of(self.model, self.w, self.n)
+
+    def run(self, advance: Callable[[float], None]) -> None:
+        """Take all the steps.
+
+        Raises:
+            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+        """
+        longest = self.w.host["inputs"].shape[1]
+        for first in range(0, len(self.ends), longest):
+            ends = self.ends[first : first + longest]
+            self._take(first, ends)
+            advance(float(ends[-1]))
+
+    def counted(self, which: slice) -> tuple[int, int, int]:
+        """Steps, evaluations and matrices of some motions, together."""
+        counts = self.w.host["counts"][which].sum(axis=0)
+        return int(self.steps[which].sum()), int(counts[_EVALUATIONS]), int(counts[_MATRICES])
+
+    def _take(self, first: int, ends: np.ndarray) -> None:
+        """The steps of one window, and what they leave at the wanted times."""
+        w, many, start = self.w, len(ends), float(self.ends[first - 1]) if first else 0.0
+        host = w.host
+        times = stage_times(self.scheme, start, ends)
+        put_times(self.model, w, times)
+        put_inputs(w, self._inputs(times), len(self.scheme.stages))
+        host["h"][:, 1 : many + 1] = np.diff(ends, prepend=start)
+        host["counts"][:, _DONE], host["span"][:] = 0, (0, many, 0)
+        begun = {name: host[name].copy() for name in NAMES}
+        cuts = _Cuts(self, first, np.append(start, ends), {name: x.copy() for name, x in begun.items()})
+        behind = np.arange(self.n)
+        while len(behind):
+            w.run()
+            host["span"][behind, 0] = many  # those that are there stay there
+            behind = cuts.after(behind)
+        self._watch(np.append(start, ends), begun)
+        host["h"][:, 0] = host["h"][:, many]
+        self.steps += many
+        self.keep(slice(None), first, many)
+
+    def left(self) -> np.ndarray:
+        """(q, v, a, â, λ) after each step of the window, (n, longest, ...)."""
+        rows = self.w.host["out"]
+        return rows.reshape(len(rows), -1, self.parts["force"].stop)
+
+    def _watch(self, t: np.ndarray, begun: dict[str, np.ndarray]) -> None:
+        """Look for what the steps of the window went through."""
+        if not self.watches:
+            return
+        left, few = self.left(), sparse_states(len(t))
+        q, v = (np.concatenate([begun[name][:, None], left[:, few[1:] - 1, self.parts[name]]], axis=1)
+                for name in ("q", "v"))  # fmt: skip
+        for i, watch in enumerate(self.watches):
+            if not (watch.told or watch.search.is_clear(t[few], q[i], v[i])):
+                rows = left[i, : len(t) - 1]
+                watch.passed(t, *(np.vstack([begun[name][i], rows[:, self.parts[name]]]) for name in ("q", "v")))
+
+    def keep(self, motions: slice, first: int, many: int) -> None:
+        """Take what `many` steps of the window have left at the wanted times."""
+        at = np.flatnonzero(self.wanted[first : first + many])
+        to, start = slice(self.reached, self.reached + len(at)), 0
+        if len(at) and at[-1] - at[0] + 1 == len(at):
+            at = slice(int(at[0]), int(at[-1]) + 1)  # mostly so, and many times as fast to copy
+        for part in (self.parts[name] for name in self.names):
+            stop = start + part.stop - part.start
+            self.rows[motions, to, start:stop] = self.left()[motions, at, part]
+            start = stop
+        last = (len(self.scheme.stages) - 1) * self.model.nu
+        self.shown[motions, to] = self.w.host["inputs"][motions, at, last : last + self.model.nu]
+        self.reached = to.stop
+
+
+@final
+class _Cuts:
+    """The steps of one window that are taken in parts, as `cut_step` of step_control does.
+
+    Fields, by motion:
+        state: the last one that is known to be good, but for what stands in the rows that steps since have left.
+        step: the one of the window that begins there, or that is being cut. parts: taken of it. size: of the next part,
+        0 where none is cut. t, until: where the part at hand begins and ends. is_last: whether it ends the step.
+    """
+
+    def __init__(self, motions: ManyMotions, first: int, t: np.ndarray, state: dict[str, np.ndarray]) -> None:
+        self.motions, self.host, self.first, self.times, self.state = motions, motions.w.host, first, t, state
+        self.step, self.parts = np.zeros((2, motions.n), dtype=int)
+        self.t, self.until, self.size = np.zeros((3, motions.n))
+        self.is_last = np.zeros(motions.n, dtype=bool)
+
+    def after(self, behind: np.ndarray) -> np.ndarray:
+        """Look at what a launch has left of the motions that took part in it, and prepare the next one; those that have
+        something left to do."""
+        done, is_cut = self.host["counts"][behind, _DONE], self.size[behind] > 0.0
+        is_over, has_moved = done == len(self.times) - 1, done > self.step[behind]
+        self._taken(behind[is_cut & has_moved])
+        self._missed(behind[is_cut & ~has_moved])
+        self._begin(behind[~is_cut & ~is_over])
+        behind = behind[(self.size[behind] > 0.0) | ~is_over]
+        self._prepare(behind[self.size[behind] > 0.0])
+        return behind
+
+    def _begin(self, some: np.ndarray) -> None:
+        """Begin to cut the step at which motions have stopped: find the state before it."""
+        k, left = self.host["counts"][some, _DONE], self.motions.left()
+        since = k - self.step[some]
+        for name in ("before", "force_before"):
+            source = self.motions.parts["a" if name == "before" else "force"]
+            later, next_one = some[since > 1], some[since == 1]
+            self.state[name][next_one] = self.state["a" if name == "before" else "force"][next_one]
+            self.state[name][later] = left[later, k[since > 1] - 2, source]
+        moved = some[since > 0]
+        for name, part in self.motions.parts.items():
+            self.state[name][moved] = left[moved, k[since > 0] - 1, part]
+        self.step[some], self.parts[some], self.t[some] = k, 0, self.times[k]
+        self.size[some] = 0.25 * (self.times[k + 1] - self.times[k])
+        self._restore(some)
+
+    def _restore(self, some: np.ndarray) -> None:
+        """Put the last good states back, to go on with a new matrix."""
+        for name in NAMES:
+            self.host[name][some] = self.state[name][some]
+        self.host["counts"][some, _HAS_MATRIX] = 0
+
+    def _missed(self, some: np.ndarray) -> None:
+        """Shorten the part that has failed."""
+        self.size[some] *= 0.25
+        short = some[self.size[some] < LEAST_STEP * self.motions.duration]
+        if len(short):
+            i, motions = int(short[0]), self.motions
+            motions.steps[i] += self.step[i] + self.parts[i]
+            motions.keep(slice(i, i + 1), self.first, int(self.step[i]))
+            text = failure(motions.scheme, float(self.t[i]), int(motions.steps[i]), "Newton's method finds no step")
+            raise MotionFailed(str(text), i, motions.reached)
+        self._restore(some)
+
+    def _taken(self, some: np.ndarray) -> None:
+        """Go on behind the part that has been taken."""
+        host, k = self.host, self.step[some]
+        for name in NAMES:
+            self.state[name][some] = host[name][some]
+        self.parts[some] += 1
+        self.t[some] = self.until[some]
+        host["h"][some, k] = host["h"][some, k + 1]
+        self.size[some] *= 2.0
+        over = some[self.is_last[some]]
+        self.motions.steps[over] += self.parts[over] - 1
+        self.step[over] += 1
+        self.size[over] = 0.0
+        host["counts"][over, _HAS_MATRIX] = 0
+        host["span"][over] = np.stack([self.step[over], np.full(len(over), len(self.times) - 1), 0 * over], axis=1)
+
+    def _prepare(self, some: np.ndarray) -> None:
+        """Say how far the next parts go, and what acts at their ends."""
+        host, motions, k = self.host, self.motions, self.step[some]
+        end = self.times[k + 1]
+        left = end - self.t[some]
+        is_last = self.size[some] >= left * (1.0 - 1e-9)
+        size = np.where(is_last, left, self.size[some])
+        self.is_last[some], self.size[some] = size == left, size
+        self.until[some] = np.where(size == left, end, self.t[some] + size)
+        host["h"][some, k + 1] = self.until[some] - self.t[some]
+        host["counts"][some, _DONE] = k
+        own = len(host["load"]) // MOST_STAGES - motions.w.buffers.room + some
+        host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
+        stages, acts = len(motions.scheme.stages), motions.model.n_load_rows + motions.model.n_motions > 0
+        times = ends_of_stages(motions.scheme, self.t[some], self.until[some])
+        if acts and len(some):
+            rows = stages * own[:, None] + np.arange(stages)
+            put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
+        host["inputs"][some, k, : stages * motions.model.nu] = motions.inputs.each(some, times)
+
+
+def reason_to_separate(
+    model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool
+) -> str:
+    """Why the motions of a batch, with steps of a given size or not, run one after the other; nothing where they run
+    together."""
+    if has_controller:
+        return "a controller acts"
+    if not is_implicit:
+        return "the method is none of the implicit steps"
+    if model.calls_python:
+        return "Python is asked at every evaluation"
+    if not acts_alike(model):
+        return "loads, motions or currents of the models differ"
+    if not (has_steps or ManyPacedMotions.can_run(model, inputs)):
+        return "the kernel cannot know inputs, loads, motions or currents at all times"
+    return ""
+
+
+@final
+class ManyPacedMotions:
+    """The motions of a batch.
+
+    Args:
+        batch: what they are; their inputs are polynomials of time, or formulas.
+    Fields:
+        rows, shown, reached: as those of ManyMotions.
+    """
+
+    def __init__(self, batch: Batch) -> None:
+        self.model, self.scheme, self.times, self.n = batch.model, batch.scheme, batch.times, len(batch.q)
+        model, times, duration = batch.model, batch.times, batch.duration
+        knots, pieces = batch.inputs.polynomials()
+        drives = steps_of_inputs(model, batch.inputs.programs)
+        self.inputs, self.w = batch.inputs, steps_workspace(model, self.n, len(knots), len(drives))
+        put_program(self.w, program_of(model, drives))
+        host = self.w.host
+        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
+        host["counts"][:] = 0
+        host["pause"][:], host["h"][:] = 0, 0.0
+        host["knots"][:], host["pieces"][:, : len(knots)] = np.inf, pieces
+        host["knots"][: len(knots)] = knots
+        put_anchors_at(batch, self.w)
+        self.leaves_states = states_follow(model, batch.projects, by_error=True)
+        self.width = model.nq + 3 * model.nv + model.n_rows
+        self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
+        self.steps, self.given = np.zeros(self.n, dtype=int), np.ones(self.n, dtype=int)
+        self.adaptive = host["adaptive"]
+        self.adaptive[:] = 0.0
+        self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, LEAST_STEP * duration, 1.0
+        self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
+        begun = batch.start(self.w, lambda t: self.shown[:, 0], None)
+        self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
+        self.rows[:, 0] = self._row(self.last)
+
+    @staticmethod
+    def can_run(model: Model, inputs: InputRows) -> bool:
+        """Whether the kernel knows all that acts, at all times."""
+        return inputs.are_known and laws_of_time(model) is not None
+
+    def _row(self, states: np.ndarray) -> np.ndarray:
+        """What is handed out of states (n, width), (q, v, a, â, λ)."""
+        nq, nv = self.model.nq, self.model.nv
+        if self.leaves_states:
+            return states[:, : nq + nv]
+        return np.delete(states, np.s_[nq + 2 * nv : nq + 3 * nv], axis=1)
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Where contacts hold on now, (n, n_pairs, 6)."""
+        return present_anchors_of(self.model, self.w, self.n)
+
+    @property
+    def reached(self) -> int:
+        """Times that all motions have reached."""
+        return int(self.given.min())
+
+    def counted(self, which: slice) -> tuple[int, int, int]:
+        """Steps, evaluations and matrices of some motions, together."""
+        counts = self.w.host["counts"][which].sum(axis=0)
+        return int(self.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
+
+    def run(self, advance: Callable[[float], None]) -> None:
+        """Take all the steps.
+
+        Raises:
+            MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
+        """
+        host, behind = self.w.host, np.arange(self.n)
+        room = host["times"].shape[1]
+        while len(behind):
+            began = self.adaptive[:, NOW].copy()
+            host["counts"][:, DONE], host["span"][:] = 0, 0
+            host["span"][behind, 1] = room
+            self.w.run()
+            if (self.w.status[behind] == STATUS_CROWDED).any():
+                self.w.raise_for_status()
+            self._take(behind, began)
+            stuck = behind[self.adaptive[behind, NEXT] < self.adaptive[behind, LEAST]]
+            if len(stuck):
+                i = int(stuck[0])
+                own = input_function(self.model, self.inputs.of(i))
+                ask_laws(self.model.one(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP]))
+                text = failure(self.scheme, float(self.adaptive[i, NOW]), int(self.steps[i]), NO_STEP)
+                raise MotionFailed(str(text), i, int(self.given[i]))
+            over = (self.given[behind] == len(self.times)) | (self.adaptive[behind, NOW] >= self.adaptive[behind, STOP])
+            behind = behind[~over]
+            advance(float(self.adaptive[:, NOW].min()))
+
+    def _take(self, behind: np.ndarray, began: np.ndarray) -> None:
+        """What the steps of a launch have left, at the wanted times within them."""
+        host = self.w.host
+        done, ends = host["counts"][:, DONE], host["times"]
+        left = host["out"].reshape(self.n, ends.shape[1], self.width)
+        who, which, before, end = [], [], [], []
+        for i in behind[done[behind] > 0].tolist():
+            t = np.append(began[i], ends[i, : done[i]])
+            first = self.given[i]
+            wanted = self.times[first : np.searchsorted(self.times, t[-1], side="right")]
+            k = np.searchsorted(t, wanted, side="left") - 1
+            who.append(np.full(len(wanted), i))
+            which.append(first + np.arange(len(wanted)))
+            before.append(k)
+            end.append(t[np.stack([k, k + 1], axis=1)])
+            self.given[i] += len(wanted)
+        if who:
+            motions, wanted, k = (np.concatenate(x) for x in (who, which, before))
+            self._put(left, motions, wanted, k, np.concatenate(end))
+        moved = behind[done[behind] > 0]
+        self.steps[behind] += done[behind]
+        self.last[moved] = left[moved, done[moved] - 1]
+        host["h"][moved, 0] = host["h"][moved, done[moved]]
+
+    def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
+        """The rows of motions `who` at wanted times `which`, within their steps behind the ones `before`, which begin
+        and end at times (n, 2)."""
+        if not len(who):
+            return
+        nq, nv = self.model.nq, self.model.nv
+        start = np.where((before == 0)[:, None], self.last[who], left[who, np.maximum(before - 1, 0)])
+        stop = left[who, before]
+        parts = [np.split(x, np.cumsum([nq, nv, nv, nv]), axis=1) for x in (start, stop)]
+        q, v, a = within(self.model, self.times[which], ends, parts[0][:3], parts[1][:3])
+        s = ((self.times[which] - ends[:, 0]) / (ends[:, 1] - ends[:, 0]))[:, None]
+        force = (1.0 - s) * parts[0][4] + s * parts[1][4]
+        self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
+
+
+_MOST_GROUP_BYTES = 2**27  # of buffers of motions that run together
+_LEAST_GROUP = 64  # motions that run together whatever they need
+_LEAST_AT_ONCE = 16  # motions of a group that has a core: enough to hide what Python does for it
+_ROUNDS = 2  # of groups, which do not take the same time
+
+
+@final
+class _Stopped(Exception):
+    """Another group has failed, or the call was interrupted."""
+
+
+def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, progress: bool) -> list[Trajectory]:
+    """The motions of a batch, group by group.
+
+    Args:
+        batch: what they are. method: its name. dt: their steps [s]; None: as long as their errors allow.
+        unasked: times at the start that are left out. progress: show a bar.
+    Raises:
+        ConvergenceError: the steps of a motion became too short; it carries what there is of it.
+        KeyboardInterrupt: Ctrl-C; its `partial` are the motions that have begun, each as far as it came.
+    """
+    model, count, stop = batch.model, len(batch.q), Event()
+    kept: dict[int, Trajectory] = {}
+    in_order = not batch.inputs.are_known or len(model.models) > 0
+    groups = groups_of(model, count, 1 if in_order or count < cores() * _LEAST_AT_ONCE else cores())
+    reached = np.zeros(len(groups))
+    with progress_bar(progress, batch.duration) as advance:
+
+        def tell(k: int, t: float) -> None:
+            if stop.is_set():
+                raise _Stopped
+            reached[k] = t
+            advance(float(np.mean(reached)))
+
+        def run(k: int) -> Trajectory:
+            own = batch.some(groups[k])
+            many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
+            keep = partial(kept.__setitem__, k)
+            return _run_group(own.model, method, many, (groups[k].start, count), unasked, partial(tell, k), keep)
+
+        calls = [partial(run, k) for k in range(len(groups))]
+        try:
+            motions = [call() for call in calls] if in_order else at_once(calls, stop)
+        except KeyboardInterrupt as error:
+            if begun := tuple(one for k in sorted(kept) for one in _singles(kept[k])):
+                error.partial = begun  # type: ignore[attr-defined]
+            raise
+    for motion, some in zip(motions, groups):
+        warn_of_pushing(model.some(some, count), motion.u)
+        warn_of_motions(model.some(some, count), motion.q, motion.t)
+    return motions
+
+
+def groups_of(model: Model, count: int, at_once: int) -> list[slice]:
+    """Motions that run together, in as many groups as there is room for so many of them at once; the first are the
+    largest, so that buffers made for them serve the others."""
+    room = max(_LEAST_GROUP, _MOST_GROUP_BYTES // bytes_of_instance(model))
+    rounds = max(1, -(-count // room))
+    if at_once > 1:
+        rounds = max(rounds, min(_ROUNDS, count // (at_once * _LEAST_AT_ONCE)))
+    sizes = [len(part) for part in np.array_split(np.arange(count), min(rounds * at_once, count))]
+    return [slice(stop - size, stop) for stop, size in zip(np.cumsum(sizes).tolist(), sizes)]
+
+
+def _run_group(
+    model: Model,
+    method: str,
+    motions: ManyMotions | ManyPacedMotions,
+    place: tuple[int, int],
+    unasked: int,
+    advance: Callable[[float], None],
+    keep: Callable[[Trajectory], None],
+) -> Trajectory:
+    """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
+    that of the first in the batch, and how many that has. `keep` is given what there is at the end, and where they are
+    stopped."""
+    began = time.perf_counter()
+
+    def so_far(which: slice, reached: int, shape: tuple[int, ...]) -> Trajectory:
+        t = motions.times[:reached]
+        arrays = motion_arrays(model, t, motions.rows[which, :reached], motions.shown[which, :reached])
+        cost = Statistics(method, *motions.counted(which), time.perf_counter() - began)
+        asked: dict[str, Any] = {
+            name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()
+        }
+        anchors = motions.anchors[which].reshape(*shape, *model.surroundings.anchors.shape)
+        return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
+
+    try:
+        motions.run(advance)
+    except MotionFailed as error:
+        i = error.motion
+        with of_instance(place[0] + i, place[1]):
+            raise ConvergenceError(str(error), so_far(slice(i, i + 1), error.reached, ())) from error
+    except (_Stopped, KeyboardInterrupt):
+        keep(so_far(slice(None), motions.reached, (motions.n,)))
+        raise
+    found = so_far(slice(None), motions.reached, (motions.n,))
+    keep(found)
+    return found
+
+
+def _singles(motions: Trajectory) -> list[Trajectory]:
+    """The motions of a batch (n,), without those that have reached no time that was asked for."""
+    names = ("q", "v", "a", "u", "multipliers", "z", "anchors")
+    rows = zip(*(getattr(motions, name) for name in names)) if len(motions.t) else ()
+    return [replace(motions, **dict(zip(names, row))) for row in rows]

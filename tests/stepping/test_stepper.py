@@ -1,0 +1,118 @@
+"""Steps that are asked for one call after the other: the same as those of a simulation, whatever the calls."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import lissom as ls
+from lissom.stepping.stepper import Stepper
+
+DT = 1.0 / 240.0
+
+
+def arm():
+    """A soft arm that is driven by one tendon."""
+    robot = ls.Robot("arm")
+    basis = ls.BasisLegendre(bending_y=1, bending_z=0)
+    rod = ls.Rod(0.3, ls.SectionCircle((0.02, 0.01)), basis, ls.Material(young=1e6, density=1000, viscosity=2e3))
+    robot.add_link("arm", rod)
+    robot.add_tendon("up", "arm", (0.0, 0.008))
+    return robot.build()
+
+
+@pytest.fixture(scope="module")
+def model():
+    """The arm, clamped."""
+    return arm()
+
+
+def test_constant_inputs_give_the_steps_of_a_simulation(model):
+    """Calls of one, three and many steps end where one simulation with as many steps does."""
+    known = ls.simulate(model, 60 * DT, u=[3.0], dt=DT, rtol=1e-10, atol=1e-12)
+    stepper = Stepper(model, u=[3.0], dt=DT)
+    for steps in (1, 3, 16, 40):
+        here = stepper.advance(steps, [3.0])
+    assert here.t == pytest.approx(60 * DT, rel=1e-12)
+    scale = np.abs(known.q).max(axis=0)
+    assert np.abs(here.q - known.q[-1]).max() < 1e-6 * scale.max()
+    assert np.abs(here.v - known.v[-1]).max() < 1e-5 * np.abs(known.v).max()
+
+
+def test_changing_inputs_are_right_to_second_order(model):
+    """Inputs told step by step converge to those of a function of time as the square of the step."""
+
+    def pull(t):
+        return np.array([2.0 * np.sin(20.0 * t) ** 2])
+
+    q0 = ls.solve_statics(model).q
+    exact = ls.simulate(model, 0.2, q0=q0, u=pull, rtol=1e-11, atol=1e-13, t_eval=[0.2]).q[-1]
+    missed = []
+    for n in (96, 192, 384):
+        stepper = Stepper(model, q0, dt=0.2 / n)
+        for k in range(n):
+            here = stepper.advance(1, pull(0.2 * (k + 1) / n))
+        missed.append(np.abs(here.q - exact).max())
+    assert np.log2(missed[0] / missed[1]) > 1.7 and np.log2(missed[1] / missed[2]) > 1.7
+
+
+def test_a_motion_goes_on_from_where_it_was(model):
+    """A stepper placed at a later time, in the state another has reached, goes on as that one does."""
+    first = Stepper(model, u=[3.0], dt=DT)
+    here = first.advance(20, [3.0])
+    second = Stepper(model, here.q, here.v, [3.0], t=here.t, dt=DT)
+    one, other = first.advance(20, [3.0]), second.advance(20, [3.0])
+    assert one.t == pytest.approx(other.t)
+    assert np.abs(one.q - other.q).max() < 1e-3 * np.abs(one.q).max()
+
+
+def test_inputs_that_change_keep_newtons_matrix(model):
+    """Small changes of the inputs from call to call cost few matrices."""
+    stepper = Stepper(model, ls.solve_statics(model).q, dt=DT)
+    for k in range(60):
+        stepper.advance(1, [0.01 * k])
+    assert stepper.matrices <= 6
+
+
+def test_a_free_robot_that_touches_and_sticks_comes_to_rest():
+    """Anchors of contacts are kept on the way: a box laid on a slope under its angle of friction stays there."""
+    robot = ls.Robot("box", gravity=(1.0, 0.0, -9.0))
+    robot.add_link("box", ls.RigidBody.box(0.1, 0.1, 0.05, density=500), ls.JointFree())
+    robot.add_contact("floor", "box", ls.ShapePlane(), stiffness=1e4, damping=3.0, friction=0.5, stick_stiffness=1e4)
+    model = robot.build()
+    start = model.neutral()
+    start[6] = 0.026
+    stepper = Stepper(model, start, dt=DT)
+    here = stepper.advance(360)
+    there = stepper.advance(240)
+    assert np.abs(there.v).max() < 1e-3
+    assert abs(there.q[4] - here.q[4]) < 1e-5  # it does not creep
+
+
+def test_python_between_the_steps_changes_nothing(model):
+    """A robot whose forces come from Python takes the same steps."""
+    robot = ls.Robot("arm")
+    robot.add_link("arm", model.links.body[0])
+    robot.add_custom_actuator("up", lambda q: ls.actuation_matrix(model, q))
+    there = Stepper(robot.build(), u=[2.0], dt=DT).advance(12, [2.0])
+    here = Stepper(model, u=[2.0], dt=DT).advance(12, [2.0])
+    assert np.abs(there.q - here.q).max() < 1e-6 * np.abs(here.q).max()
+
+
+def test_a_step_that_cannot_be_taken_says_when(model):
+    """Where no step is found the time is told and the state stays the one before."""
+    stepper = Stepper(model, dt=DT)
+    before = stepper.advance(2)
+    with pytest.raises(ls.ConvergenceError, match=r"stopped at t=0\.0083"):
+        stepper.advance(4, [1e30])
+    assert stepper.state is before
+
+
+def test_arguments_are_checked(model):
+    """Sizes and numbers that cannot be are refused by name."""
+    with pytest.raises(ls.ModelError, match="dt"):
+        Stepper(model, dt=0.0)
+    with pytest.raises(ls.ShapeError, match="q"):
+        Stepper(model, np.zeros(model.nq + 1), dt=DT)
+    with pytest.raises(ls.ShapeError, match="u"):
+        Stepper(model, dt=DT).advance(1, np.zeros(model.nu + 1))
