@@ -8,7 +8,7 @@ from gradients.moving_robots import soft, start
 from scipy.linalg import expm
 
 import lissom as ls
-from lissom.stepping.schemes import _GAMMA
+from lissom.stepping.schemes import _SDIRK_GAMMA as _GAMMA
 
 
 def test_weights():
