@@ -7,7 +7,6 @@ from simulation.test_loops import SILICONE, at_rest, driven, shift
 
 import lissom as ls
 from lissom.dynamics.configuration import difference
-from lissom.simulation.inputs import knots_and_pieces
 from lissom.stepping import schemes
 from lissom.stepping.driver import PacedSteps
 
@@ -127,7 +126,7 @@ def test_inputs_as_polynomials(smooth):
     """The same numbers as the samples', before, between and behind them."""
     rng = np.random.default_rng(0)
     u = ls.Samples([0.1, 0.3, 0.35, 1.0], rng.normal(size=(4, 3)), smooth=smooth)
-    knots, pieces = knots_and_pieces(u, 3)
+    knots, pieces = u.polynomials()
     times = np.append(rng.uniform(-0.5, 1.5, 50), u.t)
     k = np.searchsorted(knots, times, side="right") - 1
     s = np.where(k > 0, times - knots[k], 0.0)
