@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import lissom as ls
-from lissom.stepping.step_kernel import FusedSteps
+from lissom.stepping.driver import Motions
 
 TIMES = np.linspace(0.0, 1.0, 11)
 ARM = 0.4
@@ -107,7 +107,7 @@ def test_fused_and_separate_steps_give_the_same_numbers(monkeypatch):
     model = arm()
     options = {"method": "generalized_alpha", "dt": 0.01, "rtol": 1e-8}
     fused = ls.simulate(model, 1.0, **options)
-    monkeypatch.setattr(FusedSteps, "can_run", staticmethod(lambda model, f: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda model, f: False))
     separate = ls.simulate(model, 1.0, **options)
     assert fused.statistics.evaluations == separate.statistics.evaluations
     assert fused.statistics.jacobians == separate.statistics.jacobians

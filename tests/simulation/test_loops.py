@@ -11,7 +11,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, r
 from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.stepping.step_kernel import FusedSteps
+from lissom.stepping.driver import Motions
 from lissom.systems.bordered import LoopRowsStruct, border, loop_rows
 from lissom.systems.constrained import hold_prescribed
 
@@ -64,7 +64,7 @@ def test_fused_and_separate_steps_agree(model, project, monkeypatch):
     start = at_rest(model, [1.0]).q
     options = {"u": [3.0], "method": "generalized_alpha", "dt": 5e-3, "rtol": 1e-10, "atol": 1e-12}
     fused = ls.simulate(model, 0.3, start, **options, project_velocity=project)
-    monkeypatch.setattr(FusedSteps, "can_run", staticmethod(lambda *_: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
     separate = ls.simulate(model, 0.3, start, **options, project_velocity=project)
     np.testing.assert_allclose(fused.q, separate.q, rtol=0, atol=1e-9)
     np.testing.assert_allclose(fused.v, separate.v, rtol=0, atol=1e-7)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.stepping.step_kernel import FusedSteps
+from lissom.stepping.driver import Motions
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -69,7 +69,7 @@ def test_both_ways_of_stepping_end_alike(dt, monkeypatch):
     times = [20.3 * dt, 40 * dt]
     options = {"method": "generalized_alpha", "dt": dt, "t_eval": times}
     fused = ls.simulate(model, times[-1], q, v, **options)
-    monkeypatch.setattr(FusedSteps, "can_run", staticmethod(lambda *_: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
     apart = ls.simulate(model, times[-1], q, v, **options)
     for name in ("steps", "evaluations", "jacobians"):
         assert getattr(fused.statistics, name) == getattr(apart.statistics, name), name

@@ -12,8 +12,8 @@ from simulation.test_loops import at_rest, driven
 from stepping.test_cut_steps import hooked_rod
 
 import lissom as ls
+from lissom.stepping.driver import Motions
 from lissom.stepping.python_stages import ImplicitSteps
-from lissom.stepping.step_kernel import FusedSteps
 
 SECOND = 1
 EARLY = ls.bathe(0.2)  # its second stage goes far beyond its first
@@ -37,7 +37,7 @@ def failures(monkeypatch):
 def launched(monkeypatch, run):
     """A run whose stages are launched one by one."""
     with monkeypatch.context() as patch:
-        patch.setattr(FusedSteps, "can_run", staticmethod(lambda *_: False))
+        patch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
         return run()
 
 

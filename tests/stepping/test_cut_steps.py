@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.stepping.step_kernel import FusedSteps
+from lissom.stepping.driver import Motions
 
 
 def hooked_rod():
@@ -33,7 +33,7 @@ def test_cut_in_the_kernel_as_outside(every_step, monkeypatch):
     times = None if every_step else np.array([0.0, 0.03, 0.06])
     options = {"method": "generalized_alpha", "dt": 0.01, "rtol": 1e-8, "atol": 1e-10, "t_eval": times}
     inside = ls.simulate(model, 0.06, q0, **options)
-    monkeypatch.setattr(FusedSteps, "can_run", staticmethod(lambda *_: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
     outside = ls.simulate(model, 0.06, q0, **options)
     assert inside.statistics.steps == outside.statistics.steps > 6, "some were cut"
     np.testing.assert_allclose(inside.t, outside.t, rtol=0, atol=1e-15)

@@ -8,9 +8,9 @@ from closed_form.test_mechanisms import Case, FourBar
 from dynamics.small_robots import mixed
 
 import lissom as ls
+from lissom.stepping.driver import Motions
 from lissom.stepping.newton_stages import AVOID_KEPT
 from lissom.stepping.python_stages import ImplicitSteps
-from lissom.stepping.step_kernel import FusedSteps
 
 SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()]
 
@@ -18,7 +18,7 @@ SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()
 def both_ways(monkeypatch, run):
     """A motion by the kernel of many steps, and by launches."""
     fused = run()
-    monkeypatch.setattr(FusedSteps, "can_run", staticmethod(lambda *_: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
     return fused, run()
 
 

@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
 from threading import Event
 from typing import Any, final
 
@@ -36,29 +35,21 @@ from lissom.passes.scratch import STATUS_CROWDED
 from lissom.simulation.implicit_methods import (
     ContactWarning,
     StepSchedule,
-    sparse_states,
     within,
 )
 from lissom.simulation.inputs import InputRows, input_function
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
-from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, ask_laws, failure, starting_accelerations
+from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, Motions, ask_laws, failure, starting_accelerations
 from lissom.stepping.schemes import ORDER_SHARE, Scheme
 from lissom.stepping.step_kernel import (
     bytes_of_instance,
-    ends_of_stages,
     program_of,
-    put_inputs,
     put_program,
-    put_times,
-    stage_times,
     states_follow,
     steps_workspace,
 )
-from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, MOST_STAGES, scheme_numbers
+from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
 from lissom.stepping.step_sizes import BEFORE, LEAST, NEXT, NOW, STOP
-
-NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")
-_DONE, _EVALUATIONS, _MATRICES, _HAS_MATRIX = range(4)  # places in `counts` of the kernel
 
 
 @final
@@ -92,16 +83,15 @@ class Batch:
         """Whether steps end with velocities that loops allow."""
         return self.project_velocity and self.model.n_rows > 0
 
-    def start(self, w: Workspace, inputs: Callable[[float], np.ndarray], dt: float | None) -> dict[str, np.ndarray]:
-        """Put the states at t = 0 into buffers: (q, v, a, â, λ), and the step h that these belong to."""
+    def start(
+        self, inputs: Callable[[float], np.ndarray], dt: float | None
+    ) -> tuple[dict[str, np.ndarray], np.ndarray]:
+        """The states at t = 0, (q, v, a, â, λ), and the sizes (n,) of the steps behind them."""
         z = np.zeros((len(self.q), 0))
         a, ahead, force, h = starting_accelerations(
             self.model, self.scheme, self.q, self.v, z, lambda t, *x: inputs(t), lambda t, *x: z, dt
         )
-        begun = {"q": self.q, "v": self.v, "a": a, "ahead": ahead, "force": force}
-        for name, value in (begun | {"before": a, "force_before": force}).items():
-            w.host[name][:] = value
-        return begun | {"h": h}
+        return {"q": self.q, "v": self.v, "a": a, "ahead": ahead, "force": force}, h
 
 
 def put_anchors_at(batch: Batch, w: Workspace) -> None:
@@ -135,37 +125,34 @@ class ManyMotions:
         batch: what they are. dt: their steps [s].
     Fields:
         rows: states x at the times, (n, n_times, ...), (q, v, a, λ of loops), or (q, v) where a and λ follow from
-        these. shown: inputs there. reached: times that all motions have reached. steps: of each motion.
+        these. shown: inputs there. reached: times that all motions have reached.
     """
 
     def __init__(self, batch: Batch, dt: float) -> None:
         self.model, self.scheme, self.inputs, self.n = batch.model, batch.scheme, batch.inputs, len(batch.q)
-        model, times, self.duration = batch.model, batch.times, batch.duration
+        model, times = batch.model, batch.times
         plan = StepSchedule(times, batch.duration, np.inf, dt)
         self.times, self.ends, self.wanted = times, plan.ends(0, len(plan)), plan.wanted(0, len(plan))
-        self.w = steps_workspace(model, self.n)
-        host = self.w.host
-        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
-        host["counts"][:] = 0
-        host["pause"][:], host["adaptive"][:] = 0, 0.0  # steps are given, whatever ran here before
-        self.steps = np.zeros(self.n, dtype=int)
-        self.watches = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
-        parts = np.cumsum([0, model.nq, model.nv, model.nv, model.nv, model.n_rows]).tolist()
-        self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*ends) for ends in pairwise(parts))))
+        self.w, least = steps_workspace(model, self.n), LEAST_STEP * batch.duration
+        numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
+        self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
+        self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
         self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
-        width = sum(self.parts[name].stop - self.parts[name].start for name in self.names)
+        width = sum(part.stop - part.start for part in map(self.motions.parts.get, self.names))
         self.rows = np.zeros((self.n, len(times), width))
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1
         put_anchors_at(batch, self.w)
-        begun = batch.start(self.w, lambda t: self._inputs([t])[:, 0], dt)
-        host["h"][:, 0] = begun["h"]
+        begun, h = batch.start(lambda t: self._inputs(self.motions.all, np.array([t]))[:, 0], dt)
+        self.motions.put(slice(None), begun, h)
         self.rows[:, 0] = np.concatenate([begun[name] for name in self.names], axis=1)
-        self.shown[:, 0] = self._inputs([0.0])[:, 0]
+        self.shown[:, 0] = self._inputs(self.motions.all, np.zeros(1))[:, 0]
 
-    def _inputs(self, times: list[float]) -> np.ndarray:
-        """Inputs (n, n_times, nu) of all motions."""
-        rows = self.inputs.at(times)
+    def _inputs(self, motions: np.ndarray, times: np.ndarray) -> np.ndarray:
+        """Inputs (n, times, nu) of all motions at common times (times,), or of some at times (k, times) of each."""
+        if times.ndim > 1:
+            return self.inputs.each(motions, times)
+        rows = self.inputs.at(times.tolist())
         return np.broadcast_to(rows, (self.n, *rows.shape[1:]))
 
     @property
@@ -179,54 +166,30 @@ class ManyMotions:
         Raises:
             MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
         """
-        longest = self.w.host["inputs"].shape[1]
-        for first in range(0, len(self.ends), longest):
-            ends = self.ends[first : first + longest]
-            self._take(first, ends)
+        motions = self.motions
+        for first in range(0, len(self.ends), motions.longest):
+            ends = self.ends[first : first + motions.longest]
+            t = np.append(self.ends[first - 1] if first else 0.0, ends)
+            motions.advance(t, self._inputs)
+            if len(motions.lost):
+                i = int(motions.lost[0])
+                self.keep(slice(i, i + 1), first, int(motions.reached[i]))
+                raise MotionFailed(str(motions.failure(i)), i, self.reached)
+            self._warn(t)
+            self.keep(slice(None), first, len(ends))
             advance(float(ends[-1]))
 
     def counted(self, which: slice) -> tuple[int, int, int]:
         """Steps, evaluations and matrices of some motions, together."""
         counts = self.w.host["counts"][which].sum(axis=0)
-        return int(self.steps[which].sum()), int(counts[_EVALUATIONS]), int(counts[_MATRICES])
+        return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
-    def _take(self, first: int, ends: np.ndarray) -> None:
-        """The steps of one window, and what they leave at the wanted times."""
-        w, many, start = self.w, len(ends), float(self.ends[first - 1]) if first else 0.0
-        host = w.host
-        times = stage_times(self.scheme, start, ends)
-        put_times(self.model, w, times)
-        put_inputs(w, self._inputs(times), len(self.scheme.stages))
-        host["h"][:, 1 : many + 1] = np.diff(ends, prepend=start)
-        host["counts"][:, _DONE], host["span"][:] = 0, (0, many, 0)
-        begun = {name: host[name].copy() for name in NAMES}
-        cuts = _Cuts(self, first, np.append(start, ends), {name: x.copy() for name, x in begun.items()})
-        behind = np.arange(self.n)
-        while len(behind):
-            w.run()
-            host["span"][behind, 0] = many  # those that are there stay there
-            behind = cuts.after(behind)
-        self._watch(np.append(start, ends), begun)
-        host["h"][:, 0] = host["h"][:, many]
-        self.steps += many
-        self.keep(slice(None), first, many)
-
-    def left(self) -> np.ndarray:
-        """(q, v, a, â, λ) after each step of the window, (n, longest, ...)."""
-        rows = self.w.host["out"]
-        return rows.reshape(len(rows), -1, self.parts["force"].stop)
-
-    def _watch(self, t: np.ndarray, begun: dict[str, np.ndarray]) -> None:
-        """Look for what the steps of the window went through."""
-        if not self.watches:
-            return
-        left, few = self.left(), sparse_states(len(t))
-        q, v = (np.concatenate([begun[name][:, None], left[:, few[1:] - 1, self.parts[name]]], axis=1)
-                for name in ("q", "v"))  # fmt: skip
-        for i, watch in enumerate(self.watches):
-            if not (watch.told or watch.search.is_clear(t[few], q[i], v[i])):
-                rows = left[i, : len(t) - 1]
-                watch.passed(t, *(np.vstack([begun[name][i], rows[:, self.parts[name]]]) for name in ("q", "v")))
+    def _warn(self, t: np.ndarray) -> None:
+        """Look for balls that went through something during the steps of the window."""
+        rows, begun = self.motions.rows(), self.motions.begun
+        for i, warning in enumerate(self.warnings):
+            parts = ((begun[name][i], rows[i, : len(t) - 1, self.motions.parts[name]]) for name in ("q", "v"))
+            warning.check(t, *(np.vstack(part) for part in parts))
 
     def keep(self, motions: slice, first: int, many: int) -> None:
         """Take what `many` steps of the window have left at the wanted times."""
@@ -234,112 +197,13 @@ class ManyMotions:
         to, start = slice(self.reached, self.reached + len(at)), 0
         if len(at) and at[-1] - at[0] + 1 == len(at):
             at = slice(int(at[0]), int(at[-1]) + 1)  # mostly so, and many times as fast to copy
-        for part in (self.parts[name] for name in self.names):
+        for part in (self.motions.parts[name] for name in self.names):
             stop = start + part.stop - part.start
-            self.rows[motions, to, start:stop] = self.left()[motions, at, part]
+            self.rows[motions, to, start:stop] = self.motions.rows()[motions, at, part]
             start = stop
         last = (len(self.scheme.stages) - 1) * self.model.nu
         self.shown[motions, to] = self.w.host["inputs"][motions, at, last : last + self.model.nu]
         self.reached = to.stop
-
-
-@final
-class _Cuts:
-    """The steps of one window that are taken in parts, as `cut_step` of step_control does.
-
-    Fields, by motion:
-        state: the last one that is known to be good, but for what stands in the rows that steps since have left.
-        step: the one of the window that begins there, or that is being cut. parts: taken of it. size: of the next part,
-        0 where none is cut. t, until: where the part at hand begins and ends. is_last: whether it ends the step.
-    """
-
-    def __init__(self, motions: ManyMotions, first: int, t: np.ndarray, state: dict[str, np.ndarray]) -> None:
-        self.motions, self.host, self.first, self.times, self.state = motions, motions.w.host, first, t, state
-        self.step, self.parts = np.zeros((2, motions.n), dtype=int)
-        self.t, self.until, self.size = np.zeros((3, motions.n))
-        self.is_last = np.zeros(motions.n, dtype=bool)
-
-    def after(self, behind: np.ndarray) -> np.ndarray:
-        """Look at what a launch has left of the motions that took part in it, and prepare the next one; those that have
-        something left to do."""
-        done, is_cut = self.host["counts"][behind, _DONE], self.size[behind] > 0.0
-        is_over, has_moved = done == len(self.times) - 1, done > self.step[behind]
-        self._taken(behind[is_cut & has_moved])
-        self._missed(behind[is_cut & ~has_moved])
-        self._begin(behind[~is_cut & ~is_over])
-        behind = behind[(self.size[behind] > 0.0) | ~is_over]
-        self._prepare(behind[self.size[behind] > 0.0])
-        return behind
-
-    def _begin(self, some: np.ndarray) -> None:
-        """Begin to cut the step at which motions have stopped: find the state before it."""
-        k, left = self.host["counts"][some, _DONE], self.motions.left()
-        since = k - self.step[some]
-        for name in ("before", "force_before"):
-            source = self.motions.parts["a" if name == "before" else "force"]
-            later, next_one = some[since > 1], some[since == 1]
-            self.state[name][next_one] = self.state["a" if name == "before" else "force"][next_one]
-            self.state[name][later] = left[later, k[since > 1] - 2, source]
-        moved = some[since > 0]
-        for name, part in self.motions.parts.items():
-            self.state[name][moved] = left[moved, k[since > 0] - 1, part]
-        self.step[some], self.parts[some], self.t[some] = k, 0, self.times[k]
-        self.size[some] = 0.25 * (self.times[k + 1] - self.times[k])
-        self._restore(some)
-
-    def _restore(self, some: np.ndarray) -> None:
-        """Put the last good states back, to go on with a new matrix."""
-        for name in NAMES:
-            self.host[name][some] = self.state[name][some]
-        self.host["counts"][some, _HAS_MATRIX] = 0
-
-    def _missed(self, some: np.ndarray) -> None:
-        """Shorten the part that has failed."""
-        self.size[some] *= 0.25
-        short = some[self.size[some] < LEAST_STEP * self.motions.duration]
-        if len(short):
-            i, motions = int(short[0]), self.motions
-            motions.steps[i] += self.step[i] + self.parts[i]
-            motions.keep(slice(i, i + 1), self.first, int(self.step[i]))
-            text = failure(motions.scheme, float(self.t[i]), int(motions.steps[i]), "Newton's method finds no step")
-            raise MotionFailed(str(text), i, motions.reached)
-        self._restore(some)
-
-    def _taken(self, some: np.ndarray) -> None:
-        """Go on behind the part that has been taken."""
-        host, k = self.host, self.step[some]
-        for name in NAMES:
-            self.state[name][some] = host[name][some]
-        self.parts[some] += 1
-        self.t[some] = self.until[some]
-        host["h"][some, k] = host["h"][some, k + 1]
-        self.size[some] *= 2.0
-        over = some[self.is_last[some]]
-        self.motions.steps[over] += self.parts[over] - 1
-        self.step[over] += 1
-        self.size[over] = 0.0
-        host["counts"][over, _HAS_MATRIX] = 0
-        host["span"][over] = np.stack([self.step[over], np.full(len(over), len(self.times) - 1), 0 * over], axis=1)
-
-    def _prepare(self, some: np.ndarray) -> None:
-        """Say how far the next parts go, and what acts at their ends."""
-        host, motions, k = self.host, self.motions, self.step[some]
-        end = self.times[k + 1]
-        left = end - self.t[some]
-        is_last = self.size[some] >= left * (1.0 - 1e-9)
-        size = np.where(is_last, left, self.size[some])
-        self.is_last[some], self.size[some] = size == left, size
-        self.until[some] = np.where(size == left, end, self.t[some] + size)
-        host["h"][some, k + 1] = self.until[some] - self.t[some]
-        host["counts"][some, _DONE] = k
-        own = len(host["load"]) // MOST_STAGES - motions.w.buffers.room + some
-        host["span"][some] = np.stack([k, k + 1, own - k], axis=1)
-        stages, acts = len(motions.scheme.stages), motions.model.n_load_rows + motions.model.n_motions > 0
-        times = ends_of_stages(motions.scheme, self.t[some], self.until[some])
-        if acts and len(some):
-            rows = stages * own[:, None] + np.arange(stages)
-            put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
-        host["inputs"][some, k, : stages * motions.model.nu] = motions.inputs.each(some, times)
 
 
 def reason_to_separate(
@@ -392,7 +256,9 @@ class ManyPacedMotions:
         self.adaptive[:] = 0.0
         self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, LEAST_STEP * duration, 1.0
         self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
-        begun = batch.start(self.w, lambda t: self.shown[:, 0], None)
+        begun, _ = batch.start(lambda t: self.shown[:, 0], None)
+        for name, value in (begun | {"before": begun["a"], "force_before": begun["force"]}).items():
+            host[name][:] = value
         self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
         self.rows[:, 0] = self._row(self.last)
 

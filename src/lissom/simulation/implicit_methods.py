@@ -33,8 +33,8 @@ from lissom.stepping.driver import (
     FIRST_STEP,
     LEAST_STEP,
     NO_STEP,
+    Motions,
     PacedSteps,
-    cut_step,
     failure,
     restored,
     with_checkpoint,
@@ -42,7 +42,7 @@ from lissom.stepping.driver import (
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import StateDerivative
-from lissom.stepping.step_kernel import LONGEST_RUN, FusedSteps, state_after
+from lissom.stepping.step_kernel import LONGEST_RUN, room_for, state_after, workspace_with_room
 from lissom.stepping.step_sizes import CUT, change_of_size, cut_of_size, of_numbers, size_towards
 
 
@@ -360,7 +360,7 @@ def _state_parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
 
 
 _STRIDE = 8  # fixed steps that are looked at together first
-_FIRST_WINDOW = 8  # fused steps at the start and after a failure, when the next failure may be near
+_FIRST_WINDOW = 8  # steps of the first launch; each next one has twice as many
 
 
 def integrate_implicit(
@@ -401,48 +401,61 @@ def integrate_implicit(
 
 def _fixed_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
-) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
+) -> Iterator[Point]:
     """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails; from a
-    state, or from what the method remembers."""
-    f, model = stepper.f, stepper.model
-    plan = StepSchedule(times, duration, period, dt)
-    fused = FusedSteps(model, f, stepper.scheme, stepper.rtol, stepper.atol, stepper.project)
-    watch = ContactWarning(model)
-    parts = {"f": f, "stepper": stepper, "control": stepper.control, "fused": fused, "watch": watch}
-    loop: Any = (begin, 0, 0, _FIRST_WINDOW) if f.checkpoint is None else restored(f, parts)
-    here, k, steps, length = loop
-    in_kernel = FusedSteps.can_run(model, f)
+    state, or from a checkpoint."""
+    f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
+    plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
+    in_kernel = Motions.can_run(model, f)
+    if in_kernel:
+        w = workspace_with_room(model, 1, *room_for(model))
+        motions = Motions(model, 1, scheme, least, w=w, numbers=stepper.numbers)
+    else:
+        motions = Motions(model, 1, scheme, least, python=stepper)
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "motions": motions, "warning": warning}
+    if begin is not None:
+        motions.put_state(begin)
+    t, k, length = (0.0, 0, _FIRST_WINDOW) if f.checkpoint is None else restored(f, parts)
     while k < len(plan):
-        points: list[Any] = []
-        if in_kernel:
-            run = min(length, plan.to_sample(k))
-            before, ends = here, plan.ends(k, k + run)
-            rows, inputs, here = fused.run(here, ends)
-            watch.went(before, ends[: len(rows)], rows)
-            at = np.flatnonzero(plan.wanted(k, k + len(rows)))
-            if len(at) > 0:
-                points.append((ends[at], rows[at], inputs[at], steps + int(at[-1]) + 1))
-            steps, k = steps + len(rows), k + len(rows)
-            failed = len(rows) < run
-            length = _FIRST_WINDOW if failed else min(2 * length, LONGEST_RUN)
-        else:
-            failed = True
-        if failed:
-            yield from points  # before the error that may come
-            points = []
-            one = fused.step_to if in_kernel else stepper.step_to
-            before, ends = here, plan.ends(k, k + 1)
-            fused.forget()
-            here, taken = cut_step(stepper.scheme, one, here, float(ends[0]), duration, steps, in_kernel)
-            fused.forget()
-            watch.went(before, ends, np.concatenate([here.q, here.v])[None])
-            steps += taken
-            if plan.wanted(k, k + 1)[0]:
-                points.append(point(stepper, here, steps))
-            k += 1
+        many = min(length, plan.to_sample(k)) if in_kernel else 1
+        ends = np.append(t, plan.ends(k, k + many))
+        motions.advance(ends, lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
+        motions.count(f)
+        done, rows = int(motions.reached[0]), motions.rows()[0]
+        warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))
+        at, points = np.flatnonzero(plan.wanted(k, k + done)), []
+        if len(at):
+            taken = int(motions.steps[0]) - (many - 1 - int(at[-1]))
+            shown = _shown(motions, f, ends[1 + at], rows[at], at)
+            points.append((ends[1 + at], _given(stepper, rows[at]), shown, taken))
+        if len(motions.lost):
+            yield from points
+            raise motions.failure(0)
+        t, k, length = float(ends[-1]), k + many, min(2 * length, LONGEST_RUN)
         if plan.is_sample(k - 1):
-            here = stepper.sampled(here)
-        yield from with_checkpoint(f, points, parts, (here, k, steps, length))
+            motions.put_state(stepper.sampled(motions.state(t)))
+        yield from with_checkpoint(f, points, parts, (t, k, length))
+
+
+def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
+    """q or v at the start of the last steps of the only motion, and behind each of them."""
+    return np.vstack([motions.begun[name], rows[:, motions.parts[name]]])
+
+
+def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
+    """The states x to hand out of rows (q, v, a, â, λ)."""
+    q, v, a, _, force = _state_parts(stepper.model, rows)
+    return np.hstack([q, v] if stepper.leaves_states else [q, v, a, force])
+
+
+def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(u, z) behind the steps `at` of the only motion, which end at times in rows."""
+    if motions.w is None:
+        q, v = (rows[0, motions.parts[name]] for name in ("q", "v"))
+        return f.shown(float(t[0]), q, v, motions.z)[None]
+    last = (len(motions.scheme.stages) - 1) * f.model.nu
+    u = motions.host["inputs"][0, at, last : last + f.model.nu]
+    return u if f.held is None else np.hstack([u, np.tile(f.held_z, (len(at), 1))])
 
 
 def sparse_states(count: int) -> np.ndarray:
@@ -452,25 +465,18 @@ def sparse_states(count: int) -> np.ndarray:
 
 @final
 class ContactWarning:
-    """Tells once of a fixed step during which a ball went through something."""
+    """Warns once of a fixed step during which a ball went through something."""
 
     def __init__(self, model: Model) -> None:
-        self.model, self.search, self.told = model, ContactSearch(model, graze=0.5, deeper=0.5), False
+        self.model, self.search, self.is_given = model, ContactSearch(model, graze=0.5, deeper=0.5), False
 
-    def went(self, start: StepState, ends: np.ndarray, rows: np.ndarray) -> None:
-        """Look at the steps from a state to those (q, v, ...) of the times `ends`."""
-        nq, nv = self.model.nq, self.model.nv
-        if not self.told and len(self.model.surroundings.pair):
-            q, v = np.vstack([start.q, rows[:, :nq]]), np.vstack([start.v, rows[:, nq : nq + nv]])
-            self.passed(np.append(start.t, ends), q, v)
-
-    def passed(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+    def check(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
         """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
-        if self.told:
+        if self.is_given or not len(self.model.surroundings.pair):
             return
         few = sparse_states(len(t))
         met = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)
         if met is not None:
-            self.told = True
+            self.is_given = True
             warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={met[1]:.6g} s without "
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip

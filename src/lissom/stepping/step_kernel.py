@@ -15,7 +15,7 @@ next, and of which stage.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, final
+from typing import Any
 
 import numpy as np
 import warp as wp
@@ -58,9 +58,9 @@ from lissom.stepping.newton_stages import (
     solve_closed,
     solve_matrix,
 )
-from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
-from lissom.stepping.state import StateDerivative
+from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.step_rows import (
+    COUNTS,
     DONE,
     FIRST_STAGE,
     MOST_STAGES,
@@ -69,7 +69,6 @@ from lissom.stepping.step_rows import (
     STAGE,
     StepRows,
     StepRowsStruct,
-    scheme_numbers,
     step_rows,
     tolerances,
 )
@@ -368,7 +367,7 @@ def _make(
         w.buffer("load", (common, model.n_load_rows), vec6, common=True),
         w.buffer("motion", (common, 3 * model.n_motions), common=True),
     ]
-    out, counts = w.on_device["out"], w.buffer("counts", (batch, 7), wp.int32)
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, COUNTS), wp.int32)
     plain, driven, buffers = _kernels_of(model, is_whole)
     b = buffers(model, batch)
     shown(w, b.loops)
@@ -473,64 +472,3 @@ def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: fl
         one_before = rows[-2].copy()
         before, force_before = one_before[first : first + nv], one_before[first + 2 * nv :]
     return StepState(t, q, v, a, ahead, h, force, here.z, before, force_before, is_steady)
-
-
-@final
-class FusedSteps:
-    """Runs of steps of one scheme for one robot; counts evaluations in `f`."""
-
-    def __init__(
-        self, model: Model, f: StateDerivative, scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool
-    ) -> None:
-        self.model, self.f, self.scheme = model, f, scheme
-        self.follows = states_follow(model, project)
-        self.room = room_for(model)
-        self.w: Workspace | None = None  # its own, from the first step on
-        self.last: StepState | None = None
-        self.new_first = self.slow_is_enough = 0
-        self.numbers = scheme_numbers(scheme, rtol, atol, project, ORDER_SHARE)
-
-    @staticmethod
-    def can_run(model: Model, f: StateDerivative) -> bool:
-        """Whether nothing but the inputs of given times comes from Python."""
-        return not model.calls_python and not f.is_feedback
-
-    def forget(self) -> None:
-        """Let the next step begin with a matrix of its own."""
-        self.last = None
-
-    def step_to(self, here: StepState, end: float) -> StepState | None:
-        """One step to the time `end`; None where Newton's method fails."""
-        rows, _, new = self.run(here, np.array([end]))
-        return new if len(rows) else None
-
-    def run(self, here: StepState, ends: np.ndarray) -> tuple[np.ndarray, np.ndarray, StepState]:
-        """Steps to the times `ends`, at most LONGEST_RUN of them.
-
-        Returns:
-            rows (q, v, a, λ), or (q, v) where a and λ follow from these, and (u, z) at those of the times that were
-            reached, and the last state; fewer rows than times mean that the step after the last of them failed.
-        """
-        model, n = self.model, len(ends)
-        w = self.w = self.w or workspace_with_room(model, 1, *self.room)
-        h = ends - np.append(here.t, ends[:-1])
-        host = w.host
-        put_start(w, self.numbers, here, n, self.last is here, (self.new_first, self.slow_is_enough))
-        host["h"][0, 1 : n + 1] = h
-        times, stages = stage_times(self.scheme, here.t, ends), len(self.scheme.stages)
-        shown = self.f.shown_over(np.array(times))
-        put_inputs(w, shown[None, :, : model.nu], stages)
-        shown = shown[stages - 1 :: stages]
-        put_times(model, w, times)
-        w.run()
-        done, evaluations, matrices, _, self.new_first, is_steady, self.slow_is_enough = host["counts"][0].tolist()
-        self.f.evaluations += evaluations
-        self.f.jacobians += matrices
-        rows = host["out"][0].reshape(LONGEST_RUN, -1)[:done]
-        if done == 0:
-            self.forget()
-            return rows[:, : model.nq + model.nv], shown[:0], here
-        nq, nv = model.nq, model.nv
-        self.last = state_after(model, here, rows, float(ends[done - 1]), float(h[done - 1]), bool(is_steady))
-        parts = [rows[:, : nq + nv]] if self.follows else [rows[:, : nq + 2 * nv], rows[:, nq + 3 * nv :]]
-        return np.concatenate(parts, axis=1), shown[:done], self.last

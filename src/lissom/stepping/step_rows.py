@@ -49,6 +49,7 @@ NOTES = 13
 # first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
 # stages yet take a slow iteration as it is.
 DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH = range(7)
+COUNTS = 7
 
 
 @wp.struct

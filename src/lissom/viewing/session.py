@@ -248,7 +248,7 @@ class Session:
         self._owed -= steps * STEP
         try:
             if self._stepper is None:
-                self._stepper = Stepper(self.acting, self.q, self.v, self._all_inputs(), t=self.t, dt=STEP)
+                self._stepper = Stepper(self.acting, STEP, q0=self.q, v0=self.v, u=self._all_inputs(), t=self.t)
                 self.seen.add(self.t, self._stepper.state.q, self._stepper.state.v, self.u)
             self._advance(self._stepper, steps)
         except (ConvergenceError, ModelError) as error:
@@ -269,7 +269,7 @@ class Session:
             if self.hand is not None:
                 n, here = 1, stepper.state
                 force = self.hand.pull_moving(here.q, here.v, self.u, here.t, STEP)
-            stepper.advance(n, self._all_inputs(force))
+            stepper.step(self._all_inputs(force), n)
             done += n
         self.pace += 0.1 * (done / steps - self.pace)
         if done < steps:
