@@ -129,6 +129,7 @@ _PUBLIC = {
     "statics.continuation": ("Branch", "BranchEvent", "branches", "continuation"),
     "statics.residual": ("tangent_stiffness",),
     "stepping.schemes": ("bathe", "esdirk", "generalized_alpha", "hht", "implicit_euler", "newmark", "sdirk"),
+    "stepping.stepper": ("Stepper",),
     "simulation.simulate": ("resume", "simulate"),
     "simulation.inputs": ("Controller", "Samples"),
     "simulation.trajectory": ("Statistics", "Trajectory"),

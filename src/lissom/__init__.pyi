@@ -249,6 +249,7 @@ from lissom.stepping.schemes import hht as hht
 from lissom.stepping.schemes import implicit_euler as implicit_euler
 from lissom.stepping.schemes import newmark as newmark
 from lissom.stepping.schemes import sdirk as sdirk
+from lissom.stepping.stepper import Stepper as Stepper
 from lissom.sweeps.results import SweepResults as SweepResults
 from lissom.sweeps.samples import Span as Span
 from lissom.sweeps.study import StudySimulation as StudySimulation

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.simulation.batches import ManyPacedMotions
+from lissom.simulation.batches import AdaptiveBatch
 
 COUNT, DURATION = 5, 0.3
 TIMES = np.array([0.02, 0.1, 0.1003, 0.25, DURATION])
@@ -47,8 +47,8 @@ def test_each_motion_is_as_it_is_alone(model, kind, method, monkeypatch):
     """In launches of a few steps each, which motions end at different times."""
     q0, v0, u = given(model, kind)
     options = {"t_eval": TIMES, "rtol": 1e-5, "atol": 1e-8, "method": method}
-    runs, run = [], ManyPacedMotions.run
-    monkeypatch.setattr(ManyPacedMotions, "run", lambda self, advance: runs.append(run(self, advance)))
+    runs, run = [], AdaptiveBatch.run
+    monkeypatch.setattr(AdaptiveBatch, "run", lambda self, advance: runs.append(run(self, advance)))
     with monkeypatch.context() as m:
         m.setattr("lissom.stepping.step_kernel._MOST_BYTES", 2**16)
         many = ls.simulate(model, DURATION, q0, v0, u, **options)

@@ -222,8 +222,8 @@ def test_groups_at_once(monkeypatch):
     q, v = starts(model, 100)
     u = np.random.default_rng(9).uniform(0.0, 1.0, (100, model.nu))
     seen = set()
-    began = batches.ManyMotions
-    monkeypatch.setattr(batches, "ManyMotions", lambda *x: (seen.add(threading.get_ident()), began(*x))[1])
+    began = batches.FixedBatch
+    monkeypatch.setattr(batches, "FixedBatch", lambda *x: (seen.add(threading.get_ident()), began(*x))[1])
     many = ls.simulate(model, 0.2, q, v, u, **OPTIONS)
     assert len(seen) > 1 and threading.get_ident() not in seen
     monkeypatch.setenv("LISSOM_CORES", "1")
@@ -318,7 +318,7 @@ def test_one_launch(monkeypatch):
     model = rod()
     q, v = starts(model, 3)
     used = []
-    monkeypatch.setattr(batches.ManyMotions, "run", lambda self, advance: used.append(self.n))
+    monkeypatch.setattr(batches.FixedBatch, "run", lambda self, advance: used.append(self.n))
     ls.simulate(model, 0.1, q, v, **(OPTIONS | {"t_eval": [0.0]}))
     assert used == [3]
     ls.simulate(

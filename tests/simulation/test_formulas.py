@@ -7,9 +7,9 @@ from simulation.driven_arms import describe_driven_arm, in_python, starts
 import lissom as ls
 from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.simulation import inputs
-from lissom.simulation.batches import ManyPacedMotions
+from lissom.simulation.batches import AdaptiveBatch
 from lissom.stepping import step_kernel
-from lissom.stepping.driver import PacedSteps
+from lissom.stepping.adaptive import AdaptiveKernelSteps
 from lissom.stepping.step_kernel import driven_steps_kernel, implicit_steps_kernel
 from lissom.stepping.step_rows import MOST_STAGES
 
@@ -37,8 +37,8 @@ def model():
 def test_the_kernel_follows_them(model, monkeypatch):
     """The same motion as with functions in Python, for which steps are planned ahead; no step is planned here, and the
     prescribed coordinate is where Python says."""
-    v0, plans, plan = starts(model)[0], [], PacedSteps._plan
-    monkeypatch.setattr(PacedSteps, "_plan", lambda self, *args: plans.append(1) or plan(self, *args))
+    v0, plans, plan = starts(model)[0], [], AdaptiveKernelSteps._plan
+    monkeypatch.setattr(AdaptiveKernelSteps, "_plan", lambda self, *args: plans.append(1) or plan(self, *args))
     found = ls.simulate(model, 0.2, v0=v0, u=PULL, **OPTIONS)
     assert not plans
     other = arm(in_python)
@@ -72,8 +72,8 @@ def test_the_kernel_reads_what_python_gives(model):
 @pytest.mark.parametrize("dt", [None, 0.01])
 def test_batches(model, monkeypatch, dt):
     """Each motion is the same to the last bit as it is alone, with steps of its own and with steps of dt."""
-    runs, run = [], ManyPacedMotions.run
-    monkeypatch.setattr(ManyPacedMotions, "run", lambda self, advance: runs.append(run(self, advance)))
+    runs, run = [], AdaptiveBatch.run
+    monkeypatch.setattr(AdaptiveBatch, "run", lambda self, advance: runs.append(run(self, advance)))
     v0 = starts(model)
     many = ls.simulate(model, 0.2, v0=v0, u=PULL, dt=dt, **OPTIONS)
     assert len(runs) == (dt is None) and "after the other" not in many.statistics.remark

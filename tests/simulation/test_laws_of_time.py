@@ -8,8 +8,8 @@ from simulation.driven_arms import describe_driven_arm, in_python, starts
 import lissom as ls
 from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.dynamics.loads import load_rows
-from lissom.simulation.batches import ManyPacedMotions
-from lissom.stepping.driver import PacedSteps
+from lissom.simulation.batches import AdaptiveBatch
+from lissom.stepping.adaptive import AdaptiveKernelSteps
 
 T = np.linspace(0.0, 0.4, 9)
 PUSH = ls.Samples(T, 0.3 * np.random.default_rng(0).normal(size=(9, 3)), smooth=True)
@@ -43,8 +43,8 @@ def test_the_table_is_what_python_gives(model, t):
 
 def test_polynomials_are_followed_in_the_kernel(model, monkeypatch):
     """The same motion as with functions in Python, for which steps are planned ahead; no step is planned here."""
-    v0, plans, plan = starts(model)[0], [], PacedSteps._plan
-    monkeypatch.setattr(PacedSteps, "_plan", lambda self, *args: plans.append(1) or plan(self, *args))
+    v0, plans, plan = starts(model)[0], [], AdaptiveKernelSteps._plan
+    monkeypatch.setattr(AdaptiveKernelSteps, "_plan", lambda self, *args: plans.append(1) or plan(self, *args))
     found = ls.simulate(model, 0.3, v0=v0, **OPTIONS)
     assert not plans
     planned = arm(in_python)
@@ -59,8 +59,8 @@ def test_polynomials_are_followed_in_the_kernel(model, monkeypatch):
 
 def test_a_batch_runs_together(model, monkeypatch):
     """Each motion is the same to the last bit as it is alone, at times of its own."""
-    runs, run = [], ManyPacedMotions.run
-    monkeypatch.setattr(ManyPacedMotions, "run", lambda self, advance: runs.append(run(self, advance)))
+    runs, run = [], AdaptiveBatch.run
+    monkeypatch.setattr(AdaptiveBatch, "run", lambda self, advance: runs.append(run(self, advance)))
     v0 = starts(model)
     many = ls.simulate(model, 0.3, v0=v0, **OPTIONS)
     assert len(runs) == 1 and "after the other" not in many.statistics.remark

@@ -123,7 +123,7 @@ def called(case):
 
 def killed_often(case, out, monkeypatch):
     """A motion that is killed at its first flush and at two later ones, and how often that was."""
-    tell, count, kills = Stream._tell, [0], 0
+    tell, count, kills = Stream._write_state, [0], 0
 
     def told(self, state):
         tell(self, state)
@@ -132,7 +132,7 @@ def killed_often(case, out, monkeypatch):
             if count[0] in (1, 4, 12):
                 raise Killed
 
-    monkeypatch.setattr(Stream, "_tell", told)
+    monkeypatch.setattr(Stream, "_write_state", told)
     model, duration, options = called(case)
     begin = lambda: ls.simulate(model, duration, out=out, flush=0, **options)  # noqa: E731
     while True:
@@ -297,7 +297,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch, capsys):
     common = ["simulate", robot, "--duration", "0.3", "--method", "generalized_alpha", "--dt", "0.001", "--stream"]
     assert main([*common, "--out", str(tmp_path / "whole"), "--quiet"]) == 0
     monkeypatch.setattr(streams, "_MOST_BYTES", 0)
-    tell, count = Stream._tell, [0]
+    tell, count = Stream._write_state, [0]
 
     def told(self, state):
         tell(self, state)
@@ -305,7 +305,7 @@ def test_the_command_line_goes_on(tmp_path, monkeypatch, capsys):
         if count[0] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Stream, "_tell", told)
+    monkeypatch.setattr(Stream, "_write_state", told)
     assert main([*common, "--out", str(tmp_path / "out"), "--quiet"]) == 130
     assert main(["simulate", "--resume", str(tmp_path / "out")]) == 0
     assert "0.3 s in 300 steps, 301 rows" in capsys.readouterr().out

@@ -5,9 +5,8 @@ import pytest
 from scipy.interpolate import CubicSpline
 
 import lissom as ls
-from lissom.simulation.batches import ManyPacedMotions
-from lissom.simulation.implicit_methods import _Stepping
-from lissom.stepping.driver import PacedSteps
+from lissom.simulation.batches import AdaptiveBatch
+from lissom.stepping.adaptive import AdaptiveKernelSteps, AdaptiveMotion
 
 MASS, RADIUS, STIFFNESS, G = 0.5, 0.02, 1e4, 9.81
 HEIGHT, DURATION = 0.1, 2.0  # of the fall [m], and seven bounces of it [s]
@@ -52,8 +51,8 @@ def dropped(model, rtol, **options):
 
 def test_a_bouncing_ball_in_one_launch(linear, monkeypatch):
     """Seven bounces without Python, every one of whose touches begins and ends with a step."""
-    runs, run = [], PacedSteps.run
-    monkeypatch.setattr(PacedSteps, "run", lambda self, *args: runs.append(args) or run(self, *args))
+    runs, run = [], AdaptiveKernelSteps.run
+    monkeypatch.setattr(AdaptiveKernelSteps, "run", lambda self, *args: runs.append(args) or run(self, *args))
     motion = dropped(linear, 1e-6)
     assert len(runs) == 1
     fall, touch, whole = bounces()
@@ -95,8 +94,8 @@ def test_a_touch_of_hertz_keeps_its_energy():
 
 def test_a_thin_plate_is_found_in_the_kernel(monkeypatch):
     """Free flight allows steps that go through it; none is looked at in Python, and none taken there."""
-    monkeypatch.setattr(_Stepping, "_one", None)
-    monkeypatch.setattr(_Stepping, "_met", None)
+    monkeypatch.setattr(AdaptiveMotion, "_one", None)
+    monkeypatch.setattr(AdaptiveMotion, "_contact", None)
     robot = ls.Robot("shot", gravity=(0, 0, 0))
     robot.add_link("ball", ls.RigidBody.sphere(0.005, density=1000), ls.JointFree())
     place = np.eye(4)
@@ -125,8 +124,8 @@ def test_each_motion_of_a_batch_is_as_it_is_alone(make, monkeypatch):
     q0[:, -1] = (RADIUS if make is ball else 0.025) + rng.uniform(0.0, 0.05, n)
     v0 = 0.3 * rng.normal(size=(n, model.nv))
     options = {"t_eval": np.array([0.05, 0.051, 0.2, 0.4]), "rtol": 1e-4, "atol": 1e-7}
-    runs, run = [], ManyPacedMotions.run
-    monkeypatch.setattr(ManyPacedMotions, "run", lambda self, advance: runs.append(run(self, advance)))
+    runs, run = [], AdaptiveBatch.run
+    monkeypatch.setattr(AdaptiveBatch, "run", lambda self, advance: runs.append(run(self, advance)))
     many = ls.simulate(model, 0.4, q0, v0, **options)
     with monkeypatch.context() as m:
         m.setattr("lissom.stepping.step_kernel._MOST_BYTES", 2**14)

@@ -8,7 +8,7 @@ from simulation.test_loops import SILICONE, at_rest, driven, shift
 import lissom as ls
 from lissom.dynamics.configuration import difference
 from lissom.stepping import schemes
-from lissom.stepping.driver import PacedSteps
+from lissom.stepping.driver import Motions
 
 SOFT = ls.Material(young=1e5, poisson=0.5, density=1000, viscosity=100.0)  # so soft that steps resolve all of it
 A = np.zeros((6, 6))
@@ -113,7 +113,7 @@ def test_the_kernel_and_python_take_the_same_steps(rod, monkeypatch):
 
     inside, q = both(u)
     planned = both(lambda t: u(t))
-    monkeypatch.setattr(PacedSteps, "can_run", staticmethod(lambda *_: False))
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
     outside = both(u)
     for other, at_times in (planned, outside):
         assert other.statistics.steps == inside.statistics.steps > 20

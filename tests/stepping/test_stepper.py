@@ -1,4 +1,4 @@
-"""Steps that are asked for one call after the other: the same as those of a simulation, whatever the calls."""
+"""Steps one call after the other: the same as those of a simulation, whatever the calls."""
 
 from __future__ import annotations
 
@@ -116,3 +116,49 @@ def test_arguments_are_checked(model):
         Stepper(model, DT, q0=np.zeros(model.nq + 1))
     with pytest.raises(ls.ShapeError, match="u"):
         Stepper(model, dt=DT).step(np.zeros(model.nu + 1))
+
+
+def pushed(model):
+    """A robot with a force of Python."""
+    robot = model.description
+    robot.add_force("pull", "arm", lambda t, g, eta: np.array([0.0, 0.0, 0.0, 0.0, 0.0, -0.1]) - 0.01 * eta)
+    return robot.build()
+
+
+@pytest.mark.parametrize("tolerance", [None, 1e-5])
+@pytest.mark.parametrize("python", [False, True], ids=["kernel", "Python"])
+def test_a_snapshot_leads_back_to_the_last_bit(model, python, tolerance):
+    """After it is restored, in this stepper or a new one, the same inputs give the same motion."""
+    robot = pushed(arm()) if python else model
+    pulls = np.random.default_rng(0).uniform(0.0, 4.0, (8, 1))
+    steppers = [ls.Stepper(robot, 4.0 * DT, tolerance=tolerance) for _ in range(2)]
+    for u in pulls[:3]:
+        steppers[0].step(u)
+    before, at = steppers[0].snapshot(), steppers[0].state.t
+    ends = [[steppers[0].step(u) for u in pulls[3:]][-1]]
+    for stepper in steppers:
+        stepper.restore(before)
+        assert stepper.state.t == at
+        ends.append([stepper.step(u) for u in pulls[3:]][-1])
+    for end in ends[1:]:
+        assert np.array_equal(end.q, ends[0].q) and np.array_equal(end.v, ends[0].v)
+
+
+def test_a_tolerance_takes_as_many_steps_as_it_needs(model):
+    """Long steps under held inputs end where an exact motion does, also where the inputs have jumped."""
+    stepper, q, v = ls.Stepper(model, 0.1, tolerance=1e-7), model.neutral(), np.zeros(model.nv)
+    for pull in (3.0, 0.0, 5.0):
+        exact = ls.simulate(model, 0.1, q, v, u=[pull], rtol=1e-10, atol=1e-12, t_eval=[0.1])
+        q, v = exact.q[-1], exact.v[-1]
+        here = stepper.step([pull])
+        assert np.abs(here.q - q).max() < 1e-5 * np.abs(q).max()
+    assert here.t == pytest.approx(0.3)
+
+
+def test_a_state_can_be_set(model):
+    """A stepper that is put to a state takes the steps of one that begins there."""
+    stepper, other = ls.Stepper(model, DT), ls.Stepper(model, DT, q0=[0.5, -0.2, 0.1], v0=[1.0, 0.0, 0.0], u=[2.0])
+    stepper.step([5.0], 7)
+    stepper.set_state([0.5, -0.2, 0.1], [1.0, 0.0, 0.0], [2.0], t=0.0)
+    one, same = stepper.step([2.0], 20), other.step([2.0], 20)
+    assert one.t == same.t and np.array_equal(one.q, same.q)

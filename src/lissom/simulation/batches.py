@@ -31,7 +31,6 @@ from lissom.launch.workspace import Workspace
 from lissom.model.common import acts_alike
 from lissom.model.model import Model
 from lissom.model.plausibility import warn_of_motions
-from lissom.passes.scratch import STATUS_CROWDED
 from lissom.simulation.implicit_methods import (
     ContactWarning,
     StepSchedule,
@@ -39,7 +38,8 @@ from lissom.simulation.implicit_methods import (
 )
 from lissom.simulation.inputs import InputRows, input_function
 from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
-from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, Motions, ask_laws, failure, starting_accelerations
+from lissom.stepping.adaptive import raise_if_not_finite
+from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, Motions, failure, starting_accelerations
 from lissom.stepping.schemes import ORDER_SHARE, Scheme
 from lissom.stepping.step_kernel import (
     bytes_of_instance,
@@ -55,7 +55,7 @@ from lissom.stepping.step_sizes import BEFORE, LEAST, NEXT, NOW, STOP
 @final
 @dataclass(frozen=True)
 class Batch:
-    """Motions of one robot that run together.
+    """Motions of one robot in the same launches.
 
     Fields:
         q, v: starts on the loops and on prescribed motions, (n, nq), (n, nv), of two motions at least. inputs: of all.
@@ -118,7 +118,7 @@ class MotionFailed(Exception):
 
 
 @final
-class ManyMotions:
+class FixedBatch:
     """The motions of a batch.
 
     Args:
@@ -180,7 +180,7 @@ class ManyMotions:
             advance(float(ends[-1]))
 
     def counted(self, which: slice) -> tuple[int, int, int]:
-        """Steps, evaluations and matrices of some motions, together."""
+        """Sums of steps, evaluations and matrices of some motions."""
         counts = self.w.host["counts"][which].sum(axis=0)
         return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
@@ -209,8 +209,8 @@ class ManyMotions:
 def reason_to_separate(
     model: Model, is_implicit: bool, inputs: InputRows, has_controller: bool, has_steps: bool
 ) -> str:
-    """Why the motions of a batch, with steps of a given size or not, run one after the other; nothing where they run
-    together."""
+    """Why the motions of a batch, with steps of a given size or not, run one after the other; empty where they run
+    at once."""
     if has_controller:
         return "a controller acts"
     if not is_implicit:
@@ -219,19 +219,19 @@ def reason_to_separate(
         return "Python is asked at every evaluation"
     if not acts_alike(model):
         return "loads, motions or currents of the models differ"
-    if not (has_steps or ManyPacedMotions.can_run(model, inputs)):
+    if not (has_steps or AdaptiveBatch.can_run(model, inputs)):
         return "the kernel cannot know inputs, loads, motions or currents at all times"
     return ""
 
 
 @final
-class ManyPacedMotions:
+class AdaptiveBatch:
     """The motions of a batch.
 
     Args:
         batch: what they are; their inputs are polynomials of time, or formulas.
     Fields:
-        rows, shown, reached: as those of ManyMotions.
+        rows, shown, reached: as those of FixedBatch.
     """
 
     def __init__(self, batch: Batch) -> None:
@@ -241,24 +241,21 @@ class ManyPacedMotions:
         drives = steps_of_inputs(model, batch.inputs.programs)
         self.inputs, self.w = batch.inputs, steps_workspace(model, self.n, len(knots), len(drives))
         put_program(self.w, program_of(model, drives))
-        host = self.w.host
-        host["numbers"][:] = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
-        host["counts"][:] = 0
-        host["pause"][:], host["h"][:] = 0, 0.0
+        host, least = self.w.host, LEAST_STEP * duration
+        numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, None)
+        self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
         host["knots"][:], host["pieces"][:, : len(knots)] = np.inf, pieces
         host["knots"][: len(knots)] = knots
         put_anchors_at(batch, self.w)
         self.leaves_states = states_follow(model, batch.projects, by_error=True)
         self.width = model.nq + 3 * model.nv + model.n_rows
         self.shown = np.broadcast_to(batch.inputs.at(times.tolist()), (self.n, len(times), model.nu)).copy()
-        self.steps, self.given = np.zeros(self.n, dtype=int), np.ones(self.n, dtype=int)
+        self.given = np.ones(self.n, dtype=int)
         self.adaptive = host["adaptive"]
-        self.adaptive[:] = 0.0
-        self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, LEAST_STEP * duration, 1.0
+        self.adaptive[:, [STOP, NEXT, LEAST, BEFORE]] = duration, FIRST_STEP * duration, least, 1.0
         self.rows = np.zeros((self.n, len(times), self._row(np.zeros((1, self.width))).shape[1]))
         begun, _ = batch.start(lambda t: self.shown[:, 0], None)
-        for name, value in (begun | {"before": begun["a"], "force_before": begun["force"]}).items():
-            host[name][:] = value
+        self.motions.put(slice(None), begun)
         self.last = np.hstack([begun[name] for name in ("q", "v", "a", "ahead", "force")])
         self.rows[:, 0] = self._row(self.last)
 
@@ -268,7 +265,7 @@ class ManyPacedMotions:
         return inputs.are_known and laws_of_time(model) is not None
 
     def _row(self, states: np.ndarray) -> np.ndarray:
-        """What is handed out of states (n, width), (q, v, a, â, λ)."""
+        """States x to return of states (n, width), (q, v, a, â, λ)."""
         nq, nv = self.model.nq, self.model.nv
         if self.leaves_states:
             return states[:, : nq + nv]
@@ -285,9 +282,9 @@ class ManyPacedMotions:
         return int(self.given.min())
 
     def counted(self, which: slice) -> tuple[int, int, int]:
-        """Steps, evaluations and matrices of some motions, together."""
+        """Sums of steps, evaluations and matrices of some motions."""
         counts = self.w.host["counts"][which].sum(axis=0)
-        return int(self.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
+        return int(self.motions.steps[which].sum()), int(counts[EVALUATIONS]), int(counts[MATRICES])
 
     def run(self, advance: Callable[[float], None]) -> None:
         """Take all the steps.
@@ -295,29 +292,26 @@ class ManyPacedMotions:
         Raises:
             MotionFailed: the steps of a motion became too short; what has been reached stands in the fields.
         """
-        host, behind = self.w.host, np.arange(self.n)
-        room = host["times"].shape[1]
+        behind = np.arange(self.n)
         while len(behind):
             began = self.adaptive[:, NOW].copy()
-            host["counts"][:, DONE], host["span"][:] = 0, 0
-            host["span"][behind, 1] = room
-            self.w.run()
-            if (self.w.status[behind] == STATUS_CROWDED).any():
-                self.w.raise_for_status()
+            self.motions.take_adaptive(behind)
             self._take(behind, began)
             stuck = behind[self.adaptive[behind, NEXT] < self.adaptive[behind, LEAST]]
             if len(stuck):
                 i = int(stuck[0])
                 own = input_function(self.model, self.inputs.of(i))
-                ask_laws(self.model.one(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP]))
-                text = failure(self.scheme, float(self.adaptive[i, NOW]), int(self.steps[i]), NO_STEP)
+                raise_if_not_finite(
+                    self.model.one(i, self.n), own, float(self.adaptive[i, NOW]), float(self.adaptive[i, STOP])
+                )
+                text = failure(self.scheme, float(self.adaptive[i, NOW]), int(self.motions.steps[i]), NO_STEP)
                 raise MotionFailed(str(text), i, int(self.given[i]))
             over = (self.given[behind] == len(self.times)) | (self.adaptive[behind, NOW] >= self.adaptive[behind, STOP])
             behind = behind[~over]
             advance(float(self.adaptive[:, NOW].min()))
 
     def _take(self, behind: np.ndarray, began: np.ndarray) -> None:
-        """What the steps of a launch have left, at the wanted times within them."""
+        """Take the states at the wanted times within the steps of a launch."""
         host = self.w.host
         done, ends = host["counts"][:, DONE], host["times"]
         left = host["out"].reshape(self.n, ends.shape[1], self.width)
@@ -336,9 +330,7 @@ class ManyPacedMotions:
             motions, wanted, k = (np.concatenate(x) for x in (who, which, before))
             self._put(left, motions, wanted, k, np.concatenate(end))
         moved = behind[done[behind] > 0]
-        self.steps[behind] += done[behind]
         self.last[moved] = left[moved, done[moved] - 1]
-        host["h"][moved, 0] = host["h"][moved, done[moved]]
 
     def _put(self, left: np.ndarray, who: np.ndarray, which: np.ndarray, before: np.ndarray, ends: np.ndarray) -> None:
         """The rows of motions `who` at wanted times `which`, within their steps behind the ones `before`, which begin
@@ -355,8 +347,8 @@ class ManyPacedMotions:
         self.rows[who, which] = self._row(np.hstack([q, v, a, parts[1][3], force]))
 
 
-_MOST_GROUP_BYTES = 2**27  # of buffers of motions that run together
-_LEAST_GROUP = 64  # motions that run together whatever they need
+_MOST_GROUP_BYTES = 2**27  # of buffers of a group
+_LEAST_GROUP = 64  # motions of a group, whatever memory they need
 _LEAST_AT_ONCE = 16  # motions of a group that has a core: enough to hide what Python does for it
 _ROUNDS = 2  # of groups, which do not take the same time
 
@@ -391,7 +383,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, pr
 
         def run(k: int) -> Trajectory:
             own = batch.some(groups[k])
-            many = ManyPacedMotions(own) if dt is None else ManyMotions(own, dt)
+            many = AdaptiveBatch(own) if dt is None else FixedBatch(own, dt)
             keep = partial(kept.__setitem__, k)
             return _run_group(own.model, method, many, (groups[k].start, count), unasked, partial(tell, k), keep)
 
@@ -409,7 +401,7 @@ def simulate_batch(batch: Batch, method: str, dt: float | None, unasked: int, pr
 
 
 def groups_of(model: Model, count: int, at_once: int) -> list[slice]:
-    """Motions that run together, in as many groups as there is room for so many of them at once; the first are the
+    """Groups of motions, as many as there is room for so many of them at once; the first are the
     largest, so that buffers made for them serve the others."""
     room = max(_LEAST_GROUP, _MOST_GROUP_BYTES // bytes_of_instance(model))
     rounds = max(1, -(-count // room))
@@ -422,13 +414,13 @@ def groups_of(model: Model, count: int, at_once: int) -> list[slice]:
 def _run_group(
     model: Model,
     method: str,
-    motions: ManyMotions | ManyPacedMotions,
+    motions: FixedBatch | AdaptiveBatch,
     place: tuple[int, int],
     unasked: int,
     advance: Callable[[float], None],
     keep: Callable[[Trajectory], None],
 ) -> Trajectory:
-    """Run motions together to their end, or to the failure of one, which then carries what there is of it; `place` is
+    """Run a group of motions to its end, or to the failure of one, which then carries its part; `place` is
     that of the first in the batch, and how many that has. `keep` is given what there is at the end, and where they are
     stopped."""
     began = time.perf_counter()

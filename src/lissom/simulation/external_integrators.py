@@ -62,7 +62,7 @@ class StepMonitor:
     def __init__(self, method: str, duration: float, most: int, rtol: float, scale: np.ndarray) -> None:
         self.method, self.duration, self.most, self.scale = method, duration, most, scale
         self.per_turn = _PER_TURN * (1e-6 / rtol) ** 0.2
-        self.order, self.count, self.told = 5, 0, False
+        self.order, self.count, self.is_warned = 5, 0, False
         self.tried: float | None = None  # steps a second of order 5, while order 2 is tried
         self.since: float | None = None  # when order 2 began
         self.back = False  # whether to go back to where the steps were long
@@ -70,7 +70,7 @@ class StepMonitor:
 
     @property
     def remark(self) -> str:
-        """What became of the order."""
+        """The order, where it has changed."""
         return "" if self.since is None else f"of order 2 from t={self.since:.6g} s on"
 
     def _look_at(self, count: int) -> None:
@@ -93,7 +93,7 @@ class StepMonitor:
 
     def start(self, t: np.ndarray) -> int:
         """Which of the ends of steps (n,) the trial of order 2 starts from: the first where they are few, else the last
-        from which a long step went, longer than the geometric mean of the longest and the usual one of late."""
+        from which a long step went, longer than the geometric mean of the longest and the usual recent one."""
         self.back, h, k = False, np.diff(t), 0
         if len(h) > _FIRST_LOOK:
             usual = float(np.median(h[len(h) // 2 :]))
@@ -117,12 +117,12 @@ class StepMonitor:
         times, dt = excess
         most = _TOO_MANY[self.method]
         if (
-            not self.told
+            not self.is_warned
             and self.count >= _LEAST_SHARE * most
             and self._total(t, rate) > most
             and times > _FAR_TOO_MANY
         ):
-            self.told = True
+            self.is_warned = True
             others = "" if self.method == "bdf" else 'method="bdf" or '
             warnings.warn(f"{self.method} would take about {self._total(t, rate):.2g} steps, {times:.0f} times what so "
                           "smooth a motion needs: contacts, samples, or vibrations with little damping hold it up; "
@@ -132,7 +132,7 @@ class StepMonitor:
         return worse
 
     def _total(self, t: float, rate: float) -> float:
-        """How many steps there will have been, if they go on at this rate."""
+        """How many steps the motion takes at this rate."""
         return self.count + rate * (self.duration - t)
 
     def _excess(self, t: float) -> tuple[float, float]:
@@ -149,7 +149,7 @@ class StepEnds:
     and one that falls below zero at the end of a step after which the order is to change.
 
     Args:
-        ended: is told the end of every step.
+        ended: called with the end of every step.
     """
 
     def __init__(self, model: Model, monitor: StepMonitor, ended: Callable[[float], None]) -> None:
@@ -262,11 +262,11 @@ def integrate_scipy(
     while t < duration:
         due = min(duration, sample * period)
         solver = _scipy_solver(f, t, x, min(due, inside), rtol, atol, largest_step or np.inf, method)
-        met, leg = None, steps + LEG if f.streams else np.inf
+        contact, leg = None, steps + LEG if f.streams else np.inf
         while solver.status == "running" and steps < leg:
             _scipy_step(f, solver, method, t, steps)
-            met = f.first_contact(search, np.array([t, solver.t]), np.vstack([x, solver.y]))
-            if met is not None:
+            contact = f.first_contact(search, np.array([t, solver.t]), np.vstack([x, solver.y]))
+            if contact is not None:
                 break
             steps += 1
             t, x = float(solver.t), np.array(solver.y)
@@ -278,7 +278,7 @@ def integrate_scipy(
             while wanted and wanted[0] <= t:
                 at = float(wanted.pop(0))
                 yield point(at, x if at == t else solver.dense_output()(at))
-        inside = np.inf if met is None else met[1]
+        inside = np.inf if contact is None else contact[1]
         if t >= due and np.isfinite(period) and t < duration:
             f.sample(t, *f.split(x)[:2])
             sample += 1
@@ -314,7 +314,7 @@ def _scipy_solver(
 
 
 def _scipy_step(f: StateDerivative, solver: Any, method: str, t: float, steps: int) -> None:
-    """One step; numerical failure becomes a ConvergenceError, what the user's functions raise goes on as it is."""
+    """One step; numerical failure becomes a ConvergenceError, errors of the user's functions pass unchanged."""
     try:
         why = solver.step()
     except (FloatingPointError, np.linalg.LinAlgError) as error:
@@ -387,7 +387,7 @@ def integrate_bdf(
 
 @final
 class _CvodeRun:
-    """One motion by CVODE: where it is, and how it goes on."""
+    """One motion by CVODE."""
 
     def __init__(
         self,
@@ -432,8 +432,8 @@ class _CvodeRun:
             f.evaluations, f.jacobians, f.error, f.not_finite = *counts, None, 0
             return None
         at, rows = np.array(result.t), np.array(result.y)
-        met = f.first_contact(self.search, at, rows)
-        last, self.inside = (len(at) - 1, np.inf) if met is None else met
+        contact = f.first_contact(self.search, at, rows)
+        last, self.inside = (len(at) - 1, np.inf) if contact is None else contact
         if self.monitor.back:
             last = min(last, self.monitor.start(at))
         if last == 0:
@@ -457,9 +457,9 @@ class _CvodeRun:
                 raise _cvode_failure(self.t, self.steps, str(result.message))
             t = float(np.ravel(result.t)[-1])
             x = np.array(result.y, dtype=np.float64).reshape(-1, len(self.x))[-1]
-            met = f.first_contact(self.search, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
-            if met is not None:
-                self.inside = met[1]
+            contact = f.first_contact(self.search, np.array((self.t, t)), np.array((self.x, x))) if t > self.t else None
+            if contact is not None:
+                self.inside = contact[1]
                 return  # the step is taken again, to where it was inside
             f.not_finite = 0
             self.steps += t > self.t  # after an output inside a step, CVODE first hands out the end of that step again
@@ -480,7 +480,7 @@ class _CvodeRun:
                 self.t, self.x = past[self.monitor.start(np.array([t for t, _ in past]))]
                 return
             if result.status == _ROOT:
-                return  # what follows a touch starts anew, with small steps
+                return  # after a touch CVODE starts again, with small steps
 
 
 def _cvode_solver(f: StateDerivative, monitor: StepMonitor, options: dict[str, Any]) -> Any:

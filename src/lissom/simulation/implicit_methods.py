@@ -17,33 +17,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 
 from lissom.dynamics.configuration import difference, groups, integrate
-from lissom.dynamics.contacts import present_anchors, put_anchors
-from lissom.dynamics.laws_of_time import laws_of_time
 from lissom.errors import StepWarning
 from lissom.lie.arrays import se3_tangent_inverse, so3_tangent_inverse
 from lissom.model.model import Model
+from lissom.stepping.adaptive import AdaptiveMotion, AdaptiveRun, state_parts, state_row
 from lissom.stepping.contact_search import ContactSearch
 from lissom.stepping.driver import (
-    FIRST_STEP,
     LEAST_STEP,
-    NO_STEP,
     Motions,
-    PacedSteps,
-    failure,
     restored,
     with_checkpoint,
 )
 from lissom.stepping.python_stages import ImplicitSteps
 from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.stepping.state import StateDerivative
-from lissom.stepping.step_kernel import LONGEST_RUN, room_for, state_after, workspace_with_room
-from lissom.stepping.step_sizes import CUT, change_of_size, cut_of_size, of_numbers, size_towards
+from lissom.stepping.step_kernel import LONGEST_RUN, room_for, workspace_with_room
 
 
 def between(
@@ -164,10 +157,6 @@ def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndar
     return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
 
 
-_CAREFUL = 4  # steps taken one by one after a run that went through something
-
-_size_towards, _change_of_size, _cut_of_size = map(of_numbers, (size_towards, change_of_size, cut_of_size))
-
 Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
 
 
@@ -177,118 +166,26 @@ def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
     return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
 
 
-class _Run(NamedTuple):
-    """Steps that were taken: their ends (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
-
-    t: np.ndarray
-    rows: np.ndarray
-    shown: np.ndarray
-    last: StepState
-
-
 def adaptive_steps(
     stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float
 ) -> Iterator[Point]:
-    """Points at the wanted times, or at every step where times is None; from a state, or from what the method
-    remembers."""
-    stepping, f = _Stepping(stepper, duration), stepper.f
-    parts = {"f": f, "stepper": stepper, "control": stepper.control, "stepping": stepping, "paced": stepping.paced}
+    """Points at the wanted times, or at every step where times is None; from a state, or from a
+    checkpoint."""
+    adaptive, f = AdaptiveMotion(stepper, duration), stepper.f
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "adaptive": adaptive, "kernel": adaptive.kernel}
     loop: Any = (begin, 0, 1) if f.checkpoint is None else restored(f, parts)
     here, steps, sample = loop
     output = _Output(stepper, here, times)
     while here.t < duration and not output.is_complete:
         due = sample * period
         stop = duration if due > duration * (1.0 - SAME_TIME) else due
-        run = stepping.steps(here, stop, steps)
+        run = adaptive.steps(here, stop, steps)
         steps += len(run.t)
         points = list(output.of(here, run, steps))
         here = run.last
         if here.t >= stop and stop < duration:
             here, sample = stepper.sampled(here), sample + 1
         yield from with_checkpoint(f, points, parts, (here, steps, sample))
-
-
-@final
-class _Stepping:
-    """Takes steps, as many at once as the kernel can."""
-
-    def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
-        self.stepper, self.model, self.duration = stepper, stepper.model, duration
-        self.least, self.size, self.careful = LEAST_STEP * duration, FIRST_STEP * duration, 0
-        self.before = 1.0  # the error of the last step, below zero where that was not kept
-        self.search = ContactSearch(stepper.model)
-        given = stepper.rtol, stepper.atol, stepper.project, self.least
-        self.paced = PacedSteps(stepper.model, stepper.f, stepper.scheme, *given)
-        self.looks_back = stepper.model.n_motions > 0 and laws_of_time(stepper.model) is None
-
-    def steps(self, here: StepState, stop: float, before: int) -> _Run:
-        """The next steps towards a stop, none where a shorter one is to be tried; `before` were taken so far.
-
-        Raises:
-            ConvergenceError: the next step would be too short.
-        """
-        if self.careful == 0 and PacedSteps.can_run(self.model, self.stepper.f):
-            run = self._in_kernel(here, stop, before)
-            if run is not None:
-                return run
-        self.careful = max(self.careful - 1, 0)
-        return self._one(here, stop, before)
-
-    def _in_kernel(self, here: StepState, stop: float, before: int) -> _Run | None:
-        """Many steps at once; None where the first of them went through something."""
-        sticks = self.looks_back and self.model.surroundings.sticks
-        anchors = present_anchors(self.model).copy() if sticks else None
-        self.paced.size, self.paced.before = self.size, self.before
-        run = _Run(*self.paced.run(here, stop))
-        self.stepper.forget()
-        if self.paced.is_stuck and len(run.t) == 0:
-            raise failure(self.stepper.scheme, here.t, before, NO_STEP)
-        met = self._met(here, run.t, run.rows) if self.looks_back else None
-        if met is None:
-            self.size, self.before = self.paced.size, self.paced.before
-            return run
-        k = met[0]
-        self.careful = _CAREFUL + (0 if anchors is None else k)
-        if anchors is not None:
-            put_anchors(self.model, anchors)  # those after step k are not known
-        if anchors is not None or k == 0:
-            return None
-        t = np.append(here.t, run.t)
-        last = state_after(self.model, here, run.rows[:k], float(t[k]), float(t[k] - t[k - 1]), is_steady=False)
-        self.size = last.h
-        return _Run(run.t[:k], run.rows[:k], run.shown[:k], last)
-
-    def _met(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
-        """The first step of a run that went through something, and when."""
-        if not len(self.model.surroundings.pair):
-            return None
-        q, v, *_ = _state_parts(self.model, rows)
-        return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
-
-    def _one(self, here: StepState, stop: float, before: int) -> _Run:
-        """One step, shortened until it is found, accurate, and goes through nothing."""
-        stepper, power = self.stepper, self.stepper.scheme.error_power
-        while True:
-            left = stop - here.t
-            size = _size_towards(left, self.size)
-            new = stepper.step(here, size)
-            error = stepper.error
-            if new is None or not error <= 1.0:
-                self.size, self.before = size * (CUT.value if new is None else _cut_of_size(error, power)), -1.0
-                if self.size < self.least:
-                    why = "Newton's method finds no step" if new is None else "no step is accurate enough"
-                    raise failure(stepper.scheme, here.t, before, why)
-                continue
-            row = _state_row(new)
-            met = self._met(here, np.array([new.t]), row)
-            if met is not None:
-                self.size = min(met[1] - here.t, 0.5 * size)
-                continue
-            new = new if size != left else replace(new, t=stop)
-            stepper.renew(new)
-            self.size *= _change_of_size(error, self.before, power, size / self.size)
-            self.before = error
-            return _Run(np.array([new.t]), row, stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
 
 
 @final
@@ -305,25 +202,25 @@ class _Output:
         """Whether there is nothing left to hand out."""
         return self.left is not None and len(self.left) == 0
 
-    def of(self, here: StepState, run: _Run, steps: int) -> Iterator[Point]:
+    def of(self, here: StepState, run: AdaptiveRun, steps: int) -> Iterator[Point]:
         """The points of a run that began at `here`, behind which there are `steps` steps."""
         if len(run.t) == 0:
             return
         if self.left is None:
-            q, v, a, _, force = _state_parts(self.model, run.rows)
+            q, v, a, _, force = state_parts(self.model, run.rows)
             yield run.t, np.hstack([q, v, a, force] if self.keeps_forces else [q, v]), run.shown, steps
             return
         wanted = self.left[self.left <= run.t[-1]]
         self.left = self.left[len(wanted) :]
         if len(wanted):
-            rows = np.vstack([_state_row(here), run.rows])
+            rows = np.vstack([state_row(here), run.rows])
             yield wanted, *self._within(here, np.append(here.t, run.t), rows, run, wanted), steps
 
     def _within(
-        self, here: StepState, t: np.ndarray, rows: np.ndarray, run: _Run, wanted: np.ndarray
+        self, here: StepState, t: np.ndarray, rows: np.ndarray, run: AdaptiveRun, wanted: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """States x and (u, z) at wanted times within steps that end at t in `rows`."""
-        q, v, a, _, force = _state_parts(self.model, rows)
+        q, v, a, _, force = state_parts(self.model, rows)
         x = between(self.model, t, q, v, a, wanted)
         f = self.stepper.f
         z = _states_of_controller(f, t, here, run, wanted)
@@ -339,7 +236,7 @@ class _Output:
 
 
 def _states_of_controller(
-    f: StateDerivative, t: np.ndarray, here: StepState, run: _Run, wanted: np.ndarray
+    f: StateDerivative, t: np.ndarray, here: StepState, run: AdaptiveRun, wanted: np.ndarray
 ) -> np.ndarray:
     """z of a continuous controller within one step, by its rates at both ends; nothing where there is none."""
     if len(here.z) == 0:
@@ -349,17 +246,7 @@ def _states_of_controller(
     return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
 
 
-def _state_row(s: StepState) -> np.ndarray:
-    """A state as a row (1, ...)."""
-    return np.concatenate([s.q, s.v, s.a, s.ahead, s.force])[None]
-
-
-def _state_parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
-    """q, v, a, â and λ of rows."""
-    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv, model.nv]), axis=-1)
-
-
-_STRIDE = 8  # fixed steps that are looked at together first
+_STRIDE = 8  # every so many fixed steps one is looked at first
 _FIRST_WINDOW = 8  # steps of the first launch; each next one has twice as many
 
 
@@ -444,7 +331,7 @@ def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
 
 def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
     """The states x to hand out of rows (q, v, a, â, λ)."""
-    q, v, a, _, force = _state_parts(stepper.model, rows)
+    q, v, a, _, force = state_parts(stepper.model, rows)
     return np.hstack([q, v] if stepper.leaves_states else [q, v, a, force])
 
 
@@ -459,7 +346,7 @@ def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray
 
 
 def sparse_states(count: int) -> np.ndarray:
-    """Numbers of the states that are looked at together first."""
+    """Numbers of the states that are looked at first."""
     return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
 
 
@@ -475,8 +362,8 @@ class ContactWarning:
         if self.is_given or not len(self.model.surroundings.pair):
             return
         few = sparse_states(len(t))
-        met = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)
-        if met is not None:
+        contact = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)
+        if contact is not None:
             self.is_given = True
-            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={met[1]:.6g} s without "
+            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={contact[1]:.6g} s without "
                           "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip

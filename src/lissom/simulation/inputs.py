@@ -270,7 +270,7 @@ class InputRows:
 
     @cached_property
     def function(self) -> FunctionOfTime:
-        """What all motions have, as a function of time."""
+        """The inputs that all motions share, as a function of time."""
         return input_function(self.model, self.u)
 
     def over(self, lead: tuple[int, ...]) -> InputRows:
@@ -284,7 +284,7 @@ class InputRows:
         return out
 
     def of(self, i: int) -> Any:
-        """What motion i of `over` has."""
+        """The inputs of motion i of `over`."""
         if not self.lead:
             return self.u
         return replace(self.u, u=self.u.u[i]) if isinstance(self.u, Samples) else self.u[i]
@@ -347,7 +347,7 @@ class InputRows:
 
 
 def called(name: str, t: float, function: Callable[..., Any], *arguments: Any) -> Any:
-    """What a user's function returns; what it raises goes on as it is, with a note of when that was."""
+    """The value of a user's function; its errors pass, with a note of the time."""
     try:
         return function(*arguments)
     except Exception as error:
@@ -386,7 +386,7 @@ class Controller:
         start: z at t = 0, shape (nz,).
         derivatives: function of (t, q, v, z) that returns ∂u/∂q and ∂u/∂v, shapes (nu, nv), by changes of q along v,
             for implicit methods, of a law without a state; None: they difference `output`, nv times two evaluations.
-            What is small may be left out: Newton's method then takes more iterations to the same result.
+            Small terms may be left out: Newton's method then takes more iterations to the same result.
     Raises:
         ModelError, ShapeError: what is wrong, the rule and the value.
     """

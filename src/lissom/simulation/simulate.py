@@ -120,8 +120,8 @@ def simulate(
             keeps to the loops only as well as the scheme is accurate.
         progress: show a progress bar.
         out: new folder to which a single motion streams, so that it needs no more memory the longer it is; where it is
-            interrupted, `resume` goes on. The methods of SUNDIALS and SciPy then begin anew every 2000 steps, since
-            what they remember within cannot be kept.
+            interrupted, `resume` continues it. The methods of SUNDIALS and SciPy then start again every 2000 steps,
+            since their inner state cannot be kept.
         flush: time between two flushes to `out`, behind which nothing is lost [s].
         check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and put the estimated error of
             q into `statistics.error`: the largest of all times, as a part of the way of the coordinate that moves
@@ -146,9 +146,9 @@ def simulate(
 
 
 def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
-    """Go on with a motion that `simulate(out=)` was interrupted in, bit for bit as if it had not been.
+    """Continue a motion that was interrupted in `simulate(out=)`, bit for bit as if it had not been.
 
-    What is read of a motion that is not finished may run code, as all pickles may: go on with folders that you trust.
+    The files of an unfinished motion may run code, as all pickles may: resume only folders that you trust.
 
     Args:
         path: the folder. progress: show a progress bar of the time reached [s].
@@ -169,7 +169,7 @@ def _simulated(
     dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
     project_velocity: bool,
 ) -> Trajectory:  # fmt: skip
-    """What `simulate` returns; a stream that was begun goes on."""
+    """The result of `simulate`; a stream that was begun continues."""
     if stream is not None:
         stream.check()
     start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
@@ -261,7 +261,7 @@ def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
 
 
 def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
-    """Load the kernels of a motion together, with inputs that the steps evaluate by themselves."""
+    """Load all kernels of a motion at once; steps evaluate inputs that are expressions."""
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()

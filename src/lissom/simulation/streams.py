@@ -72,11 +72,11 @@ class Stream:
         data = packed(self.arguments | {"flush": self.flush}, "simulate")
         self.path.mkdir(parents=True, exist_ok=True)
         write_whole(self.path / _ARGUMENTS, lambda file: file.write(data))
-        self._tell({"rows": 0, "is_finished": False, "memory": None, "statistics": None})
+        self._write_state({"rows": 0, "is_finished": False, "memory": None, "statistics": None})
 
     @classmethod
     def open(cls, path: Any) -> Stream:
-        """A folder whose motion is to go on. Of one that is finished nothing is unpickled.
+        """A folder whose motion is to continue. Of a finished one nothing is unpickled.
 
         Raises:
             ModelError: there is no motion in it, or what it holds is damaged.
@@ -153,16 +153,16 @@ class Stream:
             self.bytes += x.nbytes + shown.nbytes
 
     def _flush(self, model: Model, cost: Statistics, memory: Checkpoint | None, is_finished: bool = False) -> None:
-        """Bring to the disk what waits, and then what the method remembers."""
+        """Write waiting rows to the disk, and then the checkpoint."""
         if self.waiting or not self.rows:
             self._append(model)
         old = self.state["memory"]
-        told = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
-        told["memory"] = old if memory is None else self._remember(memory, cost)
+        state = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
+        state["memory"] = old if memory is None else self._write_checkpoint(memory, cost)
         if model.surroundings.sticks:
             write_whole(self.path / "anchors.npy", lambda file: np.save(file, present_anchors(model)))
-        self._tell(told)
-        if old is not None and old != told["memory"]:
+        self._write_state(state)
+        if old is not None and old != state["memory"]:
             (self.path / old).unlink(missing_ok=True)
 
     def _append(self, model: Model) -> None:
@@ -179,8 +179,8 @@ class Stream:
         self.rows += len(t)
         self.waiting, self.bytes = [], 0
 
-    def _remember(self, memory: Checkpoint, cost: Statistics) -> str:
-        """Write what the method remembers, under a name of its own."""
+    def _write_checkpoint(self, memory: Checkpoint, cost: Statistics) -> str:
+        """Write the checkpoint, under a name of its own."""
         changing = {name: self.arguments[name] for name in _CHANGING if callable(self.arguments[name])}
         kept = {"rows": self.rows, "left_out": self.left_out, "steps": self.steps, "spent": cost.wall_time}
         name = f"memory-{self.rows:012d}-{cost.steps:012d}.pickle"
@@ -188,14 +188,14 @@ class Stream:
         write_whole(self.path / name, lambda file: file.write(data))
         return name
 
-    def _tell(self, state: dict[str, Any]) -> None:
+    def _write_state(self, state: dict[str, Any]) -> None:
         """Replace what the folder says of itself."""
         self.state = {"lissom": __version__, **state}
         write_whole(self.path / STREAMED, lambda file: file.write(json.dumps(self.state, indent=1).encode()))
 
 
 def _state(folder: Path) -> dict[str, Any]:
-    """What a folder says of its motion.
+    """The state of the motion in a folder.
 
     Raises:
         ModelError: it says nothing, or something else; or another version of lissom began the motion.
@@ -217,7 +217,7 @@ def _state(folder: Path) -> dict[str, Any]:
 
 
 def _unpickled(path: Path, names: set[str]) -> dict[str, Any]:
-    """What was packed into a file of a folder of a motion: entries of these names, and perhaps more.
+    """The entries of a packed file of a folder: of these names, and perhaps more.
 
     Raises:
         ModelError: the file is damaged or not there.

@@ -52,7 +52,7 @@ def motion_arrays(model: Model, t: np.ndarray, x: np.ndarray, shown: np.ndarray)
 
 
 def _parts(n: int, times: int) -> Iterator[slice]:
-    """Slices of times at which n motions are looked at together."""
+    """Slices of times of n motions for one launch."""
     return parts(times) if n == 1 else parts(times, max(1, states_together() // n))
 
 
@@ -99,7 +99,7 @@ STREAMED = "run.json"  # what the folder of a motion that streams there says of 
 @telling.in_one_line
 @dataclass(frozen=True)
 class Statistics:
-    """What a simulation or a rollout cost.
+    """Cost of a simulation or a rollout.
 
     Fields:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
@@ -483,7 +483,7 @@ def write_rerun(trajectory: Trajectory, path: Path, model: Model, frames: Sequen
 
 
 def _record(rerun: Any, recording: Any, trajectory: Trajectory, model: Model, poses: dict[str, np.ndarray]) -> None:
-    """What a recording holds."""
+    """Write the contents of a recording."""
     time = [rerun.TimeColumn("t", duration=trajectory.t)]
     for k, name in enumerate(model.inputs.names):
         recording.send_columns(_path(rerun, "inputs", name), time, rerun.Scalars.columns(scalars=trajectory.u[:, k]))
@@ -512,7 +512,7 @@ def _rerun(path: Path) -> Any:
 
 
 def _show_body(rerun: Any, recording: Any, name: str, body: Any) -> None:
-    """What is drawn of a body that keeps its shape, in its frame."""
+    """Draw a body that keeps its shape, in its frame."""
     for k, mesh in enumerate(body.drawn_meshes()):
         vertices, triangles = mesh.surface()
         color = None if mesh.color is None else list(mesh.color)

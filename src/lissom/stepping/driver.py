@@ -18,8 +18,7 @@ from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
-from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
-from lissom.dynamics.loads import load_table, rows_of_times
+from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import states_together
 from lissom.launch.workspace import Workspace
@@ -27,18 +26,12 @@ from lissom.model.common import acts_alike
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
 from lissom.stepping.schemes import Scheme, StepState
-from lissom.stepping.state import Checkpoint, FunctionOfTime, StateDerivative, constant_polynomials
+from lissom.stepping.state import Checkpoint, StateDerivative
 from lissom.stepping.step_kernel import (
-    LONGEST_RUN,
     ends_of_stages,
-    program_of,
     put_inputs,
-    put_program,
-    put_start,
     put_times,
-    room_for,
     stage_times,
-    state_after,
     workspace_with_room,
 )
 from lissom.stepping.step_rows import (
@@ -48,12 +41,8 @@ from lissom.stepping.step_rows import (
     HAS_MATRIX,
     MATRICES,
     MOST_STAGES,
-    NEW_FIRST,
-    SLOW_IS_ENOUGH,
     STEADY,
-    scheme_numbers,
 )
-from lissom.stepping.step_sizes import BEFORE, EVENT, IS_PLANNED, LEAST, NEXT, NOW, STOP, of_numbers, size_towards
 
 if TYPE_CHECKING:
     from lissom.stepping.python_stages import ImplicitSteps
@@ -222,6 +211,24 @@ class Motions:
         host["h"][which, 0] = host["h"][which, many]
         self.steps[which] += many
 
+    def take_adaptive(self, which: np.ndarray, many: int | None = None) -> np.ndarray:
+        """Take adaptive steps of motions (k,) towards their stops, as many as there is room for, or so many that are
+        planned; how many each has taken (n,).
+
+        Raises:
+            ModelError: more pairs are near each other than there is room for.
+        """
+        host, counts, span = self.host, self.host["counts"], self.host["span"]
+        counts[:, DONE], span[:] = 0, 0
+        span[which, 1] = self.longest if many is None else many
+        self.w.run()
+        if (self.w.status[which] == STATUS_CROWDED).any():
+            self.w.raise_for_status()
+        self.reached = counts[:, DONE].copy()
+        host["h"][which, 0] = host["h"][which, self.reached[which]]
+        self.steps += self.reached
+        return self.reached
+
     def _launch(self, t: np.ndarray) -> None:
         """Take the steps that `span` of the buffers asks for, as far as Newton's method finds them."""
         if self.python is None:
@@ -280,7 +287,7 @@ class Motions:
         self.z, self.steps[:] = snapshot["z"], snapshot["steps"]
 
     def failure(self, i: int) -> ConvergenceError:
-        """What to raise for a motion that is lost."""
+        """The error of a motion that is lost."""
         return failure(self.scheme, float(self.t[i]), int(self.steps[i]), "Newton's method finds no step")
 
 
@@ -341,7 +348,7 @@ class _RejectedSteps:
         self._restore(some)
 
     def _restore(self, some: np.ndarray) -> None:
-        """Put the last good states back, to go on with a new matrix."""
+        """Put the last good states back; the next part makes a new matrix."""
         for name in NAMES:
             self.host[name][some] = self.state[name][some]
         self.host["counts"][some, HAS_MATRIX] = 0
@@ -464,143 +471,13 @@ class TimeRows:
         return _Loads(rows_of_times(model, times), motion)
 
 
-_size_towards = of_numbers(size_towards)
-_SOON, _ASKED = 1e-12, 64  # part of the time left at which laws are asked first, and how often
-_FIRST_RUN = 1  # steps planned at the start and after a change of their size, which mostly comes again soon
-
-
-@final
-class PacedSteps:
-    """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
-
-    Fields:
-        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. event: when
-        the next one is, if it is not over [s]. is_stuck: whether the last run found no step that is long enough.
-    """
-
-    def __init__(
-        self,
-        model: Model,
-        f: StateDerivative,
-        scheme: Scheme,
-        rtol: float,
-        atol: tuple[float, float],
-        project: bool,
-        least: float,
-    ) -> None:
-        self.model, self.f, self.scheme, self.least = model, f, scheme, least
-        self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
-        self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_RUN
-        self.room: tuple[int, int] | None = None
-        self.w: Workspace | None = None  # its own, from the first step on
-        self.last: StepState | None = None
-        self.new_first = self.slow_is_enough = 0
-        self.drives = [] if f.law.feed is None else steps_of_inputs(model, f.law.feed.programs)
-        self.program = program_of(model, self.drives)
-
-    @staticmethod
-    def can_run(model: Model, f: StateDerivative) -> bool:
-        """Whether nothing that follows the state comes from Python."""
-        return not model.calls_python and not f.is_feedback
-
-    def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
-        """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
-        model = self.model
-        inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
-        w = self._with_room_for(1 if inputs is None else len(inputs[0]))
-        self._put(w, here, stop)
-        if inputs is None:
-            self._plan(w, here, stop)
-        else:
-            self._put_inputs(w, *inputs)
-            put_program(w, self.program)
-        w.run()
-        host = w.host
-        if w.status[0] == STATUS_CROWDED:
-            w.raise_for_status()
-        counts = host["counts"][0].tolist()
-        done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
-        self.f.evaluations += counts[EVALUATIONS]
-        self.f.jacobians += counts[MATRICES]
-        self.size, self.before, self.event = host["adaptive"][0, [NEXT, BEFORE, EVENT]].tolist()
-        self.is_stuck = self.size < self.least
-        self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_RUN
-        times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
-        if done == 0:
-            if self.is_stuck and inputs is not None:
-                ask_laws(model, self.f.law.feed, here.t, stop)
-            return times, rows, np.zeros((0, 0)), here
-        h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
-        self.last = state_after(model, here, rows, float(times[-1]), h, is_steady)
-        return times, rows, self.f.shown_over(times), self.last
-
-    def _with_room_for(self, knots: int) -> Workspace:
-        """Its buffers; others than before, without a matrix, where these have other room."""
-        room = room_for(self.model, knots, len(self.drives))
-        if self.w is None or room != self.room:
-            self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
-        return self.w
-
-    def _put(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in where a run starts."""
-        has_matrix, self.last = self.last is here, None
-        put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
-        adaptive = w.host["adaptive"][0]
-        adaptive[STOP], adaptive[NOW], adaptive[NEXT], adaptive[LEAST] = stop, here.t, self.size, self.least
-        adaptive[BEFORE], adaptive[EVENT] = self.before, self.event
-
-    def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
-        """Fill in what acts, where the kernel knows it at all times."""
-        host = w.host
-        host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
-        host["knots"][: len(knots)] = knots
-
-    def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
-        """Fill in the next steps, were they all of the same size, and what acts at the ends of their stages."""
-        host, ends = w.host, [here.t]
-        stop = min(stop, self.event) if self.event > here.t else stop
-        while len(ends) <= self.length and ends[-1] < stop:
-            left = stop - ends[-1]
-            size = _size_towards(left, self.size)
-            ends.append(stop if size == left else ends[-1] + size)
-        n = len(ends) - 1
-        host["span"][0], host["adaptive"][0, IS_PLANNED] = (0, n, 0), 1.0
-        host["h"][0, 1 : n + 1] = np.diff(ends)
-        times, stages = stage_times(self.scheme, here.t, np.array(ends[1:])), len(self.scheme.stages)
-        put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
-        put_times(self.model, w, times)
-
-
-def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
-    """What drives the robot until the next sample of a controller, where that is polynomials of time; zeros for
-    formulas."""
-    if f.held is not None:
-        return constant_polynomials(f.held)
-    return None if f.law.feed is None else f.law.feed.polynomials()
-
-
-def ask_laws(model: Model, feed: FunctionOfTime | None, start: float, stop: float) -> None:
-    """Let Python evaluate what drives a robot behind a time at which no step is found: where the kernel met a number
-    that is not finite, Python says of what.
-
-    Raises:
-        ModelError, ShapeError: that.
-    """
-    times = start + (stop - start) * np.geomspace(_SOON, 1.0, _ASKED)
-    if feed is not None:
-        feed.over(times)
-    load_table(model, times.tolist())
-    if model.n_motions:
-        model.motions_over(times)
-
-
-LEG = 2000  # steps after which methods that cannot be remembered within begin anew, so that they can
+LEG = 2000  # steps after which methods without checkpoints start again, so that there is one
 _PLAIN = (bool, int, float, str, np.ndarray, np.generic, StepState, type(None))
 
 
 def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, Any], loop: Any) -> Iterator[Any]:
-    """The points of one turn of a method's loop; behind the last of them, or behind None where there are none, its
-    parts can be remembered, and where the loop stands."""
+    """The points of one turn of a method's loop. Behind the last of them, or behind None where there are none, a
+    checkpoint of its parts and of the place of the loop can be taken."""
     yield from points[:-1]
     f.take_checkpoint = partial(checkpoint_of, f.model, parts, loop)
     if points or f.streams:
@@ -619,10 +496,10 @@ def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoi
 
 
 def restored(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
-    """Put what is remembered back into parts that were made anew, and return where the loop stood."""
+    """Put a checkpoint into new parts of a method; the place of its loop."""
     memory, model = f.checkpoint, f.model
     if memory is None:
-        raise RuntimeError("nothing is remembered")
+        raise RuntimeError("there is no checkpoint")
     for name, part in parts.items():
         if isinstance(part, Motions):
             part.restore(memory["fields"][name])
@@ -659,6 +536,6 @@ def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]
 
 
 def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
-    """What to raise where the steps of a scheme end for want of a shorter one."""
+    """The error where the steps of a scheme end for want of a shorter one."""
     return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
                             "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

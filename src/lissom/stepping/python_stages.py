@@ -156,7 +156,10 @@ class ControllerSteps:
 
 
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
-_WANTED = {RESIDUAL: Wanted(sums=True), MATRIX: Wanted(differentiates=True, rough=True)}  # by the parts that ask Python
+_WANTED = {
+    RESIDUAL: Wanted(sums=True),
+    MATRIX: Wanted(differentiates=True, rough=True),
+}  # by the parts that call Python
 _LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
 
 
@@ -189,7 +192,7 @@ class ImplicitSteps:
         self.has_matrix = False  # whether the last step left one there
         self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
         self.new_first = self.slow_is_enough = 0  # as counted in step_stages
-        self.in_vain = 0  # how often of late a kept matrix was tried after some steps that began with a new one
+        self.in_vain = 0  # how often in a row a kept matrix failed when it was tried again
         self.error = 0.0  # of the last step, over the tolerance
 
     def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
@@ -201,8 +204,12 @@ class ImplicitSteps:
         return StepState(0.0, q, v, a, ahead, float(size), force, z, a, force)
 
     def sampled(self, s: StepState) -> StepState:
-        """The state under what a sampled controller now gives; the acceleration jumps, and â must not remember."""
+        """The state at which a sampled controller gives other inputs."""
         self.f.sample(s.t, s.q, s.v)
+        return self.under_other_inputs(s)
+
+    def under_other_inputs(self, s: StepState) -> StepState:
+        """The state with the acceleration under inputs that have jumped, to which â and the trend are set."""
         a, force = self._acceleration(s.t, s.q, s.v, s.z)
         return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
 
@@ -212,7 +219,7 @@ class ImplicitSteps:
         return a[0], force[0]
 
     def step_to(self, s: StepState, end: float) -> StepState | None:
-        """One step to the time `end`, which is not taken back; None where Newton's method fails."""
+        """One step to the time `end`, which is final; None where Newton's method fails."""
         new = self.step(s, end - s.t)
         if new is None:
             return None
@@ -220,7 +227,7 @@ class ImplicitSteps:
         return replace(new, t=end)
 
     def renew(self, s: StepState) -> None:
-        """Move the anchors of contacts to where they are after a step that is not taken back."""
+        """Move the anchors of contacts to where they are after a final step."""
         if self.model.surroundings.sticks:
             put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
 

@@ -92,11 +92,11 @@ class ControlLaw:
 
 Checkpoint = dict[str, Any]
 PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
-_PULL_STEPS = 0.5  # its most times the longest step of late
+_PULL_STEPS = 0.5  # of the longest recent step, inverse
 _LEAST_PULL = 0.1
 _LATE = 20  # steps
 _MOST_NOT_FINITE = 100  # evaluations in a row without a step
-_MOST_KNOWN = 10_000  # inputs of times that are remembered
+_MOST_KNOWN = 10_000  # times whose inputs are cached
 _ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
 
 
@@ -128,8 +128,8 @@ class StateDerivative:
         self.late: list[float] = []
         self.monitor: Any = None  # of the steps of CVODE
         self.error: Exception | None = None
-        self.streams = False  # whether the method must stop now and then, to be remembered
-        self.checkpoint: Checkpoint | None = None  # where it goes on
+        self.streams = False  # whether the method must stop now and then, for a checkpoint
+        self.checkpoint: Checkpoint | None = None  # from which the method resumes
         self.take_checkpoint: Callable[[], Checkpoint] | None = (
             None  # set between two points where the method can resume
         )
@@ -183,7 +183,7 @@ class StateDerivative:
         if self.held is not None:
             return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
         if self.law.feed is None:
-            raise RuntimeError("inputs that follow the state cannot be told ahead")
+            raise RuntimeError("inputs that follow the state are not known ahead")
         return self.law.feed.over(times)
 
     def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -206,7 +206,7 @@ class StateDerivative:
             self.late = self.late[-1:]
 
     def first_contact(self, search: ContactSearch, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
-        """What `search` finds along states x (n, nq + nv + nz)."""
+        """The first contact along states x (n, nq + nv + nz), as `search` finds it."""
         model, end = self.model, self.model.nq + self.model.nv
         if not len(model.surroundings.pair):
             return None

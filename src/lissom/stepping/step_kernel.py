@@ -264,7 +264,7 @@ _MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
 
 def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
     """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
-    much further on in `load` and `motion` stands what acts in them; with room for so many knots of inputs, and so many
+    much further on in `load` and `motion` their rows stand; with room for so many knots of inputs, and so many
     steps of the program that puts formulas into them."""
     return workspace_with_room(model, batch, *room_for(model, knots, drives))
 
@@ -321,7 +321,7 @@ def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
 
 def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
     """The same, kept for long, with room for so many steps in a launch, anchors of their own even for a batch of one,
-    and rows for what acts, or as many as all instances share."""
+    and rows of loads, or as many as all instances share."""
     make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
     return own_workspace(model, batch, make)
 
@@ -390,7 +390,7 @@ def _make(
 
 
 def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
-    """What drives the robot, with room for a program of a length, which `put_program` fills."""
+    """Loads and motions as functions of time, with room for a program of a length, which `put_program` fills."""
     laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
     laws.knots = w.buffer("law_knots", knots.shape, common=True)
     laws.pieces = w.buffer("laws", pieces.shape, common=True)

@@ -14,7 +14,7 @@ bit alone, among others and in any place among them.
 from __future__ import annotations
 
 from copy import deepcopy
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
@@ -22,16 +22,20 @@ from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
 from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics
-from lissom.errors import ShapeError
+from lissom.errors import ConvergenceError, ShapeError
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.stepping.adaptive import AdaptiveMotion
 from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
 from lissom.stepping.python_stages import ImplicitSteps
-from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, generalized_alpha
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
 from lissom.stepping.state import ControlLaw, StateDerivative
 from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
 from lissom.stepping.step_rows import scheme_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 RTOL, ATOL = 1e-5, 1e-7  # of what an iteration may leave: far less than a picture shows
 _LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # of a step, that is tried
@@ -43,16 +47,16 @@ _TOGETHER = 64  # starts whose accelerations are computed at once
 class Stepper:
     """A robot in motion, one step after the other.
 
-    The inputs of a step are those at its end: exact where they are held, of second order where they do not jump.
-    The buffers are made once. A step costs little more than its kernel, and Newton's matrix is kept while it serves.
+    Inputs u act during a whole step. A step of a fixed size takes them at its end: it is of second order where they do
+    not jump. The buffers are made once: a step costs little more than its kernel, and Newton's matrix is kept.
 
     Args:
-        dt: size of the steps [s]. q0: start, shape (nq,); None is the neutral configuration. v0: velocity, shape (nv,);
-            None is rest. Both are moved onto loops and onto prescribed motions.
+        dt: size of the steps [s]. tolerance: relative error of a step; each one is then taken in as many adaptive steps
+            as this needs. None: one implicit step, shorter parts only where Newton's method finds none.
+        scheme: such as `sdirk()`; None is generalised-α, and with a tolerance `esdirk()`.
+        q0: start, shape (nq,); None is the neutral configuration. v0: velocity, shape (nv,); None is rest. Both are
+            moved onto loops and onto prescribed motions.
         u: inputs there, shape (nu,); None is zero. t: time of the start [s].
-        scheme: such as `sdirk()`; None is generalised-α.
-    Fields:
-        state: where the robot is, a StepState with time t, q, v and a. matrices: how often Newton's matrix was made.
     Raises:
         ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
     """
@@ -62,31 +66,37 @@ class Stepper:
         model: Model,
         dt: float,
         *,
-        q0: Any = None,
-        v0: Any = None,
-        u: Any = None,
-        t: float = 0.0,
+        tolerance: float | None = None,
         scheme: Scheme | None = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        t: float = 0.0,
     ) -> None:
-        self.dt, self.model = checks.number(dt, "dt", above=0.0), model
-        scheme, nothing, limits = scheme or generalized_alpha(), np.zeros(0), (RTOL, (ATOL, ATOL))
+        self.dt = checks.number(dt, "dt", above=0.0)
+        rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
+        nothing, atol = np.zeros(0), 0.01 * rtol
         held = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
-        if model.calls_python and model.surroundings.sticks:
-            self.model = model.anchored(model.surroundings.anchors)
-        self._f = StateDerivative(self.model, held)
-        self._f.held, self._f.held_z = np.zeros(model.nu), nothing
-        self._t, self._varies, least = float(t), TimeRows.are_needed(model), _LEAST_PART * self.dt
-        if Motions.can_run(model, self._f):
+        in_buffers = not model.calls_python and tolerance is None  # where anchors stand, too
+        self.model = model if in_buffers else model.anchored(model.surroundings.anchors)
+        self._t, self._f = float(t), StateDerivative(self.model, held)
+        self._f.held, self._f.held_z, self._varies = np.zeros(model.nu), nothing, TimeRows.are_needed(model)
+        scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
+        least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
+        self._adaptive: AdaptiveMotion | None = None
+        if in_buffers:
             w = private_workspace(model, 1, _LONGEST)
-            numbers = scheme_numbers(scheme, *limits, model.n_rows > 0, ORDER_SHARE)
+            numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
             self._motions = Motions(model, 1, scheme, least, w=w, numbers=numbers)
             put_times(model, w, [0.0] * len(w.host["load"]))
+            self._parts = {"f": self._f, "motions": self._motions}
         else:
-            python = ImplicitSteps(self.model, self._f, scheme, *limits, True, ORDER_SHARE)
+            python = ImplicitSteps(self.model, self._f, scheme, *limits, None if tolerance else ORDER_SHARE)
             self._motions = Motions(self.model, 1, scheme, least, python=python)
-        self._parts = {"f": self._f, "motions": self._motions}
-        if (python := self._motions.python) is not None:
-            self._parts |= {"python": python, "control": python.control}
+            self._parts = {"f": self._f, "motions": self._motions, "python": python, "control": python.control}
+            if tolerance is not None:
+                self._adaptive = AdaptiveMotion(python, self.dt)
+                self._parts |= {"adaptive": self._adaptive, "kernel": self._adaptive.kernel}
         self.set_state(q0, v0, u, t=t)
 
     @property
@@ -100,7 +110,14 @@ class Stepper:
         self._motions.count(self._f)
         return self._f.jacobians
 
-    def set_state(self, q: Any = None, v: Any = None, u: Any = None, *, t: float | None = None) -> None:
+    def set_state(
+        self,
+        q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        *,
+        t: float | None = None,
+    ) -> None:
         """Put the robot somewhere else; arguments as those of the stepper, None for t is the time now. Contacts that
         stick hold from there.
 
@@ -113,48 +130,67 @@ class Stepper:
         q, v = consistent_start(model, *on_motion(model, self._t, q, v))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
-        self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
+        self._motions.host["counts"][:], self._motions.z, self._f.held = 0, np.zeros(0), input_rows(model, u)
         if model.surroundings.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
         self._state = self._motions.state(self._t)
 
-    def step(self, u: Any = None, steps: int = 1) -> StepState:
+    def step(self, u: ArrayLike | None = None, steps: int = 1) -> StepState:
         """Take steps under inputs u, shape (nu,), zero for None; the state at their end.
 
         Raises:
             ConvergenceError: at which time no step was found; the state is that before the steps.
             ShapeError: the expected and the received shape of u.
         """
-        row, motions, begun, t = input_rows(self.model, u), self._motions, self.state, self._t
+        row, begun, anchors = input_rows(self.model, u), self._state, self._motions.anchors
         if row.ndim != 1:
             raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
-        anchors, self._f.held = motions.anchors, row
-        for first in range(0, steps, _LONGEST if motions.w is not None else 1):
+        jumps, self._f.held = self._adaptive is not None and not np.array_equal(row, self._f.held), row
+        try:
+            self._state = self._take_adaptive(begun, steps, jumps) if self._adaptive else self._take(row, steps)
+        except ConvergenceError:
+            self._motions.put_state(begun)
+            self._motions.anchors = anchors
+            raise
+        self._t = self._state.t
+        return self._state
+
+    def _take(self, u: np.ndarray, steps: int) -> StepState:
+        """Steps of the fixed size."""
+        motions, t = self._motions, self._t
+        for first in range(0, steps, motions.longest):
             many = min(steps - first, motions.longest)
             ends = t + self.dt * np.arange(many + 1)
             if motions.w is not None:
-                motions.put_inputs(row[None], many)
+                motions.put_inputs(u[None], many)
                 if self._varies:
                     put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
             motions.host["h"][0, 1 : many + 1] = ends[1:] - ends[:-1]
             motions.take(motions.all, many, ends)
             if len(motions.lost):
-                motions.put_state(begun)
-                motions.anchors = anchors
                 raise motions.failure(0)
             t = float(ends[-1])
-        self._t, self._state = t, motions.state(t)
-        return self._state
+        return motions.state(t)
+
+    def _take_adaptive(self, here: StepState, steps: int, jumps: bool) -> StepState:
+        """Adaptive steps over the time of so many fixed ones, under inputs that may have jumped."""
+        adaptive, stop, taken = self._adaptive, here.t + self.dt * steps, 0
+        if jumps:
+            here = adaptive.stepper.under_other_inputs(here)
+        while here.t < stop:
+            run = adaptive.steps(here, stop, taken)
+            here, taken = run.last, taken + len(run.t)
+        return here
 
     def snapshot(self) -> Any:
         """Everything that the next steps depend on, for `restore`; it can be pickled."""
-        return deepcopy(checkpoint_of(self.model, self._parts, self._t))
+        return deepcopy(checkpoint_of(self.model, self._parts, self._state))
 
     def restore(self, snapshot: Any) -> None:
         """Go back to a snapshot of this stepper, or of one of the same model, dt and scheme, bit for bit."""
         self._f.checkpoint = deepcopy(snapshot)
-        self._t = restored(self._f, self._parts)
-        self._state = self._motions.state(self._t)
+        self._state = restored(self._f, self._parts)
+        self._t, self._f.checkpoint = self._state.t, None
 
 
 @final
@@ -212,7 +248,7 @@ class Copies:
     def _accelerations(
         self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        """Those of any number of states, in launches of one size, as others would be recorded anew each time; of a
+        """Those of any number of states, in launches of one size, since each other size is recorded once more; of a
         batch of models in one launch of all copies, in which the others are where they are."""
         if self.model.models:
             return self._of_models(which, q, v, u)
