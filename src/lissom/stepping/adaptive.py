@@ -113,14 +113,16 @@ class AdaptiveKernelSteps:
         """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
         model = self.model
         inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
-        w = self._with_room_for(1 if inputs is None else len(inputs[0]))
+        motions = self._with_room_for(1 if inputs is None else len(inputs[0]))
+        w = motions.w
+        assert w is not None
         self._put(w, here, stop)
         if inputs is None:
             self._plan(w, here, stop)
         else:
             self._put_inputs(w, *inputs)
             put_program(w, self.program)
-        self.motions.take_adaptive(self.motions.all, None if inputs is not None else int(w.host["span"][0, 1]))
+        motions.take_adaptive(motions.all, None if inputs is not None else int(w.host["span"][0, 1]))
         host = w.host
         counts = host["counts"][0].tolist()
         done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
@@ -138,12 +140,13 @@ class AdaptiveKernelSteps:
         self.last = state_after(model, here, rows, float(times[-1]), h, is_steady)
         return times, rows, self.f.shown_over(times), self.last
 
-    def _with_room_for(self, knots: int) -> Workspace:
-        """Its buffers; others than before, without a matrix, where these have other room."""
+    def _with_room_for(self, knots: int) -> Motions:
+        """Its driver; another than before, without a matrix, where the buffers have other room."""
         room = room_for(self.model, knots, len(self.drives))
-        if self.w is None or room != self.room:
+        if self.motions is None or room != self.room:
             self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
-        return self.w
+        assert self.motions is not None
+        return self.motions
 
     def _put(self, w: Workspace, here: StepState, stop: float) -> None:
         """Fill in where a run starts."""

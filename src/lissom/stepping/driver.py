@@ -151,7 +151,9 @@ class Motions:
         self.begun: dict[str, np.ndarray] = {}
         nq, nv = model.nq, model.nv
         ends = np.cumsum([0, nq, nv, nv, nv, model.n_rows]).tolist()
-        self.parts = dict(zip(("q", "v", "a", "ahead", "force"), (slice(*pair) for pair in pairwise(ends))))
+        self.parts: dict[str, slice] = dict(
+            zip(("q", "v", "a", "ahead", "force"), (slice(*pair) for pair in pairwise(ends)))
+        )
         self.width, self.longest = ends[-1], self.host["h"].shape[1] - 1
 
     @staticmethod
@@ -218,12 +220,14 @@ class Motions:
         Raises:
             ModelError: more pairs are near each other than there is room for.
         """
-        host, counts, span = self.host, self.host["counts"], self.host["span"]
+        host, counts, span, w = self.host, self.host["counts"], self.host["span"], self.w
+        if w is None:
+            raise RuntimeError("adaptive steps of a driver need a kernel")
         counts[:, DONE], span[:] = 0, 0
         span[which, 1] = self.longest if many is None else many
-        self.w.run()
-        if (self.w.status[which] == STATUS_CROWDED).any():
-            self.w.raise_for_status()
+        w.run()
+        if (w.status[which] == STATUS_CROWDED).any():
+            w.raise_for_status()
         self.reached = counts[:, DONE].copy()
         host["h"][which, 0] = host["h"][which, self.reached[which]]
         self.steps += self.reached
@@ -231,12 +235,16 @@ class Motions:
 
     def _launch(self, t: np.ndarray) -> None:
         """Take the steps that `span` of the buffers asks for, as far as Newton's method finds them."""
-        if self.python is None:
+        if self.w is not None:
             self.w.run()
-            return
-        host, t = self.host, np.atleast_2d(t)[0]
+        elif self.python is not None:
+            self._in_python(self.python, np.atleast_2d(t)[0])
+
+    def _in_python(self, python: ImplicitSteps, t: np.ndarray) -> None:
+        """The same where Python acts between the stages, of one motion."""
+        host = self.host
         for k in range(*host["span"][0, :2].tolist()):
-            new = self.python.step_to(replace(self.state(float(t[k])), h=float(host["h"][0, k])), float(t[k + 1]))
+            new = python.step_to(replace(self.state(float(t[k])), h=float(host["h"][0, k])), float(t[k + 1]))
             if new is None:
                 return
             for name in NAMES:

@@ -16,6 +16,7 @@ else, the host plans steps of one size, and a run ends where another size is wan
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
 # pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportReturnType=false
 
 from __future__ import annotations
 

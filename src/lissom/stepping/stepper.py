@@ -84,6 +84,7 @@ class Stepper:
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
+        self._u = self._f.held
         if in_buffers:
             w = private_workspace(model, 1, _LONGEST)
             numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
@@ -130,7 +131,8 @@ class Stepper:
         q, v = consistent_start(model, *on_motion(model, self._t, q, v))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
-        self._motions.host["counts"][:], self._motions.z, self._f.held = 0, np.zeros(0), input_rows(model, u)
+        self._motions.host["counts"][:], self._motions.z, self._u = 0, np.zeros(0), input_rows(model, u)
+        self._f.held = self._u
         if model.surroundings.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
         self._state = self._motions.state(self._t)
@@ -145,9 +147,12 @@ class Stepper:
         row, begun, anchors = input_rows(self.model, u), self._state, self._motions.anchors
         if row.ndim != 1:
             raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
-        jumps, self._f.held = self._adaptive is not None and not np.array_equal(row, self._f.held), row
+        jumps, self._u, self._f.held = not np.array_equal(row, self._u), row, row
         try:
-            self._state = self._take_adaptive(begun, steps, jumps) if self._adaptive else self._take(row, steps)
+            if self._adaptive is None:
+                self._state = self._take(row, steps)
+            else:
+                self._state = self._take_adaptive(self._adaptive, begun, steps, jumps)
         except ConvergenceError:
             self._motions.put_state(begun)
             self._motions.anchors = anchors
@@ -172,9 +177,9 @@ class Stepper:
             t = float(ends[-1])
         return motions.state(t)
 
-    def _take_adaptive(self, here: StepState, steps: int, jumps: bool) -> StepState:
+    def _take_adaptive(self, adaptive: AdaptiveMotion, here: StepState, steps: int, jumps: bool) -> StepState:
         """Adaptive steps over the time of so many fixed ones, under inputs that may have jumped."""
-        adaptive, stop, taken = self._adaptive, here.t + self.dt * steps, 0
+        stop, taken = here.t + self.dt * steps, 0
         if jumps:
             here = adaptive.stepper.under_other_inputs(here)
         while here.t < stop:
@@ -191,6 +196,7 @@ class Stepper:
         self._f.checkpoint = deepcopy(snapshot)
         self._state = restored(self._f, self._parts)
         self._t, self._f.checkpoint = self._state.t, None
+        self._u = np.zeros(self.model.nu) if self._f.held is None else self._f.held
 
 
 @final
