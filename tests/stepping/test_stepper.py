@@ -21,6 +21,12 @@ def arm():
     return robot.build()
 
 
+def moved(stepper, u=None, steps=1):
+    """The state of a stepper after steps."""
+    stepper.step(u, steps)
+    return stepper.state
+
+
 @pytest.fixture(scope="module")
 def model():
     """The arm, clamped."""
@@ -32,7 +38,8 @@ def test_constant_inputs_give_the_steps_of_a_simulation(model):
     known = ls.simulate(model, 60 * DT, u=[3.0], dt=DT, rtol=1e-10, atol=1e-12)
     stepper = Stepper(model, u=[3.0], dt=DT)
     for steps in (1, 3, 16, 40):
-        here = stepper.step([3.0], steps)
+        stepper.step([3.0], steps)
+        here = stepper.state
     assert here.t == pytest.approx(60 * DT, rel=1e-12)
     scale = np.abs(known.q).max(axis=0)
     assert np.abs(here.q - known.q[-1]).max() < 1e-6 * scale.max()
@@ -51,7 +58,8 @@ def test_changing_inputs_are_right_to_second_order(model):
     for n in (96, 192, 384):
         stepper = Stepper(model, 0.2 / n, q0=q0)
         for k in range(n):
-            here = stepper.step(pull(0.2 * (k + 1) / n))
+            stepper.step(pull(0.2 * (k + 1) / n))
+            here = stepper.state
         missed.append(np.abs(here.q - exact).max())
     assert np.log2(missed[0] / missed[1]) > 1.7 and np.log2(missed[1] / missed[2]) > 1.7
 
@@ -59,9 +67,9 @@ def test_changing_inputs_are_right_to_second_order(model):
 def test_a_motion_goes_on_from_where_it_was(model):
     """A stepper placed at a later time, in the state another has reached, goes on as that one does."""
     first = Stepper(model, u=[3.0], dt=DT)
-    here = first.step([3.0], 20)
+    here = moved(first, [3.0], 20)
     second = Stepper(model, DT, q0=here.q, v0=here.v, u=[3.0], t=here.t)
-    one, other = first.step([3.0], 20), second.step([3.0], 20)
+    one, other = moved(first, [3.0], 20), moved(second, [3.0], 20)
     assert one.t == pytest.approx(other.t)
     assert np.abs(one.q - other.q).max() < 1e-3 * np.abs(one.q).max()
 
@@ -83,8 +91,9 @@ def test_a_free_robot_that_touches_and_sticks_comes_to_rest():
     start = model.neutral()
     start[6] = 0.026
     stepper = Stepper(model, DT, q0=start)
-    here = stepper.step(steps=360)
-    there = stepper.step(steps=240)
+    stepper.step(steps=360)
+    here = stepper.state
+    there = moved(stepper, steps=240)
     assert np.abs(there.v).max() < 1e-3
     assert abs(there.q[4] - here.q[4]) < 1e-5  # it does not creep
 
@@ -94,18 +103,18 @@ def test_python_between_the_steps_changes_nothing(model):
     robot = ls.Robot("arm")
     robot.add_link("arm", model.links.body[0])
     robot.add_custom_actuator("up", lambda q: ls.actuation_matrix(model, q))
-    there = Stepper(robot.build(), u=[2.0], dt=DT).step([2.0], 12)
-    here = Stepper(model, u=[2.0], dt=DT).step([2.0], 12)
+    there = moved(Stepper(robot.build(), u=[2.0], dt=DT), [2.0], 12)
+    here = moved(Stepper(model, u=[2.0], dt=DT), [2.0], 12)
     assert np.abs(there.q - here.q).max() < 1e-6 * np.abs(here.q).max()
 
 
 def test_a_step_that_cannot_be_taken_says_when(model):
     """Where no step is found the time is told and the state stays the one before."""
     stepper = Stepper(model, dt=DT)
-    before = stepper.step(steps=2)
+    before = moved(stepper, steps=2)
     with pytest.raises(ls.ConvergenceError, match=r"stopped at t=0\.0083"):
         stepper.step([1e30], 4)
-    assert stepper.state is before
+    assert stepper.state.t == before.t and np.array_equal(stepper.state.q, before.q)
 
 
 def test_arguments_are_checked(model):
@@ -135,11 +144,11 @@ def test_a_snapshot_leads_back_to_the_last_bit(model, python, tolerance):
     for u in pulls[:3]:
         steppers[0].step(u)
     before, at = steppers[0].snapshot(), steppers[0].state.t
-    ends = [[steppers[0].step(u) for u in pulls[3:]][-1]]
+    ends = [[moved(steppers[0], u) for u in pulls[3:]][-1]]
     for stepper in steppers:
         stepper.restore(before)
         assert stepper.state.t == at
-        ends.append([stepper.step(u) for u in pulls[3:]][-1])
+        ends.append([moved(stepper, u) for u in pulls[3:]][-1])
     for end in ends[1:]:
         assert np.array_equal(end.q, ends[0].q) and np.array_equal(end.v, ends[0].v)
 
@@ -150,7 +159,8 @@ def test_a_tolerance_takes_as_many_steps_as_it_needs(model):
     for pull in (3.0, 0.0, 5.0):
         exact = ls.simulate(model, 0.1, q, v, u=[pull], rtol=1e-10, atol=1e-12, t_eval=[0.1])
         q, v = exact.q[-1], exact.v[-1]
-        here = stepper.step([pull])
+        stepper.step([pull])
+        here = stepper.state
         assert np.abs(here.q - q).max() < 1e-5 * np.abs(q).max()
     assert here.t == pytest.approx(0.3)
 
@@ -160,5 +170,5 @@ def test_a_state_can_be_set(model):
     stepper, other = ls.Stepper(model, DT), ls.Stepper(model, DT, q0=[0.5, -0.2, 0.1], v0=[1.0, 0.0, 0.0], u=[2.0])
     stepper.step([5.0], 7)
     stepper.set_state([0.5, -0.2, 0.1], [1.0, 0.0, 0.0], [2.0], t=0.0)
-    one, same = stepper.step([2.0], 20), other.step([2.0], 20)
+    one, same = moved(stepper, [2.0], 20), moved(other, [2.0], 20)
     assert one.t == same.t and np.array_equal(one.q, same.q)

@@ -113,6 +113,7 @@ def _raise(model: Model, w: Workspace) -> None:
 
 
 NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")  # of the state from which steps go on
+_ALL = slice(None)
 _KEPT = 3  # arguments of the kernel of steps that it finds again: scratch, matrices, rows
 _MOST_KNOWN = 1024  # places on the grid of times whose loads are cached
 
@@ -148,7 +149,8 @@ class Motions:
         self.host["counts"][:] = 0
         self.steps, self.reached = np.zeros((2, n), dtype=int)
         self.lost, self.t, self.z = self.all[:0], np.zeros(n), np.zeros(0)
-        self.begun: dict[str, np.ndarray] = {}
+        self.begun = {name: self.host[name].copy() for name in NAMES}
+        self._saved = [(self.begun[name], self.host[name]) for name in NAMES]
         nq, nv = model.nq, model.nv
         ends = np.cumsum([0, nq, nv, nv, nv, model.n_rows]).tolist()
         self.parts: dict[str, slice] = dict(
@@ -198,20 +200,22 @@ class Motions:
         """Take so many steps of motions (k,), from and to times (many + 1,) or (n, many + 1). Sizes, loads and inputs
         stand in the buffers; without `inputs`, those there serve the parts of rejected steps, too."""
         host, counts, span = self.host, self.host["counts"], self.host["span"]
+        some = _ALL if which is self.all else which
         counts[:, DONE], span[:, :2] = 0, 0
-        span[which, 1] = many
-        self.begun = {name: host[name].copy() for name in NAMES}
+        span[some, 1] = many
+        for begun, now in self._saved:
+            begun[:] = now
         self._launch(t)
         self.lost, self.reached = self.all[:0], counts[:, DONE]
-        if (self.reached[which] < many).any():
+        if self.reached[some].min(initial=many) < many:
             rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, many + 1))), inputs)
             behind = rejected.after(which)
             while len(behind):
                 self._launch(rejected.times)
                 behind = rejected.after(behind)
             self.lost, self.reached, self.t = np.flatnonzero(rejected.is_lost), rejected.step, rejected.t
-        host["h"][which, 0] = host["h"][which, many]
-        self.steps[which] += many
+        host["h"][some, 0] = host["h"][some, many]
+        self.steps[some] += many
 
     def take_adaptive(self, which: np.ndarray, many: int | None = None) -> np.ndarray:
         """Take adaptive steps of motions (k,) towards their stops, as many as there is room for, or so many that are
@@ -278,6 +282,12 @@ class Motions:
             self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
         elif self.model.surroundings.sticks:
             put_anchors(self.model, anchors[0])
+
+    def back(self) -> None:
+        """Go back to the states at the start of the last call."""
+        for begun, now in self._saved:
+            now[:] = begun
+        self.host["counts"][:, HAS_MATRIX] = 0
 
     def snapshot(self) -> dict[str, Any]:
         """Copies of all that the next steps depend on: states, counts, and the matrices that are kept."""

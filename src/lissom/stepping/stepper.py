@@ -84,7 +84,8 @@ class Stepper:
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
-        self._u = self._f.held
+        self._state: StepState | None = None
+        self._sticks = bool(model.surroundings.sticks)
         if in_buffers:
             w = private_workspace(model, 1, _LONGEST)
             numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
@@ -103,6 +104,8 @@ class Stepper:
     @property
     def state(self) -> StepState:
         """Where the robot is."""
+        if self._state is None:
+            self._state = self._motions.state(self._t)
         return self._state
 
     @property
@@ -131,72 +134,74 @@ class Stepper:
         q, v = consistent_start(model, *on_motion(model, self._t, q, v))
         a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
-        self._motions.host["counts"][:], self._motions.z, self._u = 0, np.zeros(0), input_rows(model, u)
-        self._f.held = self._u
+        self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
+        self._f.held = input_rows(model, u)
         if model.surroundings.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
         self._state = self._motions.state(self._t)
 
-    def step(self, u: ArrayLike | None = None, steps: int = 1) -> StepState:
-        """Take steps under inputs u, shape (nu,), zero for None; the state at their end.
+    def step(self, u: ArrayLike | None = None, steps: int = 1) -> None:
+        """Take steps under inputs u, shape (nu,), zero for None.
 
         Raises:
-            ConvergenceError: at which time no step was found; the state is that before the steps.
+            ConvergenceError: at which time no step was found; the robot stays where the last one that was found ended.
             ShapeError: the expected and the received shape of u.
         """
-        row, begun, anchors = input_rows(self.model, u), self._state, self._motions.anchors
+        row = input_rows(self.model, u)
         if row.ndim != 1:
             raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
-        jumps, self._u, self._f.held = not np.array_equal(row, self._u), row, row
-        try:
-            if self._adaptive is None:
-                self._state = self._take(row, steps)
-            else:
-                self._state = self._take_adaptive(self._adaptive, begun, steps, jumps)
-        except ConvergenceError:
-            self._motions.put_state(begun)
-            self._motions.anchors = anchors
-            raise
-        self._t = self._state.t
-        return self._state
+        if self._adaptive is not None:
+            self._take_adaptive(self._adaptive, row, steps)
+            return
+        longest, self._f.held = self._motions.longest, row
+        while steps > longest:
+            self._take(row, longest)
+            steps -= longest
+        self._take(row, steps)
 
-    def _take(self, u: np.ndarray, steps: int) -> StepState:
-        """Steps of the fixed size."""
+    def _take(self, u: np.ndarray, many: int) -> None:
+        """Steps of the fixed size, in one launch."""
         motions, t = self._motions, self._t
-        for first in range(0, steps, motions.longest):
-            many = min(steps - first, motions.longest)
-            ends = t + self.dt * np.arange(many + 1)
-            if motions.w is not None:
-                motions.put_inputs(u[None], many)
-                if self._varies:
-                    put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
-            motions.host["h"][0, 1 : many + 1] = ends[1:] - ends[:-1]
-            motions.take(motions.all, many, ends)
-            if len(motions.lost):
-                raise motions.failure(0)
-            t = float(ends[-1])
-        return motions.state(t)
+        ends = np.array((t, t + self.dt)) if many == 1 else t + self.dt * np.arange(many + 1)
+        if motions.w is not None:
+            motions.put_inputs(u[None], many)
+            if self._varies:
+                put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
+        anchors = motions.anchors if self._sticks else None
+        motions.host["h"][0, 1 : many + 1] = ends[1:] - ends[:-1]
+        motions.take(motions.all, many, ends)
+        if len(motions.lost):
+            error = motions.failure(0)
+            motions.back()
+            if anchors is not None:
+                motions.anchors = anchors
+            raise error
+        self._t, self._state = float(ends[-1]), None
 
-    def _take_adaptive(self, adaptive: AdaptiveMotion, here: StepState, steps: int, jumps: bool) -> StepState:
+    def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
         """Adaptive steps over the time of so many fixed ones, under inputs that may have jumped."""
-        stop, taken = here.t + self.dt * steps, 0
+        here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
+        jumps, self._f.held = not np.array_equal(u, self._f.inputs(here.t, here.q, here.v, here.z)), u
         if jumps:
             here = adaptive.stepper.under_other_inputs(here)
-        while here.t < stop:
-            run = adaptive.steps(here, stop, taken)
-            here, taken = run.last, taken + len(run.t)
-        return here
+        try:
+            while here.t < stop:
+                run = adaptive.steps(here, stop, taken)
+                here, taken = run.last, taken + len(run.t)
+        except ConvergenceError:
+            self._motions.anchors = anchors
+            raise
+        self._t, self._state = here.t, here
 
     def snapshot(self) -> Any:
         """Everything that the next steps depend on, for `restore`; it can be pickled."""
-        return deepcopy(checkpoint_of(self.model, self._parts, self._state))
+        return deepcopy(checkpoint_of(self.model, self._parts, self.state))
 
     def restore(self, snapshot: Any) -> None:
         """Go back to a snapshot of this stepper, or of one of the same model, dt and scheme, bit for bit."""
         self._f.checkpoint = deepcopy(snapshot)
-        self._state = restored(self._f, self._parts)
-        self._t, self._f.checkpoint = self._state.t, None
-        self._u = np.zeros(self.model.nu) if self._f.held is None else self._f.held
+        self._state = here = restored(self._f, self._parts)
+        self._t, self._f.checkpoint = here.t, None
 
 
 @final
