@@ -31,8 +31,8 @@ from typing import Any
 import numpy as np
 
 import lissom as ls
-from lissom.integration.copies import Copies
 from lissom.launch.cores import cores
+from lissom.stepping.stepper import Copies
 
 PERIOD, ELEMENTS = 0.01, 50
 LENGTH, BASE, TIP, YOUNG, DENSITY, VISCOSITY = 0.5, 0.03, 0.015, 1e6, 1000.0, 1e4

@@ -28,8 +28,8 @@ import lissom as ls
 from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.integration.stepper import Stepper
 from lissom.launch import buffers
+from lissom.stepping.stepper import Stepper
 
 COUNTS = (1, 2, 4, 8, 16, 32)
 MANY_RODS = (30, 100, 300, 500)
@@ -82,7 +82,7 @@ def sweeps(model: ls.Model) -> tuple[float, float, float, float]:
 
 def step(model: ls.Model) -> float:
     """A step of generalised-α whose matrix is new [µs]: steps of two sizes in turn keep none."""
-    stepper, least = Stepper(model, dt=STEP), np.inf
+    stepper, least = Stepper(model, STEP), np.inf
     sizes = STEP * np.tile([1.0, 1.01], 10)
     for _ in range(5):
         before = stepper.matrices

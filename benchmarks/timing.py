@@ -24,11 +24,13 @@ from run import in_kernel, smallest, state
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.integration.controllers import control_law
-from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
-from lissom.integration.implicit_steps import ImplicitSteps
-from lissom.integration.state import StateDerivative
 from lissom.launch import buffers
+from lissom.simulation.inputs import control_law
+from lissom.stepping.driver import Motions
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.state import StateDerivative
+from lissom.stepping.step_kernel import LONGEST_RUN, room_for, workspace_with_room
+from lissom.stepping.step_rows import scheme_numbers
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 sys.path.insert(0, str(EXAMPLES))
@@ -70,12 +72,16 @@ def newton_iteration(model: ls.Model, u: np.ndarray) -> tuple[float, float, floa
     scheme = ls.generalized_alpha()
     rest, nothing = (model.neutral(), np.zeros(model.nv)), np.zeros(0)
     start = ImplicitSteps(model, f, scheme, 1e-6, (1e-8, 1e-8), True).start(*rest, nothing, None)
-    fused = FusedSteps(model, f, scheme, 1e-6, (1e-8, 1e-8), False)
-    _, _, here = fused.run(start, 0.002 * np.arange(1, 101))
-    ends = here.t + 0.002 * np.arange(1, LONGEST_RUN + 1)
-    fused.run(here, ends)
-    w = fused.w
-    assert w is not None
+    w, numbers = (
+        workspace_with_room(model, 1, *room_for(model)),
+        scheme_numbers(scheme, 1e-6, (1e-8, 1e-8), False, 1e-4),
+    )
+    motions = Motions(model, 1, scheme, 1e-12, w=w, numbers=numbers)
+    motions.put_state(start)
+    motions.advance(0.002 * np.arange(101), lambda _, times: f.shown_over(times)[None])
+    ends = 0.2 + 0.002 * np.arange(LONGEST_RUN + 1)
+    motions.advance(ends, lambda _, times: f.shown_over(times)[None])
+    here = motions.state(0.0)
     kept = {name: getattr(here, name).copy() for name in ("q", "v", "a", "ahead")}
     size = w.host["h"].copy()
 

@@ -27,9 +27,6 @@ from lissom.dynamics.mass_matrix import mass_matrix_kernel, rigid_mass_matrix_ke
 from lissom.dynamics.path_rates import path_rates_kernel
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
-from lissom.integration.encounters import encounters_kernel
-from lissom.integration.fused_runs import steps_kernel
-from lissom.integration.fused_steps import block_steps_kernel, closed_steps_kernel, implicit_steps_kernel
 from lissom.launch.compiling import begin, build, load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import making
@@ -42,6 +39,8 @@ from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import JointRevolute
 from lissom.robot.robot import Robot
 from lissom.statics.newton_kernel import equilibrium_kernel
+from lissom.stepping.contact_search import contact_search_kernel
+from lissom.stepping.step_kernel import block_steps_kernel, closed_steps_kernel, implicit_steps_kernel, steps_kernel
 
 # One of each module but that of the Lie group's functions, those that take longest first.
 KERNELS: tuple[Any, ...] = (
@@ -67,7 +66,7 @@ KERNELS: tuple[Any, ...] = (
     motion_kernel,
     contacts_kernel,
     path_rates_kernel,
-    encounters_kernel,
+    contact_search_kernel,
     recursion_kernel,
     energy_kernel,
     rigid_mass_matrix_kernel,
@@ -124,7 +123,7 @@ def build_kernels(
             begin(wp.get_module(arrays.__name__), device, anew=True)
             load(_modules(models or (_plain(),)), device, anew=True)
         else:
-            build(_modules(models or (_plain(), _plain(is_held=True))), target, Path(out))
+            build(_modules(models or (_plain(), _plain(is_prescribed=True))), target, Path(out))
 
 
 def kernel_cache(*models: Model, device: str = "cpu") -> KernelCache:
@@ -174,13 +173,13 @@ def _asks(model: Model, kernel: Any) -> bool:
     """Whether a model has what a kernel is about: loops, or what may touch."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0
-    return model.meets_anything or kernel not in (contacts_kernel, encounters_kernel)
+    return model.meets_anything or kernel not in (contacts_kernel, contact_search_kernel)
 
 
-def _plain(is_held: bool = False) -> Model:
+def _plain(is_prescribed: bool = False) -> Model:
     """A plain robot, or one that a loop makes more than that."""
     robot = Robot("plain")
     robot.add_link("body", body=RigidBody.sphere(0.1, density=1e3), joint=JointRevolute())
-    if is_held:
+    if is_prescribed:
         robot.add_loop("hold", "body", None, joint=JointRevolute())
     return robot.build()

@@ -126,7 +126,7 @@ def test_modes_and_continuation_say_and_write_what_they_find(small, tmp_path, ca
 
 def test_an_interrupt_keeps_the_motion_so_far(small, tmp_path, capsys, monkeypatch):
     """Ctrl-C in the middle: what there is is written, said up to when, and 130 returned."""
-    monkeypatch.setattr("lissom.integration.simulate.progress_bar", interrupting)
+    monkeypatch.setattr("lissom.simulation.simulate.progress_bar", interrupting)
     out = tmp_path / "o"
     given = ["--duration", "5", "--dt", "1e-3", "--out", str(out)]
     assert main(["simulate", str(small), *given]) == 130

@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from integration.test_loops import driven
 from scipy.linalg import expm, null_space, solve_continuous_are, solve_discrete_are
+from simulation.test_loops import driven
 
 import lissom as ls
 

@@ -7,7 +7,7 @@ import pytest
 from closed_form.test_mechanisms import Case, FourBar
 
 import lissom as ls
-from lissom.integration.schemes import Scheme
+from lissom.stepping.schemes import Scheme
 
 SCHEMES = [ls.generalized_alpha(0.8), ls.generalized_alpha(0.0), ls.newmark(), ls.hht(0.1), ls.bathe(), ls.bathe(0.5)]
 INERTIA = np.array([1.0, 2.0, 2.0])

@@ -6,8 +6,8 @@ from robots import SEEDS, build, random_rigid_tree, random_state, random_tree
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.integration.controllers import control_law
-from lissom.integration.state import StateDerivative
+from lissom.simulation.inputs import control_law
+from lissom.stepping.state import StateDerivative
 
 TIME = 0.3
 

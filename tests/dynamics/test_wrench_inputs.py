@@ -5,7 +5,7 @@ import pytest
 from robots import build, random_state, random_tree
 
 import lissom as ls
-from lissom.integration.simulate import METHODS
+from lissom.simulation.simulate import METHODS
 
 OFFSET = (0.02, -0.01, 0.03)
 every_frame = pytest.mark.parametrize("frame", ["world", "body"])

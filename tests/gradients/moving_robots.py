@@ -1,7 +1,7 @@
 """Robots whose motions are differentiated, and differences of these motions."""
 
 import numpy as np
-from integration.test_loops import driven
+from simulation.test_loops import driven
 from touching_robots import LAW, RADIUS, hybrid, moved
 
 import lissom as ls

@@ -5,11 +5,11 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, start
-from integration.test_loops import driven
+from simulation.test_loops import driven
 
 import lissom as ls
 from lissom.gradients.damped_steps import damped_steps
-from lissom.integration.schemes import Scheme
+from lissom.stepping.schemes import Scheme
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 DT = 0.02

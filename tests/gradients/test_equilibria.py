@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from gradients.moving_robots import differenced, redesigned, size_of, soft, start
-from integration.test_loops import driven
+from simulation.test_loops import driven
 
 import lissom as ls
 

@@ -13,7 +13,7 @@ STEPS = 12
 @pytest.mark.parametrize(("every", "press", "kept"), [(1, 2, 8), (3, 3, 6)], ids=["all states", "some states"])
 def test_steps_that_were_taken_are_kept(monkeypatch, every, press, kept):
     """Purpose: they and their derivatives are those of a rollout of so many steps, to the last bit."""
-    monkeypatch.setattr("lissom.integration.fused_runs._run_length", lambda *_: 4)
+    monkeypatch.setattr("lissom.stepping.step_kernel._run_length", lambda *_: 4)
     model = describe_mixed().build()  # with buffers of that length
     q0, v0, _, _ = state(model, (2,), seed=2)
     u = np.random.default_rng(1).uniform(0.0, 1.0, (2, STEPS, model.nu))

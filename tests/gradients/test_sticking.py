@@ -6,7 +6,7 @@ from functools import lru_cache
 import numpy as np
 import pytest
 from gradients.moving_robots import changes, differenced, floating, mismatch, redesigned, size_of, start
-from integration.test_loops import driven
+from simulation.test_loops import driven
 
 import lissom as ls
 from lissom.dynamics.kinematics import jacobians_at

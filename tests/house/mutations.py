@@ -48,7 +48,7 @@ MUTATIONS = (
         "systems/loops.h",
         "const double sigma = count > 0 ? exp(sum / count) : 1.0;",
         "const double sigma = 1.0;",
-        ("tests/native/test_native_systems.py", "tests/integration/test_loops.py"),
+        ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
         "the list of near pairs is never made anew",
@@ -118,14 +118,14 @@ MUTATIONS = (
         "portable.py",
         "        new.unlink(missing_ok=True)\n        raise",
         "        raise",
-        ("tests/integration/test_whole_files.py", "-k", "csv or npz"),
+        ("tests/simulation/test_whole_files.py", "-k", "csv or npz"),
     ),
     Mutation(
         "the arguments of a finished motion are unpickled",
-        "integration/streams.py",
+        "simulation/streams.py",
         'if state["is_finished"]:',
         "if not state:",
-        ("tests/integration/test_damaged_streams.py",),
+        ("tests/simulation/test_damaged_streams.py",),
     ),
     Mutation(
         "a parameter of a sweep may lead to a whole part",
@@ -192,17 +192,17 @@ MUTATIONS = (
     ),
     Mutation(
         "Newton's iteration ends at the tolerance",
-        "integration/step_stages.py",
+        "stepping/newton_stages.py",
         "NEWTON_SHARE = wp.constant(wp.float64(1e-2))",
         "NEWTON_SHARE = wp.constant(wp.float64(1.0))",
-        ("tests/integration/test_step_accuracy.py", "-k", "hides"),
+        ("tests/stepping/test_step_accuracy.py", "-k", "hides"),
     ),
     Mutation(
         "the estimate of an error lacks the velocities of earlier stages",
-        "integration/step_errors.py",
+        "stepping/newton_stages.py",
         "h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)",
         "h * (so3.ZERO * rate + h * numbers[at + 2] * a)",
-        ("tests/integration/test_step_accuracy.py", "-k", "embedded"),
+        ("tests/stepping/test_step_accuracy.py", "-k", "embedded"),
     ),
     Mutation(
         "feedback linearisation leaves out the rate of B",
@@ -272,7 +272,7 @@ MUTATIONS = (
         "gradients/rollout.py",
         "whole / (whole - 1.0)",
         "2.0",
-        ("tests/integration/test_sdirk.py", "-k", "jump"),
+        ("tests/stepping/test_sdirk.py", "-k", "jump"),
     ),
     Mutation(
         "contacts answer to design values as if their normal stayed",

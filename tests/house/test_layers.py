@@ -7,7 +7,7 @@ from house.sources import imports, package_files
 
 # each layer may import itself and what stands before it
 LAYERS = ("errors", "portable", "lie", "robot", "bodies", "model", "passes", "forces", "systems", "launch",
-          "dynamics", "statics", "integration", "gradients", "control", "inverse", "bridges", "io", "sweeps",
+          "dynamics", "statics", "stepping", "simulation", "gradients", "control", "inverse", "bridges", "io", "sweeps",
           "kernels", "viewing", "gym", "cli")  # fmt: skip
 # what a layer may see, where that is less than everything below it
 ONLY = {
@@ -25,7 +25,7 @@ ONLY = {
 # (file, imported module): why this import may point upwards
 UPWARDS = {
     ("robot/robot.py", "lissom.model.build"): "Robot.build() is the public door to the build; imported when called",
-    ("integration/trajectory.py", "lissom.viewing.film"): "Trajectory.animate() is the public door; imported late",
+    ("simulation/trajectory.py", "lissom.viewing.film"): "Trajectory.animate() is the public door; imported late",
     ("robot/robot.py", "lissom.model.model"): "the type of what Robot.build() returns; for type checkers only",
 }
 OPTIONAL = {"matplotlib", "mpl_toolkits", "viser", "pyvista", "vtkmodules", "PIL", "imageio_ffmpeg", "jax", "jaxlib",

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from integration.test_loops import driven
 from scipy.linalg import solve_discrete_are
 from scipy.stats import chi2
+from simulation.test_loops import driven
 
 import lissom as ls
 

@@ -15,8 +15,8 @@ import pytest
 
 import lissom as ls
 from lissom.cli.states import state_of
-from lissom.integration.streams import Stream
 from lissom.io.inputs_file import read_inputs
+from lissom.simulation.streams import Stream
 from lissom.sweeps.study_file import load_study
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from dynamics.small_robots import describe_rod, rod
-from integration.test_loops import driven
+from simulation.test_loops import driven
 from statics.soft_robots import arm
 
 import lissom as ls

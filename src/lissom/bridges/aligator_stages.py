@@ -18,9 +18,9 @@ from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
 from lissom.dynamics.configuration import groups
 from lissom.errors import ModelError, renamed
-from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

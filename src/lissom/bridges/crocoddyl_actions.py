@@ -19,10 +19,10 @@ from lissom.control.tracking_cost import TrackingCost
 from lissom.dynamics.configuration import difference, groups, integrate
 from lissom.errors import ModelError, renamed
 from lissom.gradients.stage_states import over_groups, six
-from lissom.integration.schemes import Scheme
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -38,11 +38,11 @@ from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.gradients.rollout import Rollout
-from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
 from lissom.statics import equilibrium
+from lissom.stepping.schemes import Scheme
 
 _COPIED_AT_ONCE = 100_000  # bytes: JAX copies larger arrays in a thread of its pool
 _alone = Lock()  # JAX may call from several threads at once; a model has one set of buffers

@@ -20,11 +20,11 @@ from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.rollout import rollout
-from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks
+from lissom.stepping.schemes import Scheme
 
 LOST = ConvergenceError, ShapeError  # of states whose shapes are right, where a rod turns too far
 

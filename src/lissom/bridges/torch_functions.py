@@ -18,10 +18,10 @@ from lissom.dynamics.configuration import configuration_rate_derivatives, groups
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients import rollout as rollouts
 from lissom.gradients.equilibria import equilibrium_derivatives
-from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.statics import equilibrium
+from lissom.stepping.schemes import Scheme
 
 Arrays = tuple[np.ndarray, ...]
 

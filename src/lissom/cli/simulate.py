@@ -41,9 +41,9 @@ def _simulate(arguments: argparse.Namespace) -> int:
     import numpy as np
 
     import lissom as ls
-    from lissom.integration.simulate import chosen_method
     from lissom.io.inputs_file import read_inputs
     from lissom.launch.compiling import QUIET
+    from lissom.simulation.simulate import chosen_method
 
     if arguments.quiet:
         os.environ.setdefault(QUIET, "1")

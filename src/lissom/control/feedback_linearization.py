@@ -39,11 +39,11 @@ from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.errors import ModelError
-from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.robot.motions import JointMotion
 from lissom.robot.rows_of_time import RowsOfTime
+from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -36,11 +36,11 @@ from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
 from lissom.gradients.carried import matrices_of_path
 from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
-from lissom.integration.controllers import Controller
-from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+from lissom.simulation.inputs import Controller
+from lissom.stepping.schemes import Scheme
 
 _HALVINGS = 6  # of a step along which the cost does not fall
 _SHARE = 1e-4  # of the gain that the quadratic function promises

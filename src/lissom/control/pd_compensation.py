@@ -23,8 +23,8 @@ from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.controllers import Controller
 from lissom.model.model import Model
+from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

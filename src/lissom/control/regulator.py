@@ -34,9 +34,9 @@ from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_deriva
 from lissom.dynamics.linearization import linearize
 from lissom.errors import ModelError, ShapeError
 from lissom.gradients.stage_states import over_groups
-from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

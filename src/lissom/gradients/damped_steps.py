@@ -29,8 +29,8 @@ from lissom.dynamics.forward_dynamics import run_residual
 from lissom.gradients.recursion import StageSystems
 from lissom.gradients.stage_states import StageStates, over_groups
 from lissom.gradients.stage_systems import stage_weights, systems_of_states
-from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
+from lissom.stepping.schemes import Scheme
 
 _MOST_ITERATIONS = 60
 _LEAST_PART = 2.0**-12  # of a change

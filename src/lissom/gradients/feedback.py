@@ -22,10 +22,10 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError, renamed
 from lissom.gradients.rollout import Rollout, rollout
-from lissom.integration.inputs import called, checked_row
-from lissom.integration.schemes import Scheme
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+from lissom.simulation.inputs import called, checked_row
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

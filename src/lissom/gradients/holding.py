@@ -8,8 +8,8 @@ import numpy as np
 
 from lissom.dynamics.contacts import anchored_copy, anchors_after, put_anchors
 from lissom.errors import ModelError
-from lissom.integration.starts import accelerations
 from lissom.model.model import Model
+from lissom.stepping.driver import accelerations
 
 
 def forbid_anchors(model: Model) -> None:

@@ -12,10 +12,10 @@ from lissom.errors import renamed
 from lissom.gradients.carried import matrices_of_path
 from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
-from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.robot import telling
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -18,15 +18,15 @@ from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carrie
 from lissom.gradients.holding import held_starts
 from lissom.gradients.starts import Starts, starts
 from lissom.gradients.steps import Cost, Path, Stepping
-from lissom.integration.schemes import Scheme
-from lissom.integration.simulate import chosen_method
-from lissom.integration.trajectory import Statistics
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, telling
+from lissom.simulation.simulate import chosen_method
+from lissom.simulation.trajectory import Statistics
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -23,11 +23,11 @@ from lissom.dynamics.tensions import input_response
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
 from lissom.gradients.stage_states import StageStates, six, stage_states
-from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import Workspace, parts
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
 from lissom.passes.column_tables import column_width
+from lissom.stepping.schemes import Scheme
 from lissom.systems.bordered import bordered_width, scale_array
 
 if TYPE_CHECKING:

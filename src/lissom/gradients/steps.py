@@ -1,7 +1,7 @@
-"""Steps of one size of motions that run together, taken to the end of Newton's iteration in the kernel of fused_steps,
+"""Steps of one size of motions that run together, taken to the end of Newton's iteration in the kernel of step_kernel,
 or in Python where bodies or maps of the robot are Python's, and what each stage of them was.
 
-Every step is the solution of (1) of implicit_steps, so that its derivatives are those of that solution. A step that is
+Every step is the solution of (1) of newton_stages, so that its derivatives are those of that solution. A step that is
 not found ends the motion; none is cut, since then its size would depend on the state. Loops are closed in q alone
 (index 3), as `simulate(project_velocity=False)` does: the projection of velocities follows the matrices that the
 iteration has met, and has no derivative.
@@ -19,12 +19,12 @@ import numpy as np
 from lissom.dynamics.contacts import anchors_after
 from lissom.errors import ConvergenceError, keeping
 from lissom.gradients.damped_steps import DampedSteps, damped_steps, joined
-from lissom.integration.fused_runs import keeping_workspace, put_inputs, put_times, stage_times
-from lissom.integration.schemes import ORDER_SHARE, Scheme
-from lissom.integration.step_rows import EVALUATIONS, MATRICES, scheme_numbers
 from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
+from lissom.stepping.schemes import ORDER_SHARE, Scheme
+from lissom.stepping.step_kernel import put_inputs, put_times, recording_workspace, stage_times
+from lissom.stepping.step_rows import EVALUATIONS, MATRICES, scheme_numbers
 
 _OF_SMALL = 1e-3  # absolute tolerance, of the relative one
 _STATE = ("q", "v", "a", "ahead", "force", "anchors")  # at the ends of steps, what the next one goes on from
@@ -131,11 +131,11 @@ class Stepping:
     def _in_kernels(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
         """Take the steps and put them there; how many there are, now and then."""
         n, u = len(path.u), path.u
-        w = keeping_workspace(model, n, self.scheme)
+        w = recording_workspace(model, n, self.scheme)
         host, longest = w.host, w.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
         host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
-        host["counts"][:], host["pause"][:], host["pace"][:], host["h"][:] = 0, 0, 0.0, self.dt
+        host["counts"][:], host["pause"][:], host["adaptive"][:], host["h"][:] = 0, 0, 0.0, self.dt
         anchors = path.anchors
         for name, x in out.items():
             host[name][:] = x[:, 0]

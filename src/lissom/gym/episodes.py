@@ -13,9 +13,9 @@ import numpy as np
 
 from lissom.errors import ModelError, ShapeError
 from lissom.gym.task import Task, TaskState
-from lissom.integration.copies import Copies
 from lissom.launch.workspace import stack
 from lissom.model.model_batch import ModelBatch
+from lissom.stepping.stepper import Copies
 
 
 class Outcome(NamedTuple):

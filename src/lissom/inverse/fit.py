@@ -22,7 +22,6 @@ from scipy.stats import t as student
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, keeping, renamed
 from lissom.gradients.rollout import Rollout
-from lissom.integration.schemes import Scheme
 from lissom.inverse.fit_residuals import (
     STARTS,
     Motions,
@@ -37,6 +36,7 @@ from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.statics.equilibrium import Equilibrium
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

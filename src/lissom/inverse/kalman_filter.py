@@ -29,11 +29,11 @@ from lissom.dynamics.configuration import checked_configuration, difference, gro
 from lissom.errors import ModelError, ShapeError, check_kept, renamed
 from lissom.gradients.one_step import step_derivatives
 from lissom.gradients.stage_states import over_groups
-from lissom.integration.schemes import Scheme
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling
+from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

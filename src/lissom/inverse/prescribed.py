@@ -45,8 +45,6 @@ from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.dynamics.steady_motion import steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning, keeping
-from lissom.integration.controllers import Controller
-from lissom.integration.inputs import input_function
 from lissom.inverse.targets import finite
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, require_finite_rows
@@ -55,6 +53,7 @@ from lissom.model.plausibility import inside_out
 from lissom.robot import checks, telling
 from lissom.robot.motions import JointMotion
 from lissom.robot.rows_of_time import RowsOfTime
+from lissom.simulation.inputs import Controller, input_function
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import Reduced, floating, growing_on
@@ -62,7 +61,7 @@ from lissom.statics.stability import Reduced, floating, growing_on
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from lissom.integration.inputs import Samples
+    from lissom.simulation.inputs import Samples
 
 _LONGEST = 0.5  # step, in units of the coordinates' natural sizes
 _ITERATIONS = 30

@@ -324,7 +324,7 @@ class StudySimulation(Study):
         return f"simulation {_text_of(self)}"
 
     def _together(self, model: Model, trials: Sequence[Trial]) -> list[Mapping[str, Any]]:
-        from lissom.integration.simulate import simulate
+        from lissom.simulation.simulate import simulate
 
         check_kept("t_eval", self.t_eval)
         times = np.array([self.duration] if self.t_eval is None else self.t_eval, dtype=np.float64)
@@ -406,7 +406,7 @@ def _stacked(rows: list[Any]) -> Any:
 
 def _is_sampled(u: Any) -> bool:
     """Whether inputs are ls.Samples."""
-    from lissom.integration.inputs import Samples
+    from lissom.simulation.inputs import Samples
 
     return isinstance(u, Samples)
 

@@ -62,7 +62,7 @@ def _study(source: Source, data: dict[str, Any], kind: str) -> Any:
     given, make = dict(_mapping(source, data[kind], [kind])), _STUDIES[kind]
     _keys(source, given, tuple(item.name for item in fields(make) if item.name != "controller"), [kind])
     if isinstance(given.get("u"), dict):
-        from lissom.integration.inputs import Samples
+        from lissom.simulation.inputs import Samples
 
         _keys(source, given["u"], ("t", "u", "smooth"), [kind, "u"])
         given["u"] = _made(source, [kind, "u"], Samples, given["u"])

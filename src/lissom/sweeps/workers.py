@@ -147,7 +147,7 @@ def begin_worker() -> None:
     parent = parent_process()
     if parent is not None:
         Thread(target=_end_with, args=[parent], daemon=True).start()
-    import_module("lissom.integration.simulate")
+    import_module("lissom.simulation.simulate")
 
 
 def be_there() -> None:

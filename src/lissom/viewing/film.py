@@ -13,11 +13,11 @@ import numpy as np
 from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.trajectory import Trajectory
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.model.model import Model
 from lissom.portable import whole, write_whole
 from lissom.robot import checks
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.camera import Camera
 from lissom.viewing.canvas import canvas
 from lissom.viewing.render import Scene

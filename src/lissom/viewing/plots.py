@@ -16,10 +16,10 @@ import numpy as np
 from lissom.dynamics.internal_wrench import internal_wrench, joint_wrench
 from lissom.dynamics.kinematics import frame_pose
 from lissom.errors import ModelError, ShapeError, renamed
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot.checks import require
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import FAINT, GRID, INK, SERIES
 from lissom.viewing.render import Scene, configuration_rows, curves_of
 

@@ -12,11 +12,11 @@ import numpy as np
 
 from lissom.dynamics.kinematics import forward_kinematics, frame_pose
 from lissom.errors import ModelError, ShapeError
-from lissom.integration.trajectory import Trajectory
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.camera import Camera, chosen_view, framed, looking, plane_axes, plane_of, upwards
 from lissom.viewing.canvas import (
     Background,

@@ -22,10 +22,10 @@ from lissom.dynamics.energy import energy
 from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.integration.stepper import Stepper
-from lissom.integration.trajectory import Statistics, Trajectory
 from lissom.model.model import Model
+from lissom.simulation.trajectory import Statistics, Trajectory
 from lissom.statics.equilibrium import Equilibrium, solve_statics
+from lissom.stepping.stepper import Stepper
 from lissom.viewing.controls import (
     Grip,
     MouseSpring,
@@ -346,7 +346,7 @@ class Session:
         self._pending -= steps * STEP
         try:
             if self._stepper is None:
-                self._stepper = Stepper(self.pulled_model, self.q, self.v, self._all_inputs(), t=self.t, dt=STEP)
+                self._stepper = Stepper(self.pulled_model, STEP, q0=self.q, v0=self.v, u=self._all_inputs(), t=self.t)
                 self.history.add(self.t, self._stepper.state.q, self._stepper.state.v, self.u)
             self._advance(self._stepper, steps)
         except (ConvergenceError, ModelError) as error:
@@ -367,7 +367,7 @@ class Session:
             if self.spring is not None:
                 n, here = 1, stepper.state
                 force = self.spring.step_force(here.q, here.v, self.u, here.t, STEP)
-            stepper.advance(n, self._all_inputs(force))
+            stepper.step(self._all_inputs(force), n)
             done += n
         self.pace += 0.1 * (done / steps - self.pace)
         if done < steps:

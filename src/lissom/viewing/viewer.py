@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.integration.trajectory import Trajectory
 from lissom.model.model import Model
 from lissom.portable import write_whole
 from lissom.robot import checks
+from lissom.simulation.trajectory import Trajectory
 from lissom.viewing.colors import PALETTE, rgb_bytes, state_values
 from lissom.viewing.film import write_mp4
 from lissom.viewing.origins import checked, names_of_machine

@@ -1,0 +1,106 @@
+"""The energy balance of a simulated motion: a check on everything at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import final
+
+import numpy as np
+from scipy.integrate import cumulative_simpson
+
+from lissom.dynamics.energy import energy
+from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
+from lissom.dynamics.tensions import input_force
+from lissom.errors import ShapeError
+from lissom.launch.over_models import stacked
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.robot import telling
+from lissom.simulation.trajectory import Trajectory
+
+_AT_REST = 1e-9  # of the energies held: less than that exchanged is what tolerances and rounding leave
+
+
+@final
+@telling.in_one_line
+@dataclass(frozen=True)
+class EnergyBalance:
+    """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.
+
+    Fields, each (n,) [J] at the times of the trajectory:
+        kinetic, gravitational, elastic: energies. work: of inputs, loads and motions; what an elastic
+        tendon holds is work of its input, and comes back. dissipated: by damping.
+        error: what does not balance. residual: the largest |error| over the energy exchanged, or over 1e-9 of the
+        energies held where less than that is exchanged [-]. is_at_rest: whether it is so.
+    """
+
+    kinetic: np.ndarray
+    gravitational: np.ndarray
+    elastic: np.ndarray
+    work: np.ndarray
+    dissipated: np.ndarray
+    error: np.ndarray
+    residual: float
+    is_at_rest: bool = False
+
+
+def energy_balance(model: Model | ModelBatch, trajectory: Trajectory) -> EnergyBalance:
+    """Energies, work and dissipation along one motion, and how well they balance.
+
+    Args:
+        trajectory: of one motion, or of one of each model of a batch, with times close enough to resolve it: powers are
+            integrated over them.
+    Returns:
+        EnergyBalance.
+    Raises:
+        ShapeError: the trajectory is a batch.
+    Accuracy: that of Simpson's rule on the trajectory's times; O(Δt⁴).
+    """
+    if isinstance(model, ModelBatch):
+        return _of_models(model, trajectory)
+    if trajectory.q.ndim != 2:
+        raise ShapeError(f"trajectory: a balance is of one motion, got a batch of shape {trajectory.q.shape[:-2]}")
+    t, q, v, u = trajectory.t, trajectory.q, trajectory.v, trajectory.u
+    E = energy(model, q, v)
+    force = input_force(model, q, u)
+    force[:, model.prescribed.dof] += trajectory.multipliers[:, : model.n_motions]  # loops do no work
+    if model.n_load_rows:
+        pushes = [external_force(model, *state, gravity=False, t=time) for *state, time in zip(q, v, t)]
+        force = force + np.array(pushes)
+    work = _integral(t, np.einsum("ti,ti->t", force, v))
+    dissipated = _integral(t, _damping_power(model, q, v))
+    error = E.total - E.total[0] - work + dissipated
+    exchanged = np.ptp(E.kinetic) + np.ptp(E.gravitational) + np.ptp(E.elastic) + np.ptp(work) + dissipated[-1]
+    held = _AT_REST * sum(float(np.abs(part).max()) for part in (E.kinetic, E.gravitational, E.elastic))
+    at_rest = bool(exchanged <= held)
+    residual = float(np.abs(error).max() / max(exchanged, held)) if max(exchanged, held) > 0.0 else 0.0
+    return EnergyBalance(E.kinetic, E.gravitational, E.elastic, work, dissipated, error, residual, at_rest)
+
+
+def _of_models(batch: ModelBatch, trajectory: Trajectory) -> EnergyBalance:
+    """The same of the motions of a batch of models, one after the other."""
+    if trajectory.q.ndim != 3 or len(trajectory.q) != len(batch):
+        raise ShapeError(f"trajectory: expected one motion of each model, shape ({len(batch)},), "
+                         f"got a batch of shape {trajectory.q.shape[:-2]}")  # fmt: skip
+    found = []
+    for k, model in enumerate(batch):
+        rows = {name: getattr(trajectory, name)[k] for name in ("q", "v", "a", "u", "multipliers", "z")}
+        with model.lent():
+            found.append(energy_balance(model, replace(trajectory, **rows)))
+    return stacked(batch, found)
+
+
+def _damping_power(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """Power that dampers take, of rods, of joints and of springs between points."""
+    zero, quiet = np.zeros_like(v), {"gravity": False, "loads": False}
+    forces = [
+        inverse_dynamics(model, q, w, zero, elastic=on, **quiet) for w, on in ((v, True), (v, False), (zero, True))
+    ]
+    return np.einsum("ti,ti->t", forces[0] - forces[1] - forces[2], v)
+
+
+def _integral(t: np.ndarray, power: np.ndarray) -> np.ndarray:
+    if len(t) < 3:
+        steps = 0.5 * np.diff(t) * (power[1:] + power[:-1])
+        return np.concatenate([[0.0], np.cumsum(steps)])
+    return cumulative_simpson(power, x=t, initial=0.0)

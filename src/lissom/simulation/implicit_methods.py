@@ -1,0 +1,369 @@
+"""Implicit schemes as methods of `simulate`: steps of a fixed size, or as long as their error estimate allows.
+
+Fixed steps end on wanted times and on samples of a controller, dt apart in between. A step is cut where Newton's method
+fails; a step that goes through something warns.
+
+Wanted times do not change adaptive steps: states there come from those at the ends of steps, by Hermite's polynomials
+
+    q(s) = qₙ ⊕ Δ(s),   Δ(0) = 0, Δ(1) = qₙ₊₁ ⊖ qₙ,   Δ' = h T(Δ)⁻¹ v                                      (1)
+
+Δ is quintic where coordinates add, whose Δ'' = h² a, and cubic where a pose is stored; v is cubic, with v' = h a. A
+step that goes through something is repeated, no further than to where a ball was inside. The kernel searches for that
+by itself. Where prescribed motions that it does not know at all times carry an obstacle, and where it pauses, the
+search follows the step.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from lissom.dynamics.configuration import difference, groups, integrate
+from lissom.errors import StepWarning
+from lissom.lie.arrays import se3_tangent_inverse, so3_tangent_inverse
+from lissom.model.model import Model
+from lissom.stepping.adaptive import AdaptiveMotion, AdaptiveRun, state_parts, state_row
+from lissom.stepping.contact_search import ContactSearch
+from lissom.stepping.driver import (
+    LEAST_STEP,
+    Motions,
+    restored,
+    with_checkpoint,
+)
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
+from lissom.stepping.state import StateDerivative
+from lissom.stepping.step_kernel import LONGEST_RUN, room_for, workspace_with_room
+
+
+def between(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, a: np.ndarray, wanted: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and a at the wanted times (m,) within steps that end at times t (n,), in states (n, nq), (n, nv), …"""
+    k = np.clip(np.searchsorted(t, wanted, side="left") - 1, 0, len(t) - 2)
+    ends = t[np.stack([k, k + 1], axis=1)]
+    return within(model, wanted, ends, (q[k], v[k], a[k]), (q[k + 1], v[k + 1], a[k + 1]))
+
+
+def within(
+    model: Model, wanted: np.ndarray, ends: np.ndarray, start: Sequence[np.ndarray], stop: Sequence[np.ndarray]
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q, v and a at wanted times (m,), each within a step of its own, of which the times of both ends (m, 2) and the
+    states (m, nq), (m, nv), … there are given."""
+    h = (ends[:, 1] - ends[:, 0])[:, None]
+    s = np.minimum((wanted - ends[:, 0])[:, None] / h, 1.0)
+    (q, v, a), (q_end, v_end, a_end) = start, stop
+    step = difference(model, q, q_end)
+    slope, slope_end, bend, bend_end = h * v, h * v_end, h * h * a, h * h * a_end
+    for _, j, free in groups(model):
+        block = slice(j, j + (6 if free else 3))
+        inverse = (se3_tangent_inverse if free else so3_tangent_inverse)(step[:, block])
+        slope_end[:, block] = np.einsum("kab,kb->ka", inverse, slope_end[:, block])
+    move = _quintic(s, step, slope, slope_end, bend, bend_end)
+    for _, j, free in groups(model):
+        block = slice(j, j + (6 if free else 3))
+        move[:, block] = cubic(s, 0.0, step[:, block], slope[:, block], slope_end[:, block])
+    reached = integrate(model, q, move)
+    speed = cubic(s, v, v_end, h * a, h * a_end)
+    acceleration = _cubic_slope(s, v, v_end, h * a, h * a_end) / h
+    ended = wanted == ends[:, 1]
+    for found, known in ((reached, q_end), (speed, v_end), (acceleration, a_end)):
+        found[ended] = known[ended]
+    return reached, speed, acceleration
+
+
+def cubic(s: np.ndarray, x0: Any, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
+    """The cubic with values x and slopes d at s = 0 and 1."""
+    r = 1.0 - s
+    return r * r * ((1.0 + 2.0 * s) * x0 + s * d0) + s * s * ((3.0 - 2.0 * s) * x1 - r * d1)
+
+
+def _cubic_slope(s: np.ndarray, x0: np.ndarray, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray) -> np.ndarray:
+    """Its slope."""
+    return 6.0 * s * (1.0 - s) * (x1 - x0) + (1.0 - s) * (1.0 - 3.0 * s) * d0 + s * (3.0 * s - 2.0) * d1
+
+
+def _quintic(
+    s: np.ndarray, x1: np.ndarray, d0: np.ndarray, d1: np.ndarray, b0: np.ndarray, b1: np.ndarray
+) -> np.ndarray:
+    """The quintic with values 0 and x1, slopes d and second slopes b at s = 0 and 1."""
+    rest, slope, bend = x1 - d0 - 0.5 * b0, d1 - d0 - b0, b1 - b0
+    c3, c4 = 10.0 * rest - 4.0 * slope + 0.5 * bend, -15.0 * rest + 7.0 * slope - bend
+    c5 = 6.0 * rest - 3.0 * slope + 0.5 * bend
+    return s * (d0 + s * (0.5 * b0 + s * (c3 + s * (c4 + s * c5))))
+
+
+SAME_TIME = 1e-12  # of the duration: a sample and a wanted time that only rounding parts, with no step between them
+
+
+@final
+class StepSchedule:
+    """The ends of all steps of a motion; `len` says how many there are.
+
+    Args:
+        times: wanted ones, the start first; None wants every end.
+    """
+
+    def __init__(self, times: np.ndarray | None, duration: float, period: float, dt: float) -> None:
+        stops = times[1:] if times is not None else np.array([duration])
+        samples = np.arange(1, int(np.ceil(duration / period))) * period if np.isfinite(period) else np.zeros(0)
+        samples = _snapped(samples, stops, SAME_TIME * duration)
+        self.dt, self.stops = dt, np.union1d(samples, stops)
+        self.starts = np.append(0.0, self.stops)[: len(self.stops)]
+        steps = np.maximum(np.ceil((self.stops - self.starts) / dt * (1.0 - 1e-9)).astype(int), 1)
+        self.until = np.cumsum(steps)
+        self.first = self.until - steps
+        self.is_wanted = None if times is None else np.isin(self.stops, times)
+        self.samples = self.until[np.isin(self.stops, samples)] - 1
+
+    def __len__(self) -> int:
+        return int(self.until[-1]) if len(self.until) else 0
+
+    def ends(self, first: int, last: int) -> np.ndarray:
+        """Where the steps from `first` to before `last` end."""
+        k = np.arange(first, last)
+        part = np.searchsorted(self.until, k, side="right")
+        inner = k + 1 - self.first[part]
+        return np.where(k + 1 == self.until[part], self.stops[part], self.starts[part] + self.dt * inner)
+
+    def wanted(self, first: int, last: int) -> np.ndarray:
+        """Which of these are wanted."""
+        k = np.arange(first, last)
+        if self.is_wanted is None:
+            return np.ones(len(k), dtype=bool)
+        part = np.searchsorted(self.until, k, side="right")
+        return self.is_wanted[part] & (k + 1 == self.until[part])
+
+    def is_sample(self, k: int) -> bool:
+        """Whether step k ends with a sample."""
+        at = int(np.searchsorted(self.samples, k))
+        return at < len(self.samples) and int(self.samples[at]) == k
+
+    def to_sample(self, k: int) -> int:
+        """How many steps there are from step k on to the next that ends with a sample, or to the end."""
+        next_one = int(np.searchsorted(self.samples, k))
+        return (int(self.samples[next_one]) + 1 if next_one < len(self.samples) else len(self)) - k
+
+
+def _snapped(samples: np.ndarray, ends: np.ndarray, tolerance: float) -> np.ndarray:
+    """The samples, on the nearest of the ends where that is no further than the tolerance."""
+    if len(samples) == 0 or len(ends) == 0:
+        return samples
+    after = np.minimum(np.searchsorted(ends, samples), len(ends) - 1)
+    near = [ends[after], ends[np.maximum(after - 1, 0)]]
+    return np.select([np.abs(end - samples) <= tolerance for end in near], near, samples)
+
+
+Point = tuple[float | np.ndarray, np.ndarray, np.ndarray, int]
+
+
+def point(stepper: ImplicitSteps, s: StepState, steps: int) -> Point:
+    """A point to hand out."""
+    parts = [s.q, s.v] if stepper.leaves_states else [s.q, s.v, s.a, s.force]
+    return s.t, np.concatenate(parts), stepper.f.shown(s.t, s.q, s.v, s.z), steps
+
+
+def adaptive_steps(
+    stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float
+) -> Iterator[Point]:
+    """Points at the wanted times, or at every step where times is None; from a state, or from a
+    checkpoint."""
+    adaptive, f = AdaptiveMotion(stepper, duration), stepper.f
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "adaptive": adaptive, "kernel": adaptive.kernel}
+    loop: Any = (begin, 0, 1) if f.checkpoint is None else restored(f, parts)
+    here, steps, sample = loop
+    output = _Output(stepper, here, times)
+    while here.t < duration and not output.is_complete:
+        due = sample * period
+        stop = duration if due > duration * (1.0 - SAME_TIME) else due
+        run = adaptive.steps(here, stop, steps)
+        steps += len(run.t)
+        points = list(output.of(here, run, steps))
+        here = run.last
+        if here.t >= stop and stop < duration:
+            here, sample = stepper.sampled(here), sample + 1
+        yield from with_checkpoint(f, points, parts, (here, steps, sample))
+
+
+@final
+class _Output:
+    """Points to hand out of the steps that were taken."""
+
+    def __init__(self, stepper: ImplicitSteps, start: StepState, times: np.ndarray | None) -> None:
+        self.stepper, self.model = stepper, stepper.model
+        self.left = None if times is None else times[times > start.t]
+        self.keeps_forces = not stepper.leaves_states
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether there is nothing left to hand out."""
+        return self.left is not None and len(self.left) == 0
+
+    def of(self, here: StepState, run: AdaptiveRun, steps: int) -> Iterator[Point]:
+        """The points of a run that began at `here`, behind which there are `steps` steps."""
+        if len(run.t) == 0:
+            return
+        if self.left is None:
+            q, v, a, _, force = state_parts(self.model, run.rows)
+            yield run.t, np.hstack([q, v, a, force] if self.keeps_forces else [q, v]), run.shown, steps
+            return
+        wanted = self.left[self.left <= run.t[-1]]
+        self.left = self.left[len(wanted) :]
+        if len(wanted):
+            rows = np.vstack([state_row(here), run.rows])
+            yield wanted, *self._within(here, np.append(here.t, run.t), rows, run, wanted), steps
+
+    def _within(
+        self, here: StepState, t: np.ndarray, rows: np.ndarray, run: AdaptiveRun, wanted: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """States x and (u, z) at wanted times within steps that end at t in `rows`."""
+        q, v, a, _, force = state_parts(self.model, rows)
+        x = between(self.model, t, q, v, a, wanted)
+        f = self.stepper.f
+        z = _states_of_controller(f, t, here, run, wanted)
+        if f.is_feedback:
+            known = np.array([f.shown(*row) for row in zip(wanted.tolist(), x[0], x[1], z)])
+        else:
+            known = f.shown_over(wanted)
+        if not self.keeps_forces:
+            return np.hstack(x[:2]), known
+        part = np.clip(np.searchsorted(t, wanted) - 1, 0, len(t) - 2)
+        s = ((wanted - t[part]) / (t[part + 1] - t[part]))[:, None]
+        return np.hstack([*x, (1.0 - s) * force[part] + s * force[part + 1]]), known
+
+
+def _states_of_controller(
+    f: StateDerivative, t: np.ndarray, here: StepState, run: AdaptiveRun, wanted: np.ndarray
+) -> np.ndarray:
+    """z of a continuous controller within one step, by its rates at both ends; nothing where there is none."""
+    if len(here.z) == 0:
+        return np.zeros((len(wanted), 0))
+    h, last = t[-1] - t[0], run.last
+    slopes = [h * f.law.rate(state.t, state.q, state.v, state.z) for state in (here, last)]
+    return cubic(((wanted - t[0]) / h)[:, None], here.z, last.z, *slopes)
+
+
+_STRIDE = 8  # every so many fixed steps one is looked at first
+_FIRST_WINDOW = 8  # steps of the first launch; each next one has twice as many
+
+
+def integrate_implicit(
+    model: Model,
+    f: StateDerivative,
+    x0: np.ndarray,
+    times: np.ndarray | None,
+    duration: float,
+    period: float,
+    rtol: float,
+    atol: tuple[float, float],
+    dt: float | None,
+    project: bool = True,
+    *,
+    scheme: Scheme,
+) -> Iterator[tuple[float | np.ndarray, np.ndarray, np.ndarray, int]]:
+    """Yield (t, x, (u, z), steps so far) at `times`, or at every step where times is None; the start comes first.
+
+    x is (q, v, a, λ of loops) or (q, v); t, x and (u, z) may have a leading axis and then hold several points. Steps
+    of size dt end on the wanted times; where dt is None they are as long as the error estimate allows.
+    Raises:
+        ConvergenceError: at which time it stopped and what to try, without a partial result.
+    """
+    share = None if dt is None else ORDER_SHARE
+    stepper = ImplicitSteps(model, f, scheme, rtol, atol, project, share)
+    here = None
+    if f.checkpoint is None:
+        q, v, z = f.split(x0)
+        if np.isfinite(period):
+            f.sample(0.0, q, v)
+        here = stepper.start(q, v, z, dt)
+        yield point(stepper, here, 0)
+    if dt is None:
+        yield from adaptive_steps(stepper, here, times, duration, period)
+    else:
+        yield from _fixed_steps(stepper, here, times, duration, period, dt)
+
+
+def _fixed_steps(
+    stepper: ImplicitSteps, begin: StepState | None, times: np.ndarray | None, duration: float, period: float, dt: float
+) -> Iterator[Point]:
+    """Steps of dt, shorter before a wanted time or a sample of the controller, cut where Newton's method fails; from a
+    state, or from a checkpoint."""
+    f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
+    plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
+    in_kernel = Motions.can_run(model, f)
+    if in_kernel:
+        w = workspace_with_room(model, 1, *room_for(model))
+        motions = Motions(model, 1, scheme, least, w=w, numbers=stepper.numbers)
+    else:
+        motions = Motions(model, 1, scheme, least, python=stepper)
+    parts = {"f": f, "stepper": stepper, "control": stepper.control, "motions": motions, "warning": warning}
+    if begin is not None:
+        motions.put_state(begin)
+    t, k, length = (0.0, 0, _FIRST_WINDOW) if f.checkpoint is None else restored(f, parts)
+    while k < len(plan):
+        many = min(length, plan.to_sample(k)) if in_kernel else 1
+        ends = np.append(t, plan.ends(k, k + many))
+        motions.advance(ends, lambda _, times: f.shown_over(times.ravel())[None, :, : model.nu])
+        motions.count(f)
+        done, rows = int(motions.reached[0]), motions.rows()[0]
+        warning.check(ends[: done + 1], *(_behind(motions, name, rows[:done]) for name in ("q", "v")))
+        at, points = np.flatnonzero(plan.wanted(k, k + done)), []
+        if len(at):
+            taken = int(motions.steps[0]) - (many - 1 - int(at[-1]))
+            shown = _shown(motions, f, ends[1 + at], rows[at], at)
+            points.append((ends[1 + at], _given(stepper, rows[at]), shown, taken))
+        if len(motions.lost):
+            yield from points
+            raise motions.failure(0)
+        t, k, length = float(ends[-1]), k + many, min(2 * length, LONGEST_RUN)
+        if plan.is_sample(k - 1):
+            motions.put_state(stepper.sampled(motions.state(t)))
+        yield from with_checkpoint(f, points, parts, (t, k, length))
+
+
+def _behind(motions: Motions, name: str, rows: np.ndarray) -> np.ndarray:
+    """q or v at the start of the last steps of the only motion, and behind each of them."""
+    return np.vstack([motions.begun[name], rows[:, motions.parts[name]]])
+
+
+def _given(stepper: ImplicitSteps, rows: np.ndarray) -> np.ndarray:
+    """The states x to hand out of rows (q, v, a, â, λ)."""
+    q, v, a, _, force = state_parts(stepper.model, rows)
+    return np.hstack([q, v] if stepper.leaves_states else [q, v, a, force])
+
+
+def _shown(motions: Motions, f: StateDerivative, t: np.ndarray, rows: np.ndarray, at: np.ndarray) -> np.ndarray:
+    """(u, z) behind the steps `at` of the only motion, which end at times in rows."""
+    if motions.w is None:
+        q, v = (rows[0, motions.parts[name]] for name in ("q", "v"))
+        return f.shown(float(t[0]), q, v, motions.z)[None]
+    last = (len(motions.scheme.stages) - 1) * f.model.nu
+    u = motions.host["inputs"][0, at, last : last + f.model.nu]
+    return u if f.held is None else np.hstack([u, np.tile(f.held_z, (len(at), 1))])
+
+
+def sparse_states(count: int) -> np.ndarray:
+    """Numbers of the states that are looked at first."""
+    return np.unique(np.append(np.arange(0, count, _STRIDE), count - 1))
+
+
+@final
+class ContactWarning:
+    """Warns once of a fixed step during which a ball went through something."""
+
+    def __init__(self, model: Model) -> None:
+        self.model, self.search, self.is_given = model, ContactSearch(model, graze=0.5, deeper=0.5), False
+
+    def check(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
+        if self.is_given or not len(self.model.surroundings.pair):
+            return
+        few = sparse_states(len(t))
+        contact = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)
+        if contact is not None:
+            self.is_given = True
+            warnings.warn(f"a step of dt={t[1] - t[0]:.3g} s went through something at t={contact[1]:.6g} s without "
+                          "touching it; take shorter steps, or leave dt out", StepWarning, stacklevel=2)  # fmt: skip

@@ -1,0 +1,434 @@
+"""Simulate a robot: choose the method, collect the motion, report progress, estimate the error.
+
+The error of a motion comes from a second one that is finer. With x_h and x_h/2 of a scheme of order p, or x of a
+tolerance and x' of a tenth of it, at the same times,
+
+    x_h − x ≈ (x_h − x_h/2) / (1 − 2⁻ᵖ),   or   x − x'                                                    (1)
+
+Tolerances bound the error of one step. A motion may damp these errors, while a fast flight without damping lets them
+grow with e^(λt) for its largest exponent λ, which no tolerance bounds.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.configuration import checked_configuration, difference
+from lissom.dynamics.constraints import constraint_kernel
+from lissom.dynamics.contacts import anchored_copy, contact_anchors, present_anchors
+from lissom.dynamics.forward_dynamics import accelerations_kernel
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
+from lissom.dynamics.kinematics import frames_kernel, motion_kernel
+from lissom.dynamics.laws_of_time import steps_of_inputs
+from lissom.dynamics.mass_matrix import kernel_of
+from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, check_kept, of_instance
+from lissom.launch.compiling import ahead
+from lissom.launch.cores import on_all
+from lissom.launch.over_models import lead_of_models
+from lissom.launch.progress import progress_bar
+from lissom.launch.workspace import batch_of, leading, stack
+from lissom.model.model import Model
+from lissom.model.model_batch import ModelBatch
+from lissom.model.plausibility import warn_of_shapes
+from lissom.robot.expression_programs import Steps
+from lissom.simulation.batches import Batch, reason_to_separate, simulate_batch
+from lissom.simulation.external_integrators import integrate_bdf, integrate_scipy, quiet_sundials
+from lissom.simulation.implicit_methods import integrate_implicit
+from lissom.simulation.inputs import Controller, InputRows, control_law
+from lissom.simulation.streams import Stream
+from lissom.simulation.trajectory import Statistics, Trajectory, motion_arrays
+from lissom.stepping.contact_search import contact_search_kernel
+from lissom.stepping.schemes import Scheme, bathe, esdirk, generalized_alpha, hht, implicit_euler, newmark, sdirk
+from lissom.stepping.state import StateDerivative
+from lissom.stepping.step_kernel import steps_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from lissom.simulation.inputs import Samples
+
+
+METHODS: dict[str, Callable[..., Iterator[Any]]] = {
+    "bdf": integrate_bdf,
+    "radau": partial(integrate_scipy, method="radau"),
+    "dop853": partial(integrate_scipy, method="dop853"),
+}
+METHODS |= {
+    make.__name__: partial(integrate_implicit, scheme=make())
+    for make in (generalized_alpha, newmark, hht, implicit_euler, bathe, esdirk, sdirk)
+}
+
+
+def simulate(
+    model: Model | ModelBatch,
+    duration: float,
+    q0: ArrayLike | None = None,
+    v0: ArrayLike | None = None,
+    u: ArrayLike | Samples | Callable[[float], ArrayLike] | None = None,
+    *,
+    method: str | Scheme = "auto",
+    dt: float | None = None,
+    rtol: float = 1e-6,
+    atol: float | tuple[float, float] = 1e-8,
+    t_eval: ArrayLike | None = None,
+    controller: Any = None,
+    period: float | None = None,
+    project_velocity: bool = True,
+    progress: bool = False,
+    out: Any = None,
+    flush: float = 10.0,
+    check: bool = False,
+) -> Trajectory:
+    """Motion of a robot from t = 0.
+
+        M(q) a + c(q, v) + g(q) + K q + D v = B(q) u + F_ext + A(q)ᵀ λ,   e(q) = 0
+
+    Args:
+        duration: [s].
+        q0: start, shape (..., nq); None is the neutral configuration. v0: velocity, shape (..., nv); None is rest.
+            Coordinates with a prescribed motion start on it, whatever is given; v0 is moved onto what loops allow.
+        u: inputs: shape (..., nu), ls.Samples, whose u may have leading axes, an ls.Expression of each in t, or a
+            function of t; None is zero.
+        method: "bdf" (SUNDIALS CVODE, adaptive, stiff); "generalized_alpha", "newmark", "hht", "implicit_euler",
+            "bathe", "sdirk", "esdirk", or what the functions of these names return (implicit, on the manifold); "radau"
+            (implicit, order 5) and "dop853" (explicit, order 8) of SciPy; "bdf" and these two have no memory for
+            contacts that stick. "auto" takes "esdirk", with a given dt "generalized_alpha", and without one "bdf" where
+            Python is asked at every evaluation, but for robots with joints or bodies of Python that vibrate without
+            damping; `statistics` of the result says which.
+        dt: step of the implicit schemes, which choose it by an error estimate where it is None; largest step of the
+            other methods [s].
+        rtol, atol: relative and absolute tolerance of the state's components; atol may be two numbers, for q and for v.
+            The implicit schemes look at q alone, "esdirk" at v too, in relation to the fastest coordinate; with steps
+            of dt they bound what an iteration leaves of each, which is kept below the error of the step besides.
+        t_eval: rising times in [0, duration], shape (n,), and no others are returned; None returns the start and every
+            step of the method.
+        controller: function of (t, q, v) that returns u, or an ls.Controller with a state of its own, instead of `u`;
+            called at every evaluation, or every `period` seconds and held in between.
+        project_velocity: whether the implicit schemes keep A v = 0 of loops after every step; without it the velocity
+            keeps to the loops only as well as the scheme is accurate.
+        progress: show a progress bar.
+        out: new folder to which a single motion streams, so that it needs no more memory the longer it is; where it is
+            interrupted, `resume` continues it. The methods of SUNDIALS and SciPy then start again every 2000 steps,
+            since their inner state cannot be kept.
+        flush: time between two flushes to `out`, behind which nothing is lost [s].
+        check: simulate once more, with a tenth of the tolerances or half of a fixed dt, and put the estimated error of
+            q into `statistics.error`: the largest of all times, as a part of the way of the coordinate that moves
+            farthest. AccuracyWarning says so where it is above 0.01.
+    Returns:
+        Trajectory, whose arrays stay on the disk where there is an `out`; leading axes of q0, v0 or u give a batch, for
+        which t_eval is needed. Steps of dt of an implicit scheme run for all of it at once, on all cores, where no
+        controller and no force of Python acts.
+    Raises:
+        ConvergenceError: at which time and after what, what to try; carries the Trajectory so far.
+        KeyboardInterrupt: Ctrl-C; it too carries the Trajectory so far as `partial`, where there is some of it, and of
+        a batch a tuple with one for each motion that has begun.
+        ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
+    """
+    model = model.common if isinstance(model, ModelBatch) else model
+    given = {"model": model, "duration": duration, "q0": q0, "v0": v0, "u": u, "method": method, "dt": dt, "rtol": rtol}
+    given |= {"atol": atol, "t_eval": t_eval, "controller": controller, "period": period}
+    given["project_velocity"] = project_velocity
+    motion = _simulated(None if out is None else Stream(Path(out), given, flush), progress, **given)
+    motion = replace(motion, model=model)
+    return _with_error(motion, given) if check else motion
+
+
+def resume(path: str | Path, *, progress: bool = False) -> Trajectory:
+    """Continue a motion that was interrupted in `simulate(out=)`, bit for bit as if it had not been.
+
+    The files of an unfinished motion may run code, as all pickles may: resume only folders that you trust.
+
+    Args:
+        path: the folder. progress: show a progress bar of the time reached [s].
+    Returns:
+        Trajectory, whose arrays stay on the disk until they are used; at once where the motion is finished, and then
+        without its model, as `Trajectory.load` reads it.
+    Raises:
+        ModelError: there is no motion in the folder, or it is damaged. ConvergenceError: as of `simulate`.
+    """
+    stream = Stream.open(path)
+    if stream.is_finished:
+        return Trajectory.load(path)
+    return replace(_simulated(stream, progress, **stream.arguments), model=stream.arguments["model"])
+
+
+def _simulated(
+    stream: Stream | None, progress: bool, *, model: Model, duration: float, q0: Any, v0: Any, u: Any, method: Any,
+    dt: float | None, rtol: float, atol: Any, t_eval: Any, controller: Any, period: float | None,
+    project_velocity: bool,
+) -> Trajectory:  # fmt: skip
+    """The result of `simulate`; a stream that was begun continues."""
+    if stream is not None:
+        stream.check()
+    start = model.neutral() if q0 is None else checked_configuration(model, "q0", q0)
+    speed = np.zeros(model.nv) if v0 is None else stack("v0", v0, model.nv)
+    if not np.isfinite(speed).all():
+        raise ShapeError("v0: must be finite, got NaN or infinity")
+    atols: Any = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
+    sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
+    _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
+    run, method, why = chosen_method(method, model.one(0, 1), controller is not None and period is None, dt)
+    _check_anchors(model.one(0, 1), run, method)
+    given = InputRows(model, u)
+    is_fused = controller is None and _is_fused(model, run)
+    _load_ahead(model.one(0, 1), is_fused, given.programs if dt is None else [])
+    wanted = _times(t_eval, float(duration))
+    times = wanted if wanted is None or wanted[0] == 0.0 else np.concatenate([[0.0], wanted])
+    lead = lead_of_models(model, leading(q0=start, v0=speed, u=np.zeros((*given.lead, model.nu))))
+    if lead and stream is not None:
+        raise ShapeError(f"out: takes one motion, got a batch of shape {lead}")
+    if lead and times is None:
+        raise ShapeError(f"t_eval: a batch of shape {lead} needs common times, got None")
+    count, inputs, unasked = batch_of(lead), given.over(lead), 0 if times is wanted else 1
+    starts, speeds = (np.broadcast_to(x, lead + x.shape[-1:]).reshape(count, x.shape[-1]) for x in (start, speed))
+    nz = len(controller.start) if isinstance(controller, Controller) else 0
+    motions, begun = [], _begun(model, starts, speeds)
+    is_implicit = getattr(run, "func", None) is integrate_implicit
+    apart = reason_to_separate(model, is_implicit, inputs, controller is not None, dt is not None)
+    if count > 1 and times is not None and not apart:
+        control_law(model, inputs.of(0), None, period)  # says what is wrong with the arguments
+        q, v = (np.array(x) for x in zip(*begun))
+        scheme, limits = run.keywords["scheme"], (rtol, atols, project_velocity)
+        batch = Batch(model, scheme, q, v, inputs, times, float(duration), *limits)
+        motions = simulate_batch(batch, method, dt, unasked, progress)
+        return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
+    for i, begin in enumerate(begun):
+        own = model.one(i, count)
+        with of_instance(i, count), progress_bar(progress, float(duration)) as advance, ExitStack() as lent:
+            law = control_law(own, inputs.of(i), controller, period)
+            if own.surroundings.sticks:
+                own = lent.enter_context(anchored_copy(own, contact_anchors(own, *begin)))
+            f = StateDerivative(own, law)
+            x0 = np.concatenate([*begin, law.carried])
+            given = times, float(duration), law.period, rtol, atols, dt, project_velocity
+            try:
+                if stream is not None:
+                    return stream.collect(own, f, partial(run, own, f, x0, *given), method, why, advance, unasked)
+                motions.append(_collect(own, f, run(own, f, x0, *given), method, advance, unasked))
+            except KeyboardInterrupt as stop:
+                if lead and (begun := (*motions, *filter(None, [getattr(stop, "partial", None)]))):
+                    stop.partial = begun  # type: ignore[attr-defined]
+                raise
+            finally:
+                f.end()
+    for own, motion in zip(model.of_rows(count), motions):
+        warn_of_pushing(own, motion.u)
+        warn_of_shapes(own, motion.q, motion.t)
+    if count > 1:
+        why = "; ".join(filter(None, (why, f"one motion after the other: {apart}")))
+    return _explained(motions[0] if not lead else _stacked(model, method, motions, lead, wanted, nz), why)
+
+
+def _with_error(motion: Trajectory, given: dict[str, Any]) -> Trajectory:
+    """A motion whose statistics say how far it is from the true one, by a finer one."""
+    one, dt, atol, controller = given["model"].one(0, 1), given["dt"], given["atol"], given["controller"]
+    run, _, _ = chosen_method(given["method"], one, controller is not None and given["period"] is None, dt)
+    finer: dict[str, Any] = {"rtol": 0.1 * given["rtol"], "atol": tuple((0.1 * np.broadcast_to(atol, 2)).tolist())}
+    share = 1.0
+    if dt is not None and getattr(run, "func", None) is integrate_implicit:
+        finer, share = {"dt": 0.5 * dt}, 1.0 - 0.5 ** run.keywords["scheme"].order
+    finer["t_eval"] = motion.t
+    other = _simulated(None, False, **(given | finer))
+    error = global_error(one, motion.q, other.q) / share
+    warn_of_error(error)
+    return replace(motion, statistics=replace(motion.statistics, error=error))
+
+
+def _explained(motion: Trajectory, why: str) -> Trajectory:
+    """A motion that says why its method was taken."""
+    if not why:
+        return motion
+    cost = motion.statistics
+    remark = "; ".join(filter(None, (why, cost.remark)))
+    return replace(motion, statistics=replace(cost, remark=remark))
+
+
+def _is_fused(model: Model, run: Callable[..., Iterator[Any]]) -> bool:
+    """Whether steps of a given size need no Python between two of them, but for a controller's."""
+    return getattr(run, "func", None) is integrate_implicit and not model.calls_python
+
+
+def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
+    """Load all kernels of a motion at once; steps evaluate inputs that are expressions."""
+    drives = len(steps_of_inputs(model, formulas))
+    steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
+    loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
+    contacts = (contact_search_kernel,) if len(model.surroundings.pair) else ()
+    kernels = (accelerations_kernel(model), steps, *loops, *contacts)
+    ahead(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
+
+
+def _begun(model: Model, q: np.ndarray, v: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Starts (n, nq), (n, nv) of motions, one by one on the loops and on prescribed motions."""
+    for i, own in enumerate(model.of_rows(len(q))):
+        with of_instance(i, len(q)):
+            yield consistent_start(own, *on_motion(own, 0.0, q[i], v[i]))
+
+
+def chosen_method(
+    method: Any, model: Model | None = None, has_feedback: bool = False, dt: float | None = None
+) -> tuple[Callable[..., Iterator[Any]], str, str]:
+    """The integrator, its name, and why "auto" took it.
+
+    Args:
+        method, dt: as of `simulate`. model: on which "auto" depends. has_feedback: whether a controller acts at all
+            times.
+    Raises:
+        ModelError: there is none of this name.
+    """
+    if isinstance(method, Scheme):
+        return partial(integrate_implicit, scheme=method), method.name, ""
+    if method == "auto":
+        if dt is not None:
+            return (
+                METHODS["generalized_alpha"],
+                "generalized_alpha",
+                "auto: steps of a given size, stable for stiff robots",
+            )
+        asks = has_feedback or (model is not None and model.calls_python)
+        if asks and model is not None and not model.surroundings.sticks:
+            if not (model.calls_python and _rings(model)):
+                return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
+            return METHODS["esdirk"], "esdirk", "auto: what vibrates without damping keeps its energy, unlike by bdf"
+        return METHODS["esdirk"], "esdirk", "auto: order 4, for stiff robots, and steps that stay in the kernel"
+    if not isinstance(method, str) or method not in METHODS:
+        raise ModelError(f"method: must be one of {[*sorted(METHODS), 'auto']} (got {method!r})")
+    return METHODS[method], method, ""
+
+
+def _rings(model: Model) -> bool:
+    """Whether a coordinate or a deformable body springs back and nothing damps it."""
+    stiff, damped = (np.diag(x) > 0.0 for x in (model.elasticity.stiffness, model.elasticity.damping))
+    bodies = (body.material.damping_time == 0.0 for body in model.deforming.integrals)
+    return bool((stiff & ~damped).any()) or any(bodies)
+
+
+def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
+    """Raise ModelError where contacts hold by anchors and the method has no place for these."""
+    if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
+        raise ModelError(
+            f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
+            f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
+            f"(got {method!r})"
+        )
+
+
+def _check_numbers(**values: Any) -> None:
+    for name, value in values.items():
+        good = isinstance(value, int | float | np.number) and np.isfinite(value) and value > 0
+        if not good:
+            raise ModelError(f"{name}: must be a finite number > 0 (got {value!r})")
+
+
+def _times(t_eval: Any, duration: float) -> np.ndarray | None:
+    """The wanted times, checked."""
+    if t_eval is None:
+        return None
+    check_kept("t_eval", t_eval)
+    try:
+        times = np.atleast_1d(np.array(t_eval, dtype=np.float64))
+    except (TypeError, ValueError, OverflowError):
+        raise ShapeError(f"t_eval: expected shape (n,), got {t_eval!r}") from None
+    if times.ndim != 1 or len(times) == 0:
+        raise ShapeError(f"t_eval: expected shape (n,), got {times.shape}")
+    inside = np.isfinite(times).all() and times[0] >= 0.0 and times[-1] <= duration * (1 + 1e-12)
+    if not inside or np.any(np.diff(times) <= 0):
+        raise ShapeError(f"t_eval: must rise strictly within [0, {duration:g}], got {t_eval!r}")
+    return np.minimum(times, duration)
+
+
+def _collect(
+    model: Model, f: StateDerivative, points: Iterator[Any], method: str, advance: Any, unasked: int
+) -> Trajectory:
+    """Run the method to its end, or to its failure, which then carries what there is.
+
+    A point is (t, x, (u, z), steps so far), x being (q, v) or (q, v, a, λ of loops); several have a leading axis. The
+    first `unasked` of them, which are the start or nothing, are left out.
+    """
+    rows, steps = [], 0
+    began = time.perf_counter()
+
+    def so_far() -> Trajectory:
+        times, states, shown = (np.concatenate(parts) for parts in zip(*rows))
+        arrays = motion_arrays(model, times, states[None], shown[None])
+        cost = Statistics(method, steps, f.evaluations, f.jacobians, time.perf_counter() - began,
+                          f.monitor.remark if f.monitor is not None else "")  # fmt: skip
+        asked: dict[str, Any] = {name: array[0, unasked:] for name, array in arrays.items()}
+        return Trajectory(times[unasked:], **asked, statistics=cost, anchors=present_anchors(model))
+
+    try:
+        with quiet_sundials():
+            for time_now, state, inputs, taken in points:
+                steps = taken
+                rows.append((np.atleast_1d(time_now), np.atleast_2d(state), np.atleast_2d(inputs)))
+                advance(rows[-1][0][-1])
+    except ConvergenceError as error:
+        raise ConvergenceError(str(error), so_far()) from error
+    except KeyboardInterrupt as error:
+        if rows:
+            error.partial = so_far()  # type: ignore[attr-defined]
+        raise
+    return so_far()
+
+
+def _stacked(
+    model: Model, method: str, motions: list[Trajectory], lead: tuple[int, ...], times: np.ndarray | None, nz: int
+) -> Trajectory:
+    costs = [motion.statistics for motion in motions]
+    counts = ("steps", "evaluations", "jacobians", "wall_time")
+    remarks = "; ".join(dict.fromkeys(cost.remark for cost in costs if cost.remark))
+    total = Statistics(method, *(sum(getattr(c, n) for c in costs) for n in counts), remark=remarks)
+    sizes = {"q": model.nq, "v": model.nv, "a": model.nv, "u": model.nu, "multipliers": model.n_multipliers, "z": nz}
+    t = np.zeros(0) if times is None else times
+    shape = (*lead, len(t))
+    arrays: dict[str, Any] = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
+    held = model.surroundings.anchors.shape
+    anchors = _rows("anchors", motions, held).reshape(*lead, *held)
+    return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)
+
+
+def _rows(name: str, motions: list[Trajectory], shape: tuple[int, ...]) -> np.ndarray:
+    """An array of motions, each one or several, one behind the other."""
+    rows = [x[None] if x.ndim == len(shape) else x for x in (getattr(motion, name) for motion in motions)]
+    if len(rows) == 1:
+        return rows[0]
+    out = np.empty((sum(map(len, rows)), *shape))
+    edges = np.cumsum([0, *map(len, rows)]).tolist()
+    on_all([partial(np.copyto, out[slice(*ends)], some) for ends, some in zip(pairwise(edges), rows)])
+    return out
+
+
+_MOST_ERROR = 0.01  # error above which one is warned
+_AT_REST = 1e-3  # of its natural size: what moves less is measured by this
+
+
+def global_error(model: Model, q: np.ndarray, other: np.ndarray) -> float:
+    """The largest distance of motions (..., n_times, nq), over the way of the coordinate that moves farthest."""
+    if not q.size:
+        return 0.0
+    scale = model.dofs.scale
+    apart = np.abs(difference(model, q, other) / scale).max(axis=(-2, -1))
+    moved = np.abs(difference(model, q[..., :1, :], q) / scale).max(axis=(-2, -1))
+    return float(np.max(apart / np.maximum(moved, _AT_REST)))
+
+
+def warn_of_error(error: float) -> None:
+    """Warn where an error is large."""
+    if not error <= _MOST_ERROR:
+        text = (
+            f"the motion is off by {100.0 * error:.2g} % of its way, by a finer one; take a smaller rtol and atol, or "
+        )
+        text += "a smaller dt; fast motions without damping may let every error grow"
+        warnings.warn(text, AccuracyWarning, stacklevel=4)

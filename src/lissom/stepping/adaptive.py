@@ -1,0 +1,293 @@
+"""Adaptive steps of one motion: as long as their error estimate allows, in the kernel wherever it knows all loads.
+
+The law of step sizes is (1) of step_sizes. A launch ends at a stop, where it has left as many steps as there is room
+for, where no step is found, or where steps were planned ahead and another size is wanted. Where Python acts between the
+stages, steps are taken one by one by the same law.
+
+A step that goes through something is repeated, no further than to where a ball was inside. The kernel searches for that
+by itself. Where prescribed motions that it does not know at all times carry an obstacle, and where it pauses, the
+search follows the step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple, final
+
+import numpy as np
+
+from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
+from lissom.dynamics.loads import load_table
+from lissom.launch.workspace import Workspace
+from lissom.model.model import Model
+from lissom.stepping.contact_search import ContactSearch
+from lissom.stepping.driver import FIRST_STEP, LEAST_STEP, NO_STEP, Motions, failure
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.state import FunctionOfTime, StateDerivative, constant_polynomials
+from lissom.stepping.step_kernel import (
+    LONGEST_RUN,
+    program_of,
+    put_inputs,
+    put_program,
+    put_start,
+    put_times,
+    room_for,
+    stage_times,
+    state_after,
+    workspace_with_room,
+)
+from lissom.stepping.step_rows import DONE, EVALUATIONS, MATRICES, NEW_FIRST, SLOW_IS_ENOUGH, STEADY, scheme_numbers
+from lissom.stepping.step_sizes import (
+    BEFORE,
+    CUT,
+    EVENT,
+    IS_PLANNED,
+    LEAST,
+    NEXT,
+    NOW,
+    STOP,
+    change_of_size,
+    cut_of_size,
+    of_numbers,
+    size_towards,
+)
+
+_size_towards, _change_of_size, _cut_of_size = map(of_numbers, (size_towards, change_of_size, cut_of_size))
+_CAREFUL = 4  # steps taken one by one after a run that went through something
+
+
+class AdaptiveRun(NamedTuple):
+    """Steps that were taken: their ends (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
+
+    t: np.ndarray
+    rows: np.ndarray
+    shown: np.ndarray
+    last: StepState
+
+
+_SOON, _ASKED = 1e-12, 64  # part of the time left at which laws are asked first, and how often
+_FIRST_PLAN = 1  # steps planned at the start and after a change of their size, which mostly comes again soon
+
+
+@final
+class AdaptiveKernelSteps:
+    """Runs of adaptive steps of one scheme for one robot; counts evaluations in `f`.
+
+    Fields:
+        size: of the next step [s]. before: the error of the last one, below zero where that was not kept. event: when
+        the next one is, if it is not over [s]. is_stuck: whether the last run found no step that is long enough.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        f: StateDerivative,
+        scheme: Scheme,
+        rtol: float,
+        atol: tuple[float, float],
+        project: bool,
+        least: float,
+    ) -> None:
+        self.model, self.f, self.scheme, self.least = model, f, scheme, least
+        self.numbers = scheme_numbers(scheme, rtol, atol, project and model.n_rows > 0, None)
+        self.size, self.before, self.event, self.is_stuck, self.length = least, 1.0, 0.0, False, _FIRST_PLAN
+        self.room: tuple[int, int] | None = None
+        self.motions: Motions | None = None
+        self.last: StepState | None = None
+        self.new_first = self.slow_is_enough = 0
+        self.drives = [] if f.law.feed is None else steps_of_inputs(model, f.law.feed.programs)
+        self.program = program_of(model, self.drives)
+
+    @property
+    def w(self) -> Workspace | None:
+        """Its buffers, from the first step on."""
+        return None if self.motions is None else self.motions.w
+
+    @w.setter
+    def w(self, w: Workspace) -> None:
+        self.motions = Motions(self.model, 1, self.scheme, self.least, w=w, numbers=self.numbers)
+
+    def run(self, here: StepState, stop: float) -> tuple[np.ndarray, np.ndarray, np.ndarray, StepState]:
+        """Steps towards `stop`: the times reached (n,), rows (q, v, a, â, λ), (u, z) there, and the last state."""
+        model = self.model
+        inputs = None if laws_of_time(model) is None else _polynomials(self.f, model.nu)
+        motions = self._with_room_for(1 if inputs is None else len(inputs[0]))
+        w = motions.w
+        assert w is not None
+        self._put(w, here, stop)
+        if inputs is None:
+            self._plan(w, here, stop)
+        else:
+            self._put_inputs(w, *inputs)
+            put_program(w, self.program)
+        motions.take_adaptive(motions.all, None if inputs is not None else int(w.host["span"][0, 1]))
+        host = w.host
+        counts = host["counts"][0].tolist()
+        done, self.new_first, self.slow_is_enough = counts[DONE], counts[NEW_FIRST], counts[SLOW_IS_ENOUGH]
+        self.f.evaluations += counts[EVALUATIONS]
+        self.f.jacobians += counts[MATRICES]
+        self.size, self.before, self.event = host["adaptive"][0, [NEXT, BEFORE, EVENT]].tolist()
+        self.is_stuck = self.size < self.least
+        self.length = min(2 * self.length, LONGEST_RUN) if done == self.length else _FIRST_PLAN
+        times, rows = host["times"][0, :done].copy(), host["out"][0].reshape(LONGEST_RUN, -1)[:done].copy()
+        if done == 0:
+            if self.is_stuck and inputs is not None:
+                raise_if_not_finite(model, self.f.law.feed, here.t, stop)
+            return times, rows, np.zeros((0, 0)), here
+        h, is_steady = float(host["h"][0, done]), bool(counts[STEADY])
+        self.last = state_after(model, here, rows, float(times[-1]), h, is_steady)
+        return times, rows, self.f.shown_over(times), self.last
+
+    def _with_room_for(self, knots: int) -> Motions:
+        """Its driver; another than before, without a matrix, where the buffers have other room."""
+        room = room_for(self.model, knots, len(self.drives))
+        if self.motions is None or room != self.room:
+            self.w, self.room, self.last = workspace_with_room(self.model, 1, *room), room, None
+        assert self.motions is not None
+        return self.motions
+
+    def _put(self, w: Workspace, here: StepState, stop: float) -> None:
+        """Fill in where a run starts."""
+        has_matrix, self.last = self.last is here, None
+        put_start(w, self.numbers, here, LONGEST_RUN, has_matrix, (self.new_first, self.slow_is_enough))
+        adaptive = w.host["adaptive"][0]
+        adaptive[STOP], adaptive[NOW], adaptive[NEXT], adaptive[LEAST] = stop, here.t, self.size, self.least
+        adaptive[BEFORE], adaptive[EVENT] = self.before, self.event
+
+    def _put_inputs(self, w: Workspace, knots: np.ndarray, pieces: np.ndarray) -> None:
+        """Fill in inputs that the kernel knows at all times."""
+        host = w.host
+        host["knots"][:], host["pieces"][0, : len(pieces)] = np.inf, pieces
+        host["knots"][: len(knots)] = knots
+
+    def _plan(self, w: Workspace, here: StepState, stop: float) -> None:
+        """Fill in next steps of one size, with loads and inputs at the ends of their stages."""
+        host, ends = w.host, [here.t]
+        stop = min(stop, self.event) if self.event > here.t else stop
+        while len(ends) <= self.length and ends[-1] < stop:
+            left = stop - ends[-1]
+            size = _size_towards(left, self.size)
+            ends.append(stop if size == left else ends[-1] + size)
+        n = len(ends) - 1
+        host["span"][0], host["adaptive"][0, IS_PLANNED] = (0, n, 0), 1.0
+        host["h"][0, 1 : n + 1] = np.diff(ends)
+        times, stages = stage_times(self.scheme, here.t, np.array(ends[1:])), len(self.scheme.stages)
+        put_inputs(w, self.f.shown_over(np.array(times))[None, :, : self.model.nu], stages)
+        put_times(self.model, w, times)
+
+
+def _polynomials(f: StateDerivative, nu: int) -> tuple[np.ndarray, np.ndarray] | None:
+    """Inputs until the next sample of a controller, where they are polynomials of time; zeros for expressions."""
+    if f.held is not None:
+        return constant_polynomials(f.held)
+    return None if f.law.feed is None else f.law.feed.polynomials()
+
+
+def raise_if_not_finite(model: Model, feed: FunctionOfTime | None, start: float, stop: float) -> None:
+    """Evaluate inputs, loads and motions in Python behind a time at which no step is found: where the kernel computed a
+    number that is not finite, Python names the function.
+
+    Raises:
+        ModelError, ShapeError: the function, and its value.
+    """
+    times = start + (stop - start) * np.geomspace(_SOON, 1.0, _ASKED)
+    if feed is not None:
+        feed.over(times)
+    load_table(model, times.tolist())
+    if model.n_motions:
+        model.motions_over(times)
+
+
+@final
+class AdaptiveMotion:
+    """Adaptive steps of one motion, as many at once as the kernel can."""
+
+    def __init__(self, stepper: ImplicitSteps, duration: float) -> None:
+        self.stepper, self.model, self.duration = stepper, stepper.model, duration
+        self.least, self.size, self.careful = LEAST_STEP * duration, FIRST_STEP * duration, 0
+        self.before = 1.0  # the error of the last step, below zero where that was not kept
+        self.search = ContactSearch(stepper.model)
+        given = stepper.rtol, stepper.atol, stepper.project, self.least
+        self.kernel = AdaptiveKernelSteps(stepper.model, stepper.f, stepper.scheme, *given)
+        self.looks_back = stepper.model.n_motions > 0 and laws_of_time(stepper.model) is None
+
+    def steps(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
+        """The next steps towards a stop, none where a shorter one is to be tried; `before` were taken so far.
+
+        Raises:
+            ConvergenceError: the next step would be too short.
+        """
+        if self.careful == 0 and Motions.can_run(self.model, self.stepper.f):
+            run = self._in_kernel(here, stop, before)
+            if run is not None:
+                return run
+        self.careful = max(self.careful - 1, 0)
+        return self._one(here, stop, before)
+
+    def _in_kernel(self, here: StepState, stop: float, before: int) -> AdaptiveRun | None:
+        """Many steps at once; None where the first of them went through something."""
+        sticks = self.looks_back and self.model.surroundings.sticks
+        anchors = present_anchors(self.model).copy() if sticks else None
+        self.kernel.size, self.kernel.before = self.size, self.before
+        run = AdaptiveRun(*self.kernel.run(here, stop))
+        self.stepper.forget()
+        if self.kernel.is_stuck and len(run.t) == 0:
+            raise failure(self.stepper.scheme, here.t, before, NO_STEP)
+        contact = self._contact(here, run.t, run.rows) if self.looks_back else None
+        if contact is None:
+            self.size, self.before = self.kernel.size, self.kernel.before
+            return run
+        k = contact[0]
+        self.careful = _CAREFUL + (0 if anchors is None else k)
+        if anchors is not None:
+            put_anchors(self.model, anchors)  # those after step k are not known
+        if anchors is not None or k == 0:
+            return None
+        t = np.append(here.t, run.t)
+        last = state_after(self.model, here, run.rows[:k], float(t[k]), float(t[k] - t[k - 1]), is_steady=False)
+        self.size = last.h
+        return AdaptiveRun(run.t[:k], run.rows[:k], run.shown[:k], last)
+
+    def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
+        """The first step of a run that went through something, and when."""
+        if not len(self.model.surroundings.pair):
+            return None
+        q, v, *_ = state_parts(self.model, rows)
+        return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))
+
+    def _one(self, here: StepState, stop: float, before: int) -> AdaptiveRun:
+        """One step, shortened until it is found, accurate, and goes through nothing."""
+        stepper, power = self.stepper, self.stepper.scheme.error_power
+        while True:
+            left = stop - here.t
+            size = _size_towards(left, self.size)
+            new = stepper.step(here, size)
+            error = stepper.error
+            if new is None or not error <= 1.0:
+                self.size, self.before = size * (CUT.value if new is None else _cut_of_size(error, power)), -1.0
+                if self.size < self.least:
+                    why = "Newton's method finds no step" if new is None else "no step is accurate enough"
+                    raise failure(stepper.scheme, here.t, before, why)
+                continue
+            row = state_row(new)
+            contact = self._contact(here, np.array([new.t]), row)
+            if contact is not None:
+                self.size = min(contact[1] - here.t, 0.5 * size)
+                continue
+            new = new if size != left else replace(new, t=stop)
+            stepper.renew(new)
+            self.size *= _change_of_size(error, self.before, power, size / self.size)
+            self.before = error
+            return AdaptiveRun(np.array([new.t]), row, stepper.f.shown(new.t, new.q, new.v, new.z)[None], new)
+
+
+def state_row(s: StepState) -> np.ndarray:
+    """A state as a row (1, ...)."""
+    return np.concatenate([s.q, s.v, s.a, s.ahead, s.force])[None]
+
+
+def state_parts(model: Model, rows: np.ndarray) -> list[np.ndarray]:
+    """q, v, a, â and λ of rows."""
+    return np.split(rows, np.cumsum([model.nq, model.nv, model.nv, model.nv]), axis=-1)

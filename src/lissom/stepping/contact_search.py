@@ -1,0 +1,560 @@
+"""Contacts that a ball had between two states of a motion, however long the step between them.
+
+Each pair of a ball and an obstacle has a gap d of the surfaces, its rate, and the speed w of the ball's centre as seen
+from the obstacle. A distance changes no faster than the centre moves, so that over a step of length h
+
+    d(t) >= (d₀ + d₁ − L) / 2,   L = 1.5 h max(w₀, w₁) the length of the way                              (1)
+
+where accelerations lengthen it by no more than half. Where (1) leaves it open whether a ball was inside, the step is
+halved until it does not, or until the way is shorter than half a radius, which nothing passes through; then the cubic
+through gaps and rates tells. In between the configuration follows from the states at both ends, s from 0 to 1,
+
+    q(s) = q₀ ⊕ (h s v₀ + ½ h s² (v₁ − v₀) + s² (3 − 2s) ρ),   q(1) = q₁                                  (2)
+
+Kernels of steps search along the step that they have found. Δ, v and the rate w of Δ are known at both ends:
+
+    q(s) = qₙ ⊕ Δ(s),   Δ(s) the cubic from 0 to Δ that begins with the slope h vₙ and ends with h w      (3)
+
+They walk through it in strides, so long in s that nothing can be deeper than a limit before, with the gap d at the
+beginning and the speed u of the ball's centre:
+
+    (d − limit) / (1.5 h max(u, uₙ₊₁)),   or a way of half a radius                                       (4)
+
+Within such a stride the cubic through gaps and rates tells. A step that went through something is repeated up to where
+that began.
+
+Schemes lose their order where a contact begins or ends on the way, a part s after the start by the cubic through the
+gaps and rates at both ends, and their error estimates miss most of that near the ends. The step is repeated up to
+there, too: where it is rejected for its error, and where the error of v that it may have missed is above the tolerance:
+
+    h min(s, 1 − s) |aₙ₊₁ − aₙ|                                                                           (5)
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import final
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.configuration import difference, integrate, unit_quaternions
+from lissom.forces.distances import signed_distance
+from lissom.forces.touching import ball_centre, pose_of, twist_of
+from lissom.launch.buffers import Buffers
+from lissom.launch.workspace import workspace
+from lissom.lie import se3, so3
+from lissom.lie.types import by_reference, kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables, TablesStruct
+from lissom.passes import group, traversal
+from lissom.passes.base_frames import origin_between, place_bases
+from lissom.passes.linear_solve import largest
+from lissom.passes.moves import move_configuration
+from lissom.passes.rare_kinds import is_stored
+from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.stepping.newton_stages import CONVERGED
+from lissom.stepping.step_rows import ERROR, StepRows, Tolerances
+from lissom.stepping.step_sizes import LawsStruct, put_laws
+
+wp.set_module_options(kernel_options())
+
+Rows = wp.array2d(dtype=wp.float64)
+_ROWS = 64  # states evaluated at a time
+_LONGER = 1.5  # than the speeds at its ends make the way
+LONGER = wp.constant(wp.float64(_LONGER))
+_POINT = 5e-4  # what counts as the radius of a ball that has none, as a box's corners, [m]
+POINT = wp.constant(wp.float64(_POINT))
+_SHORT = 0.5  # way within which the cubic of a gap tells, in radii
+SHORT = wp.constant(wp.float64(_SHORT))
+_GRAZE, _DEEPER = 1e-3, 0.25  # see ContactSearch
+GRAZE = wp.constant(wp.float64(_GRAZE))
+DEEPER = wp.constant(wp.float64(_DEEPER))
+_MOST_STATES = 4096  # between the ends of one step
+_S = np.linspace(0.0, 1.0, 9)
+_CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 - 2 * _S), _S**2 * (_S - 1)])  # Hermite
+
+
+@wp.func
+def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
+    """Gap of pair e, its rate, and the speed of the ball's centre as seen from the obstacle."""
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
+    a = t.surroundings.ball_node[ball]
+    b = t.surroundings.obstacle_node[obstacle]
+    origin = origin_between(t, s, i, a, b)
+    c = ball_centre(t, s, i, ball, origin)
+    R_b, p_b = pose_of(s, i, b, origin)
+    R = R_b * t.surroundings.obstacle_R[obstacle]
+    y = wp.transpose(R) * (c - R_b * t.surroundings.obstacle_p[obstacle] - p_b)
+    d, n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    rho = twist_of(s, i, a) - twist_of(s, i, b)
+    u = se3.linear(rho) + wp.cross(se3.angular(rho), c)
+    return vec3(d - t.surroundings.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
+
+
+@wp.func
+def least_radius(t: Tables, e: int) -> wp.float64:
+    """Radius of the ball of pair e, or what counts as that."""
+    return wp.max(t.surroundings.ball_radius[t.surroundings.pair[e, 0]], POINT)
+
+
+@wp.func
+def limit_of(x: vec3, y: vec3, radius: wp.float64, graze: wp.float64, deeper: wp.float64) -> wp.float64:
+    """The gap below which the ball was inside between two states of a pair, by more than these show."""
+    lowest = wp.min(x[0], y[0])
+    return wp.where(lowest < so3.ZERO, lowest - deeper * radius, -graze * radius)
+
+
+@wp.func
+def may_touch(h: wp.float64, x: vec3, y: vec3, limit: wp.float64) -> int:
+    """Whether (1) leaves it open that the gap was below a limit between two states of a pair."""
+    if so3.HALF * (x[0] + y[0] - LONGER * h * wp.max(x[2], y[2])) < limit:
+        return 1
+    return 0
+
+
+@wp.kernel
+def contact_search_kernel(
+    t: TablesStruct,
+    s: ScratchStruct,
+    count: wp.array(dtype=wp.int32),
+    times: wp.array(dtype=wp.float64),
+    share: wp.array(dtype=wp.float64),
+    q: Rows,
+    v: Rows,
+    q_now: Rows,
+    v_now: Rows,
+    pairs: wp.array2d(dtype=vec3),
+    doubtful: wp.array(dtype=wp.int32),
+    first: int,
+):
+    i = first + wp.tid()
+    for row in range(count[0]):
+        for j in range(q.shape[1]):
+            q_now[i, j] = q[row, j]
+        for j in range(v.shape[1]):
+            v_now[i, j] = v[row, j]
+        place_bases(t, s, i, q_now)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
+        doubtful[row] = 0
+        for e in range(t.surroundings.pair.shape[0]):
+            x = approach(t, s, i, e)
+            pairs[row, e] = x
+            if row > 0:
+                h = times[row] - times[row - 1]
+                limit = limit_of(pairs[row - 1, e], x, least_radius(t, e), share[0], share[1])
+                if may_touch(h, pairs[row - 1, e], x, limit) == 1:
+                    doubtful[row] = 1
+
+
+def _make(model: Model, batch: int) -> Buffers:
+    w, n = Buffers(model, batch, {"q_now": (model.nq,), "v_now": (model.nv,)}), len(model.surroundings.pair)
+    d = [w.buffer("count", (1,), wp.int32), w.buffer("times", (_ROWS,)), w.buffer("share", (2,))]
+    d += [w.buffer("q", (_ROWS, model.nq)), w.buffer("v", (_ROWS, model.nv))]
+    d += [w.on_device["q_now"], w.on_device["v_now"]]
+    d += [w.buffer("pairs", (_ROWS, n), vec3), w.buffer("doubtful", (_ROWS,), wp.int32)]
+    w.record(contact_search_kernel, [w.tables, w.scratch, *d])
+    return w
+
+
+def _approaches(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """At no more than _ROWS states (n, nq), (n, nv) the gap [m], its rate and the speed of the ball's centre seen from
+    the obstacle [m/s] of every pair, shape (n, n_pairs, 3), and whether a ball may have met something before each."""
+    n = len(t)
+    if model.asks_before_launch and n > 1:
+        return _approaches_one_by_one(model, t, q, v, share)
+    w = workspace(model, "encounters", 1, _make)
+    host = w.host
+    host["count"][0], host["share"][:] = n, share
+    host["times"][:n], host["q"][:n], host["v"][:n] = t, q, v
+    w.run()
+    return host["pairs"][:n].copy(), host["doubtful"][:n].copy()
+
+
+@final
+@dataclass(frozen=True)
+class ContactSearch:
+    """Looks for what a motion's steps went through.
+
+    Fields:
+        model. graze: depth in radii from which on a touch between two states free of it counts; deeper: depth in radii
+        that counts beyond that at the ends of a step, where one of them touches.
+    """
+
+    model: Model
+    graze: float = _GRAZE
+    deeper: float = _DEEPER
+
+    def first_contact(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[int, float] | None:
+        """The first step of a motion during which a ball was inside something that its ends do not show, k from state k
+        to k + 1, and a time at which it was; times (n,), states (n, nq), (n, nv)."""
+        if len(self.model.surroundings.pair) == 0:
+            return None
+        for first in range(0, len(t) - 1, _ROWS - 1):
+            part = slice(first, first + _ROWS)
+            pairs, doubtful = _approaches(self.model, t[part], q[part], v[part], (self.graze, self.deeper))
+            if not any(doubtful.tolist()):
+                continue
+            for k in np.flatnonzero(doubtful) - 1:
+                ends, at = slice(first + k, first + k + 2), slice(k, k + 2)
+                time = self._met(t[ends], q[ends], v[ends], pairs[at])
+                if time is not None:
+                    return int(first + k), time
+        return None
+
+    def is_clear(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> bool:
+        """Whether (1) alone says that nothing was met on the way along these states, arguments as above."""
+        share, n = (self.graze, self.deeper), _ROWS - 1
+        parts = [slice(first, first + _ROWS) for first in range(0, len(t) - 1, n)]
+        return not any(_approaches(self.model, t[part], q[part], v[part], share)[1].any() for part in parts)
+
+    def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
+        """When a ball was inside during one step, given its ends; None where it was not."""
+        world, lowest = self.model.surroundings, pairs[..., 0].min(axis=0)
+        radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
+        limit = np.where(lowest < 0.0, lowest - self.deeper * radius, -self.graze * radius)
+        between, times = _Between(self.model, t, q, v), t
+        while True:
+            gap, way = pairs[..., 0], _LONGER * np.diff(times)[:, None] * np.maximum(pairs[:-1, :, 2], pairs[1:, :, 2])
+            doubtful = 0.5 * (gap[:-1] + gap[1:] - way) < limit
+            near = doubtful & (way <= _SHORT * radius)
+            dips = _dips(times, pairs, near, limit)
+            halved = np.flatnonzero((doubtful & ~near).any(axis=1))
+            if dips is not None or len(halved) == 0 or len(times) > _MOST_STATES:
+                return dips
+            middle = 0.5 * (times[halved] + times[halved + 1])
+            new = np.concatenate([_approaches(self.model, part, *between(part), (0.0, 0.0))[0]
+                                  for part in np.split(middle, range(_ROWS, len(middle), _ROWS))])  # fmt: skip
+            inside = np.flatnonzero((new[..., 0] < limit).any(axis=1))
+            if len(inside):
+                return float(middle[inside[0]])
+            times, pairs = np.insert(times, halved + 1, middle), np.insert(pairs, halved + 1, new, axis=0)
+
+
+def _approaches_one_by_one(
+    model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray, share: tuple[float, float]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The same for robots whose poses Python must give before each launch; (1) is asked here then."""
+    rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
+    pairs = np.concatenate(rows)
+    world = model.surroundings
+    radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
+    before, after, h = pairs[:-1], pairs[1:], np.diff(t)[:, None]
+    least = np.minimum(before[..., 0], after[..., 0])
+    limit = np.where(least < 0.0, least - share[1] * radius, -share[0] * radius)
+    fastest = np.maximum(before[..., 2], after[..., 2])
+    met = 0.5 * (before[..., 0] + after[..., 0] - _LONGER * h * fastest) < limit
+    return pairs, np.concatenate([[0], met.any(axis=1).astype(np.int32)])
+
+
+def _dips(times: np.ndarray, pairs: np.ndarray, near: np.ndarray, limit: np.ndarray) -> float | None:
+    """When the cubic through gaps and rates first dips below the limit, on the intervals and for the pairs `near`."""
+    at, e = np.nonzero(near)
+    if len(at) == 0:
+        return None
+    h, (d, rate) = np.diff(times)[at], np.moveaxis(pairs[..., :2], -1, 0)
+    gaps = np.stack([d[at, e], h * rate[at, e], d[at + 1, e], h * rate[at + 1, e]], axis=1) @ _CUBIC
+    low = np.flatnonzero(gaps.min(axis=1) < limit[e])
+    if len(low) == 0:
+        return None
+    k = low[0]
+    return float(times[at[k]] + h[k] * _S[np.argmin(gaps[k])])
+
+
+@final
+class _Between:
+    """States between the two ends of a step, by (2); prescribed coordinates are on their motion."""
+
+    def __init__(self, model: Model, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        self.model, self.t, self.h = model, float(t[0]), float(t[1] - t[0])
+        self.q, self.v, self.change = unit_quaternions(model, q)[0], v[0], v[1] - v[0]
+        reached = integrate(model, self.q, self.h * (self.v + 0.5 * self.change))
+        self.rest = difference(model, reached, unit_quaternions(model, q)[1])
+
+    def __call__(self, times: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        s = ((times - self.t) / self.h)[:, None]
+        q = integrate(self.model, self.q,
+                      self.h * s * (self.v + 0.5 * s * self.change) + s * s * (3 - 2 * s) * self.rest)  # fmt: skip
+        v = self.v + s * self.change + 6 * s * (1 - s) / self.h * self.rest
+        if self.model.n_motions:
+            for row, v_row, t in zip(q, v, times.tolist()):
+                row[:], v_row[:] = on_motion(self.model, t, row, v_row)
+        return q, v
+
+
+Rows = wp.array2d(dtype=wp.float64)
+Approaches = wp.array2d(dtype=vec3)
+
+MOST_STRIDES = wp.constant(4096)
+BISECTIONS = wp.constant(40)
+LOOKS = wp.constant(8)  # parts of a stride between which its cubic is looked at,
+LOOK = wp.constant(wp.float64(1.0 / 8.0))  # and how long each is
+NEAR_START = wp.constant(wp.float64(0.02))  # part of a refused step before which a touch counts as begun at its start
+
+
+@wp.struct
+class ContactRowsStruct:
+    """By instance and pair the gap, its rate and the speed of the ball's centre (`approach`) at the start
+    of a step, at its end, and at both ends of the stride at hand; by instance the state at the end of that, and what
+    drives the robot then, by the laws of time (`put_laws` of step_sizes)."""
+
+    start: Approaches
+    end: Approaches
+    left: Approaches
+    right: Approaches
+    q: Rows
+    v: Rows
+    a: Rows
+    move: Rows
+    rate: Rows
+    load: wp.array2d(dtype=vec6)
+    motion: Rows
+    u: Rows
+    laws: LawsStruct
+
+
+ContactRows = by_reference(ContactRowsStruct)
+
+
+def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
+    """Rows for the instances of buffers, and the laws of time; empty where nothing can meet anything."""
+    m, pairs = ContactRowsStruct(), len(model.surroundings.pair)
+    batch = w.batch if pairs else 0
+    for name in ("start", "end", "left", "right"):
+        setattr(m, name, wp.zeros((batch, pairs), dtype=vec3, device=model.device))
+    for name, size in (("q", model.nq), ("motion", 3 * model.n_motions), ("u", model.nu)):
+        setattr(m, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    for name in ("v", "a", "move", "rate"):
+        setattr(m, name, wp.zeros((batch, model.nv), dtype=wp.float64, device=model.device))
+    m.load, m.laws = wp.zeros((batch, model.n_load_rows), dtype=vec6, device=model.device), laws
+    return m
+
+
+@wp.func(inline=False)
+def note_approaches(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, out: Approaches):
+    """Gap, rate and speed of every pair at a state."""
+    place_bases(t, s, i, q)
+    for k in range(t.n_dynamic):
+        traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+    for e in range(t.surroundings.pair.shape[0]):
+        out[i, e] = approach(t, s, i, e)
+
+
+@wp.func
+def copy_approaches(i: int, source: Approaches, out: Approaches):
+    """out = source."""
+    for e in range(source.shape[1]):
+        out[i, e] = source[i, e]
+
+
+@wp.func
+def follow_laws(t: Tables, m: ContactRows, i: int, now: wp.float64):
+    """Put prescribed coordinates where they are, and as fast, at a time."""
+    count = t.prescribed.dof.shape[0]
+    if count > 0:
+        put_laws(now, m.laws, m.load[i], m.motion[i], m.u[i])
+    for e in range(count):
+        j = t.prescribed.dof[e]
+        m.q[i, t.dofs.q[j]] = m.motion[i, e]
+        m.v[i, j] = m.motion[i, count + e]
+
+
+@wp.func(inline=False)
+def put_between(
+    t: Tables, x: StepRows, m: ContactRows, i: int, h: wp.float64, part: wp.float64, start: wp.float64, knows: bool
+):  # fmt: skip
+    """The state (3) a part of a step from a time further on; prescribed coordinates are on their motion where that is
+    known to the kernel."""
+    rest = so3.ONE - part
+    for j in range(t.nv):
+        begins = h * x.v_start[i, j]
+        ends = h * x.rate[i, j]
+        move = x.move[i, j]
+        m.move[i, j] = part * (part * ((so3.ONE + so3.TWO * rest) * move - rest * ends) + rest * rest * begins)
+        slope = wp.float64(6.0) * part * rest * move + rest * (so3.ONE - wp.float64(3.0) * part) * begins
+        m.rate[i, j] = (slope + part * (wp.float64(3.0) * part - so3.TWO) * ends) / h
+        m.v[i, j] = m.rate[i, j]
+    move_configuration(t, i, x.start, m.move, m.q)
+    if m.q.shape[1] != t.nv:
+        for k in range(t.n_nodes):
+            if is_stored(t.node[k].has_quaternion):
+                group.take_rate(t, i, k, so3.ZERO, m.move, m.rate, m.a, m.v, m.a)
+    if knows:
+        follow_laws(t, m, i, start + part * h)
+
+
+@wp.func
+def gap_within(x: vec3, y: vec3, h: wp.float64, part: wp.float64) -> wp.float64:
+    """The gap by the cubic through gaps and rates of a pair a time h apart."""
+    rest = so3.ONE - part
+    late = part * part * ((so3.ONE + so3.TWO * rest) * y[0] - rest * h * y[1])
+    return rest * rest * ((so3.ONE + so3.TWO * part) * x[0] + part * h * x[1]) + late
+
+
+@wp.func
+def crossing(x: vec3, y: vec3, h: wp.float64, level: wp.float64, last: wp.float64) -> wp.float64:
+    """Where before the part `last`, by that cubic, the gap comes to the level, which it begins on one side of and then
+    is on the other."""
+    low = wp.float64(0.0)
+    high = wp.float64(last)
+    is_above = x[0] > level
+    for _n in range(BISECTIONS):
+        middle = so3.HALF * (low + high)
+        stays = (gap_within(x, y, h, middle) > level) == is_above
+        low = wp.where(stays, middle, low)
+        high = wp.where(stays, high, middle)
+    return high
+
+
+@wp.func
+def stride_from(t: Tables, m: ContactRows, i: int, h: wp.float64, rest: wp.float64) -> wp.float64:
+    """Length of the next stride by (4), no more than the rest of the step."""
+    stride = wp.float64(rest)
+    for e in range(m.left.shape[1]):
+        x = m.left[i, e]
+        y = m.end[i, e]
+        radius = least_radius(t, e)
+        limit = limit_of(m.start[i, e], y, radius, GRAZE, DEEPER)
+        way = LONGER * h * wp.max(x[2], y[2])
+        if so3.HALF * (x[0] + y[0] - rest * way) < limit:
+            stride = wp.min(stride, wp.max(x[0] - limit, SHORT * radius) / way)
+    return stride
+
+
+@wp.func
+def first_inside(t: Tables, m: ContactRows, i: int, h: wp.float64, stride: wp.float64) -> wp.float64:
+    """The part of a stride at which a ball comes to the surface, or where it has been there to the limit, of those
+    that go beyond it; more than one where none does."""
+    found = wp.float64(2.0)
+    for e in range(m.left.shape[1]):
+        x = m.left[i, e]
+        y = m.right[i, e]
+        radius = least_radius(t, e)
+        limit = limit_of(m.start[i, e], m.end[i, e], radius, GRAZE, DEEPER)
+        inside = wp.float64(2.0)
+        if y[0] < limit:
+            inside = wp.float64(1.0)
+        if may_touch(stride * h, x, y, limit) == 1:
+            for n in range(1, LOOKS):
+                look = LOOK * wp.float64(LOOKS - n)
+                if gap_within(x, y, stride * h, look) < limit:
+                    inside = look
+        if inside <= so3.ONE:
+            level = wp.where(m.start[i, e][0] > GRAZE * radius, so3.ZERO, limit)
+            at = so3.ZERO
+            if x[0] > level:
+                at = crossing(x, y, stride * h, level, inside)
+            found = wp.min(found, at)
+    return found
+
+
+@wp.func(inline=False)
+def hidden_contact(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, h: wp.float64, start: wp.float64, knows: bool
+) -> wp.float64:  # fmt: skip
+    """The part of a step at which a ball came inside something that the ends of the step do not show; zero where none
+    did."""
+    copy_approaches(i, m.start, m.left)
+    part = wp.float64(0.0)
+    count = wp.int32(0)
+    while part < so3.ONE and count < MOST_STRIDES:
+        rest = so3.ONE - part
+        stride = stride_from(t, m, i, h, rest)
+        if stride < rest:
+            put_between(t, x, m, i, h, part + stride, start, knows)
+            note_approaches(t, s, i, m.q, m.v, m.v, m.right)
+        else:
+            copy_approaches(i, m.end, m.right)
+        inside = first_inside(t, m, i, h, stride)
+        if inside <= so3.ONE:
+            return wp.max(part + inside * stride, wp.float64(1e-12))
+        copy_approaches(i, m.right, m.left)
+        part = wp.where(stride < rest, part + stride, so3.ONE)
+        count += 1
+    return so3.ZERO
+
+
+@wp.func
+def change_of_speed(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64) -> wp.float64:
+    """(5) without the factor of s, over the tolerance."""
+    change = wp.float64(0.0)
+    for j in range(t.nv):
+        change = wp.max(change, wp.abs(x.a[i, j] - x.before[i, j]) * x.inverse_scale[j])
+    return h * change / (c.atol_v + c.rtol * largest(t.nv, i, x.inverse_scale, x.v))
+
+
+@wp.func
+def first_change(
+    t: Tables, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, is_refused: bool
+) -> wp.float64:  # fmt: skip
+    """The part of a step at which a touch began or ended, the first that matters; zero where none does."""
+    size = wp.float64(-1.0)
+    found = wp.float64(2.0)
+    for e in range(m.start.shape[1]):
+        begins = m.start[i, e]
+        ends = m.end[i, e]
+        if (begins[0] < so3.ZERO) != (ends[0] < so3.ZERO):
+            if size < so3.ZERO:
+                size = change_of_speed(t, x, c, i, h)
+            part = crossing(begins, ends, h, so3.ZERO, so3.ONE)
+            if (is_refused and part > NEAR_START) or (not is_refused and wp.min(part, so3.ONE - part) * size > so3.ONE):
+                found = wp.min(found, part)
+    return wp.where(found < so3.ONE, found, so3.ZERO)
+
+
+@wp.func(inline=False)
+def first_event(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
+    start: wp.float64, knows: bool,
+) -> wp.float64:  # fmt: skip
+    """The part of a step after which it is to end: where a ball came inside something unseen, or where a touch began or
+    ended; zero where it is to end nowhere. `knows` says whether the kernel knows prescribed motions at all times, and
+    `start` when the step starts. Notes the approaches at the end of a step that was found."""
+    if going != CONVERGED or m.end.shape[1] == 0:
+        return so3.ZERO
+    note_approaches(t, s, i, x.q, x.v, x.a, m.end)
+    is_refused = x.notes[i, ERROR] > so3.ONE
+    change = first_change(t, x, m, c, i, h, is_refused)
+    if is_refused:
+        return change
+    unseen = hidden_contact(t, s, x, m, i, h, start, knows)
+    if unseen > so3.ZERO and change > so3.ZERO:
+        return wp.min(unseen, change)
+    return wp.max(unseen, change)
+
+
+@wp.func
+def begin_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
+    """Note the approaches at the state from which steps start that look along their way."""
+    if looks and m.start.shape[1] > 0:
+        note_approaches(t, s, i, x.q, x.v, x.a, m.start)
+
+
+@wp.func
+def keep_approaches(m: ContactRows, i: int):
+    """Let the next step start where this one ended."""
+    copy_approaches(i, m.end, m.start)
+
+
+@wp.func
+def no_event(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, c: Tolerances, i: int, h: wp.float64, going: int,
+    start: wp.float64, knows: bool,
+) -> wp.float64:  # fmt: skip
+    """Of robots that nothing can touch."""
+    return wp.float64(0.0)
+
+
+@wp.func
+def no_approaches(t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, looks: bool):
+    """Of robots that nothing can touch."""
+    ...

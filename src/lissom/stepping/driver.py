@@ -1,0 +1,559 @@
+"""The start of implicit steps, and adaptive steps of one motion that a kernel takes by itself.
+
+A launch ends at a stop, where it has left as many steps as there is room for, where no step is found, or where steps
+were planned ahead and another size is wanted (step_sizes).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
+import numpy as np
+
+from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.configuration import integrate
+from lissom.dynamics.contacts import present_anchors, put_anchors
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.dynamics.loads import rows_of_times
+from lissom.errors import ConvergenceError, of_instance
+from lissom.launch.cores import states_together
+from lissom.launch.workspace import Workspace
+from lissom.model.common import acts_alike
+from lissom.model.model import Model
+from lissom.passes.scratch import STATUS_CROWDED
+from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.state import Checkpoint, StateDerivative
+from lissom.stepping.step_kernel import (
+    ends_of_stages,
+    put_inputs,
+    put_times,
+    stage_times,
+    workspace_with_room,
+)
+from lissom.stepping.step_rows import (
+    COUNTS,
+    DONE,
+    EVALUATIONS,
+    HAS_MATRIX,
+    MATRICES,
+    MOST_STAGES,
+    STEADY,
+)
+
+if TYPE_CHECKING:
+    from lissom.stepping.python_stages import ImplicitSteps
+
+LEAST_STEP = 1e-10  # of the duration
+FIRST_STEP = 1e-4  # of the duration, where the step is free; the error estimate then takes over
+NO_STEP = "Newton's method finds no step, or none is accurate enough"
+_RESOLVED = 0.25  # change of the acceleration in a step, over the acceleration, that a lead may have
+
+Inputs = Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+
+
+def starting_accelerations(
+    model: Model,
+    scheme: Scheme,
+    q: np.ndarray,
+    v: np.ndarray,
+    z: np.ndarray,
+    inputs: Inputs,
+    rate: Inputs,
+    h: float | None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """a (n, nv), â (n, nv), the forces of loops (n, n_rows) and the size (n,) of a step before the start, of states on
+    their prescribed motions; inputs and rate are functions of t and of rows of q, v and z.
+
+    With loops, and a size h of the steps to come, â runs ahead of a by its lead times da/dt, without which multipliers
+    begin with an error of first order; where a step of h does not resolve da/dt, â stays at a.
+    """
+    a, force = accelerations(model, 0.0, q, v, inputs(0.0, q, v, z))
+    sizes = np.zeros(len(q))
+    if not model.n_rows or h is None:
+        return a, a, force, sizes
+    part, later, slope = 1e-3 * h, [], rate(0.0, q, v, z)
+    for ahead in (part, 2.0 * part):
+        moved = integrate(model, q, ahead * v + 0.5 * ahead**2 * a)
+        there = on_motion(model, ahead, moved, v + ahead * a)
+        u = inputs(ahead, *there, z + ahead * slope)
+        later.append(accelerations(model, ahead, *there, u)[0])
+    change = scheme.lead * h * (4.0 * later[0] - later[1] - 3.0 * a) / (2.0 * part)
+    scale = model.by_row(lambda one: one.dofs.scale, len(q))
+    size, most = (np.max(np.abs(x) / scale, axis=1, initial=0.0) for x in (change, a))
+    is_resolved = size <= _RESOLVED * most
+    sizes[is_resolved] = h
+    return a, np.where(is_resolved[:, None], a + change, a), force, sizes
+
+
+def accelerations(model: Model, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Forward dynamics of states (n, ...), and the forces of loops."""
+    n = len(q)
+    a, force = np.zeros((n, model.nv)), np.zeros((n, model.n_rows))
+    many = states_together()
+    for first in range(0, n, many):
+        some = slice(first, first + many)
+        w = run_forward_dynamics(model.some(some, n), q[some], v[some], u[some], t)
+        if w.status.any():
+            k = first + int(np.flatnonzero(w.status)[0])
+            with of_instance(k, n):
+                one = model.one(k, n)
+                _raise(one, run_forward_dynamics(one, q[k : k + 1], v[k : k + 1], u[k : k + 1], t))
+        a[some], force[some] = w.host["a"], w.host["force"]
+    return a, force
+
+
+def _raise(model: Model, w: Workspace) -> None:
+    """Say why a state has no acceleration."""
+    raise_if_massless(model, w)
+    w.raise_for_status()
+
+
+NAMES = ("q", "v", "a", "ahead", "before", "force", "force_before")  # of the state from which steps go on
+_ALL = slice(None)
+_KEPT = 3  # arguments of the kernel of steps that it finds again: scratch, matrices, rows
+_MOST_KNOWN = 1024  # places on the grid of times whose loads are cached
+
+InputsAt = Callable[[np.ndarray, np.ndarray], np.ndarray]
+
+
+@final
+class Motions:
+    """The driver of implicit steps: n motions of one model that take steps of given sizes, each as if it were alone.
+
+    A step for which Newton's method fails is rejected and taken in parts: a quarter first. Each part that fails is
+    quartered, the next one after a part that succeeds is twice as long. Other motions go on in the same launches.
+
+    Args:
+        least: size of a part [s] below which a motion is lost. w: buffers of the kernel, which hold the state of the
+        motions. numbers: of the scheme (scheme_numbers). time_rows: loads of motions that are not at the same time.
+        python: takes the steps of the only motion in place of a kernel, where Python acts between their stages.
+    Fields:
+        host: arrays that hold the states (`NAMES`), sizes of steps and counts. steps: taken by each motion, parts
+        counted (n,). begun: states at the start of the last call. reached: its steps that each motion completed (n,).
+        lost: motions (k,) that found no step in it. t: times (n,) up to which these came.
+    """
+
+    def __init__(
+        self, model: Model, n: int, scheme: Scheme, least: float, *, w: Workspace | None = None,
+        numbers: np.ndarray | None = None, time_rows: TimeRows | None = None, python: ImplicitSteps | None = None,
+    ) -> None:  # fmt: skip
+        self.model, self.n, self.scheme, self.least, self.w = model, n, scheme, least, w
+        self.time_rows, self.python, self.all = time_rows, python, np.arange(n)
+        self.host = _python_host(model, n) if w is None else w.host
+        if w is not None:
+            self.host["numbers"][:], self.host["pause"][:], self.host["adaptive"][:] = numbers, 0, 0.0
+        self.host["counts"][:] = 0
+        self.steps, self.reached = np.zeros((2, n), dtype=int)
+        self.lost, self.t, self.z = self.all[:0], np.zeros(n), np.zeros(0)
+        self.begun = {name: self.host[name].copy() for name in NAMES}
+        self._saved = [(self.begun[name], self.host[name]) for name in NAMES]
+        nq, nv = model.nq, model.nv
+        ends = np.cumsum([0, nq, nv, nv, nv, model.n_rows]).tolist()
+        self.parts: dict[str, slice] = dict(
+            zip(("q", "v", "a", "ahead", "force"), (slice(*pair) for pair in pairwise(ends)))
+        )
+        self.width, self.longest = ends[-1], self.host["h"].shape[1] - 1
+
+    @staticmethod
+    def can_run(model: Model, f: StateDerivative) -> bool:
+        """Whether kernels take the steps: Python gives inputs at times that are known, and nothing else."""
+        return not model.calls_python and not f.is_feedback
+
+    def put(self, which: Any, state: dict[str, Any], h: Any = 0.0) -> None:
+        """Put motions into states (k, ...) behind a step of size h; the next step makes a new matrix."""
+        host, counts = self.host, self.host["counts"]
+        for name, value in ({"before": state["a"], "force_before": state["force"]} | state).items():
+            host[name][which] = value
+        host["h"][which, 0] = h
+        counts[which, HAS_MATRIX] = counts[which, STEADY] = 0
+
+    def put_state(self, s: StepState) -> None:
+        """Put the only motion into a state."""
+        self.put(0, {name: getattr(s, name) for name in NAMES}, s.h)
+        self.host["counts"][0, STEADY], self.z = s.is_steady, s.z
+
+    def state(self, t: float) -> StepState:
+        """The state of the only motion, which is at a time."""
+        q, v, a, ahead, before, force, force_before = (self.host[name][0].copy() for name in NAMES)
+        h, steady = float(self.host["h"][0, 0]), bool(self.host["counts"][0, STEADY])
+        return StepState(t, q, v, a, ahead, h, force, self.z, before, force_before, steady)
+
+    def rows(self) -> np.ndarray:
+        """(q, v, a, â, λ) after each step of the last call, (n, longest, ...)."""
+        return self.host["out"].reshape(self.n, -1, self.width)
+
+    def advance(self, t: np.ndarray, inputs: InputsAt) -> None:
+        """Take steps from t[0] to the times t[1:], the same for all motions. `inputs` gives u of some motions
+        (k,) at common times (times,), or at times (k, times) of each."""
+        if self.w is not None:
+            times = ends_of_stages(self.scheme, t[:-1], t[1:]).ravel()
+            put_times(self.model, self.w, times.tolist())
+            put_inputs(self.w, inputs(self.all, times), len(self.scheme.stages))
+        self.host["h"][:, 1 : len(t)] = np.diff(t)
+        self.take(self.all, len(t) - 1, t, inputs)
+
+    def take(self, which: np.ndarray, many: int, t: np.ndarray, inputs: InputsAt | None = None) -> None:
+        """Take so many steps of motions (k,), from and to times (many + 1,) or (n, many + 1). Sizes, loads and inputs
+        stand in the buffers; without `inputs`, those there serve the parts of rejected steps, too."""
+        host, counts, span = self.host, self.host["counts"], self.host["span"]
+        some = _ALL if which is self.all else which
+        counts[:, DONE], span[:, :2] = 0, 0
+        span[some, 1] = many
+        for begun, now in self._saved:
+            begun[:] = now
+        self._launch(t)
+        self.lost, self.reached = self.all[:0], counts[:, DONE]
+        if self.reached[some].min(initial=many) < many:
+            rejected = _RejectedSteps(self, np.array(np.broadcast_to(t, (self.n, many + 1))), inputs)
+            behind = rejected.after(which)
+            while len(behind):
+                self._launch(rejected.times)
+                behind = rejected.after(behind)
+            self.lost, self.reached, self.t = np.flatnonzero(rejected.is_lost), rejected.step, rejected.t
+        host["h"][some, 0] = host["h"][some, many]
+        self.steps[some] += many
+
+    def take_adaptive(self, which: np.ndarray, many: int | None = None) -> np.ndarray:
+        """Take adaptive steps of motions (k,) towards their stops, as many as there is room for, or so many that are
+        planned; how many each has taken (n,).
+
+        Raises:
+            ModelError: more pairs are near each other than there is room for.
+        """
+        host, counts, span, w = self.host, self.host["counts"], self.host["span"], self.w
+        if w is None:
+            raise RuntimeError("adaptive steps of a driver need a kernel")
+        counts[:, DONE], span[:] = 0, 0
+        span[which, 1] = self.longest if many is None else many
+        w.run()
+        if (w.status[which] == STATUS_CROWDED).any():
+            w.raise_for_status()
+        self.reached = counts[:, DONE].copy()
+        host["h"][which, 0] = host["h"][which, self.reached[which]]
+        self.steps += self.reached
+        return self.reached
+
+    def _launch(self, t: np.ndarray) -> None:
+        """Take the steps that `span` of the buffers asks for, as far as Newton's method finds them."""
+        if self.w is not None:
+            self.w.run()
+        elif self.python is not None:
+            self._in_python(self.python, np.atleast_2d(t)[0])
+
+    def _in_python(self, python: ImplicitSteps, t: np.ndarray) -> None:
+        """The same where Python acts between the stages, of one motion."""
+        host = self.host
+        for k in range(*host["span"][0, :2].tolist()):
+            new = python.step_to(replace(self.state(float(t[k])), h=float(host["h"][0, k])), float(t[k + 1]))
+            if new is None:
+                return
+            for name in NAMES:
+                host[name][0] = getattr(new, name)
+            host["counts"][0, [DONE, STEADY]], self.z = (k + 1, new.is_steady), new.z
+            host["out"][0].reshape(-1, self.width)[k] = np.hstack([new.q, new.v, new.a, new.ahead, new.force])
+
+    def put_inputs(self, u: np.ndarray, steps: int) -> None:
+        """Hold inputs (n, nu) during the next steps."""
+        rows, nu = self.host["inputs"], self.model.nu
+        for stage in range(len(self.scheme.stages)):
+            rows[:, :steps, stage * nu : (stage + 1) * nu] = u[:, None]
+
+    def count(self, f: StateDerivative) -> None:
+        """Add the evaluations and matrices of kernels since the last call to those of `f`."""
+        counts = self.host["counts"]
+        f.evaluations += int(counts[:, EVALUATIONS].sum())
+        f.jacobians += int(counts[:, MATRICES].sum())
+        counts[:, [EVALUATIONS, MATRICES]] = 0
+
+    @property
+    def anchors(self) -> np.ndarray:
+        """Anchors of contacts that stick, (n, n_pairs, 6)."""
+        if "anchor" in self.host:
+            return self.host["anchor"].reshape(self.n, -1, 6).copy()
+        return np.array([present_anchors(one) for one in self.model.of_rows(self.n)])
+
+    @anchors.setter
+    def anchors(self, anchors: np.ndarray) -> None:
+        if "anchor" in self.host:
+            self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
+        elif self.model.surroundings.sticks:
+            put_anchors(self.model, anchors[0])
+
+    def back(self) -> None:
+        """Go back to the states at the start of the last call."""
+        for begun, now in self._saved:
+            now[:] = begun
+        self.host["counts"][:, HAS_MATRIX] = 0
+
+    def snapshot(self) -> dict[str, Any]:
+        """Copies of all that the next steps depend on: states, counts, and the matrices that are kept."""
+        names = (*NAMES, "h", "counts", *(("anchor",) if "anchor" in self.host else ()))
+        kept = [] if self.w is None else [x.copy() for x in self.w.kept(_KEPT)]
+        return {"host": {name: self.host[name].copy() for name in names}, "kept": kept, "z": self.z,
+                "steps": self.steps.copy()}  # fmt: skip
+
+    def restore(self, snapshot: dict[str, Any]) -> None:
+        """Go back to a snapshot, bit for bit."""
+        for buffer, value in zip(() if self.w is None else self.w.kept(_KEPT), snapshot["kept"]):
+            buffer[...] = value
+        for name, value in snapshot["host"].items():
+            self.host[name][...] = value
+        self.z, self.steps[:] = snapshot["z"], snapshot["steps"]
+
+    def failure(self, i: int) -> ConvergenceError:
+        """The error of a motion that is lost."""
+        return failure(self.scheme, float(self.t[i]), int(self.steps[i]), "Newton's method finds no step")
+
+
+def _python_host(model: Model, n: int) -> dict[str, np.ndarray]:
+    """Arrays in place of buffers, for one step at a time."""
+    sizes = {"q": model.nq, "force": model.n_rows, "force_before": model.n_rows, "h": 2}
+    sizes["out"] = model.nq + 3 * model.nv + model.n_rows
+    host = {name: np.zeros((n, sizes.get(name, model.nv))) for name in (*NAMES, "h", "out")}
+    return host | {"counts": np.zeros((n, COUNTS), dtype=int), "span": np.zeros((n, 3), dtype=int)}
+
+
+@final
+class _RejectedSteps:
+    """The steps of one call that are taken in parts, as Motions says.
+
+    Fields, by motion:
+        state: the last one that is known to be good, but for the rows that steps since have left. step: the one that
+        begins there, or that is being cut. taken: its parts so far. size: of the next part, 0 where no step is cut.
+        t, until: where the part at hand begins and ends. is_last: whether it ends the step. is_lost: whether no part is
+        short enough. times: where the steps at hand begin and end, (n, many + 1). ends: the same without parts.
+    """
+
+    def __init__(self, motions: Motions, times: np.ndarray, inputs: InputsAt | None) -> None:
+        self.motions, self.host, self.inputs = motions, motions.host, inputs
+        self.times, self.ends, self.many = times, times.copy(), times.shape[1] - 1
+        self.state = {name: x.copy() for name, x in motions.begun.items()}
+        self.step, self.taken = np.zeros((2, motions.n), dtype=int)
+        self.t, self.until, self.size = np.zeros((3, motions.n))
+        self.is_last, self.is_lost = np.zeros((2, motions.n), dtype=bool)
+
+    def after(self, behind: np.ndarray) -> np.ndarray:
+        """Look at the motions (k,) that took part in a launch and prepare the next one; those that it is for."""
+        self.host["span"][behind, 0] = self.many  # those that have ended stay there
+        done, is_cut = self.host["counts"][behind, DONE], self.size[behind] > 0.0
+        is_over, has_moved = done == self.many, done > self.step[behind]
+        self._accept(behind[is_cut & has_moved])
+        self._shorten(behind[is_cut & ~has_moved])
+        self._begin(behind[~is_cut & ~is_over])
+        over = behind[~is_cut & is_over]
+        self.step[over] = self.many
+        behind = behind[((self.size[behind] > 0.0) | ~is_over) & ~self.is_lost[behind]]
+        self._prepare(behind[self.size[behind] > 0.0])
+        return behind
+
+    def _begin(self, some: np.ndarray) -> None:
+        """Begin to cut the step at which motions have stopped: find the state before it."""
+        k, rows = self.host["counts"][some, DONE], self.motions.rows()
+        since = k - self.step[some]
+        for name, before in (("a", "before"), ("force", "force_before")):
+            later, one = some[since > 1], some[since == 1]
+            self.state[before][one] = self.state[name][one]
+            self.state[before][later] = rows[later, k[since > 1] - 2, self.motions.parts[name]]
+        moved = some[since > 0]
+        for name, part in self.motions.parts.items():
+            self.state[name][moved] = rows[moved, k[since > 0] - 1, part]
+        self.step[some], self.taken[some], self.t[some] = k, 0, self.ends[some, k]
+        self.size[some] = 0.25 * (self.ends[some, k + 1] - self.ends[some, k])
+        self._restore(some)
+
+    def _restore(self, some: np.ndarray) -> None:
+        """Put the last good states back; the next part makes a new matrix."""
+        for name in NAMES:
+            self.host[name][some] = self.state[name][some]
+        self.host["counts"][some, HAS_MATRIX] = 0
+
+    def _shorten(self, some: np.ndarray) -> None:
+        """Quarter the part that has failed."""
+        self.size[some] *= 0.25
+        self._restore(some)
+        short = some[self.size[some] < self.motions.least]
+        self.is_lost[short] = True
+        self.motions.steps[short] += self.step[short] + self.taken[short] - self.many
+
+    def _accept(self, some: np.ndarray) -> None:
+        """Go on behind the part that has been taken, with one twice as long."""
+        host, k = self.host, self.step[some]
+        for name in NAMES:
+            self.state[name][some] = host[name][some]
+        self.taken[some] += 1
+        self.t[some] = self.until[some]
+        host["h"][some, k] = host["h"][some, k + 1]
+        self.size[some] *= 2.0
+        over = some[self.is_last[some]]
+        self.motions.steps[over] += self.taken[over] - 1
+        self.step[over] += 1
+        self.size[over] = 0.0
+        host["counts"][over, HAS_MATRIX] = 0
+        host["span"][over, :2] = np.stack([self.step[over], np.full(len(over), self.many)], axis=1)
+        if self.motions.time_rows is None:
+            host["span"][over, 2] = 0
+
+    def _prepare(self, some: np.ndarray) -> None:
+        """Fill in sizes, loads and inputs of the next parts."""
+        host, motions, k = self.host, self.motions, self.step[some]
+        end, begin = self.ends[some, k + 1], self.t[some]
+        left = end - begin
+        is_last = self.size[some] >= left * (1.0 - 1e-9)
+        size = np.where(is_last, left, self.size[some])
+        self.is_last[some], self.size[some] = size == left, size
+        self.until[some] = until = np.where(size == left, end, begin + size)
+        self.times[some, k], self.times[some, k + 1] = begin, until
+        host["h"][some, k + 1] = until - begin
+        host["counts"][some, DONE] = k
+        host["span"][some, 0], host["span"][some, 1] = k, k + 1
+        if motions.w is None or not len(some):
+            return
+        times, stages = ends_of_stages(motions.scheme, begin, until), len(motions.scheme.stages)
+        if motions.time_rows is not None:
+            motions.time_rows.put_parts(some, k, begin, until)
+        else:
+            row = len(host["load"]) // MOST_STAGES - motions.w.buffers.room + some
+            host["span"][some, 2] = row - k
+            if motions.model.n_load_rows + motions.model.n_motions:
+                rows = stages * row[:, None] + np.arange(stages)
+                put_times(motions.model, motions.w, times.ravel().tolist(), rows.ravel())
+        if self.inputs is not None:
+            u = self.inputs(some, times)
+            host["inputs"][some, k, : stages * motions.model.nu] = u.reshape(len(some), -1)
+
+
+class _Loads(NamedTuple):
+    """Loads (n, n_load_rows, 6) and prescribed motions (n, 3 n_motions) at n ends of stages."""
+
+    load: np.ndarray
+    motion: np.ndarray
+
+
+@final
+class TimeRows:
+    """Loads, currents and prescribed motions of motions that are not at the same time: rows of each in the buffers.
+
+    Motions take steps of one size from time zero on, so that their times are those of a grid. The loads from a place of
+    the grid on are computed once and serve all motions that come by, so that they are the same to the last bit.
+
+    Args:
+        w: the buffers, with `rows` rows and room for `most` steps. dt: size of steps [s]. steps: in one call.
+    """
+
+    def __init__(self, model: Model, w: Workspace, scheme: Scheme, n: int, most: int, dt: float, steps: int) -> None:
+        self.model, self.scheme, self.n, self.dt, self.steps = model, scheme, n, dt, steps
+        self.stages = len(scheme.stages)
+        self._load = w.host["load"].reshape(n, most * self.stages, *w.host["load"].shape[1:])
+        self._motion = w.host["motion"].reshape(n, most * self.stages, -1)
+        w.host["span"][:, 2] = most * np.arange(n)
+        self._are_alike = acts_alike(model)
+        self._known: dict[tuple[int, int], _Loads] = {}
+
+    @staticmethod
+    def are_needed(model: Model) -> bool:
+        """Whether loads differ from time to time or from model to model."""
+        varies = model.loads.varies or model.n_motions > 0
+        return varies or (model.n_load_rows > 0 and not acts_alike(model))
+
+    @staticmethod
+    def rows(scheme: Scheme, n: int, most: int) -> int:
+        """How many rows the buffers must have."""
+        return n * most * len(scheme.stages)
+
+    def put_steps(self, which: np.ndarray, counts: np.ndarray) -> None:
+        """Fill in the loads during the steps of motions (k,) that have taken so many steps (k,)."""
+        for i, count in zip(which.tolist(), counts.tolist()):
+            key = 0 if self._are_alike else i * len(self.model.models) // self.n, count
+            found = self._known.get(key)
+            if found is None:
+                if len(self._known) == _MOST_KNOWN:
+                    self._known.clear()
+                ends = self.dt * np.arange(count + 1, count + self.steps + 1)
+                found = self._known[key] = self._at(self.model.one(i, self.n), self.dt * count, ends)
+            self._load[i, : len(found.load)], self._motion[i, : len(found.load)] = found
+
+    def put_parts(self, which: np.ndarray, numbers: np.ndarray, starts: np.ndarray, ends: np.ndarray) -> None:
+        """Fill in the loads during parts of steps: motions (k,), numbers of the steps in the call, times."""
+        for i, k, start, end in zip(which.tolist(), numbers.tolist(), starts.tolist(), ends.tolist()):
+            found, at = self._at(self.model.one(i, self.n), start, np.array([end])), slice(k * self.stages, None)
+            self._load[i, at][: self.stages], self._motion[i, at][: self.stages] = found
+
+    def _at(self, model: Model, start: float, ends: np.ndarray) -> _Loads:
+        """The loads at the ends of the stages of steps from `start` to times."""
+        times = stage_times(self.scheme, start, ends)
+        motion = model.motions_over(np.array(times)) if model.n_motions else np.zeros((len(times), 0))
+        return _Loads(rows_of_times(model, times), motion)
+
+
+LEG = 2000  # steps after which methods without checkpoints start again, so that there is one
+_PLAIN = (bool, int, float, str, np.ndarray, np.generic, StepState, type(None))
+
+
+def with_checkpoint(f: StateDerivative, points: list[Any], parts: Mapping[str, Any], loop: Any) -> Iterator[Any]:
+    """The points of one turn of a method's loop. Behind the last of them, or behind None where there are none, a
+    checkpoint of its parts and of the place of the loop can be taken."""
+    yield from points[:-1]
+    f.take_checkpoint = partial(checkpoint_of, f.model, parts, loop)
+    if points or f.streams:
+        yield points[-1] if points else None
+    f.take_checkpoint = None
+
+
+def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoint:
+    """Everything that parts of a method depend on, and the place `loop` of its loop."""
+    return {
+        "loop": loop,
+        "fields": {name: _fields(part) for name, part in parts.items()},
+        "buffers": dict(_buffers(parts)),
+        "anchors": present_anchors(model) if model.surroundings.sticks else None,
+    }
+
+
+def restored(f: StateDerivative, parts: Mapping[str, Any]) -> Any:
+    """Put a checkpoint into new parts of a method; the place of its loop."""
+    memory, model = f.checkpoint, f.model
+    if memory is None:
+        raise RuntimeError("there is no checkpoint")
+    for name, part in parts.items():
+        if isinstance(part, Motions):
+            part.restore(memory["fields"][name])
+        else:
+            vars(part).update(memory["fields"][name])
+    if memory["anchors"] is not None:
+        put_anchors(model, memory["anchors"])
+    for name, arrays in memory["buffers"].items():
+        part = parts[name]
+        part.w = workspace_with_room(model, 1, *part.room)
+        for buffer, array in zip(part.w.kept(_KEPT), arrays):
+            buffer[...] = array
+    return memory["loop"]
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    if isinstance(part, Motions):
+        return part.snapshot()
+    return {name: value for name, value in vars(part).items() if name != "streams" and _is_plain(value)}
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, list | tuple):
+        return all(map(_is_plain, value))
+    return isinstance(value, _PLAIN)
+
+
+def _buffers(parts: Mapping[str, Any]) -> Iterator[tuple[str, list[np.ndarray]]]:
+    """The buffers of steps in which a part finds what it left, by its name."""
+    for name, part in parts.items():
+        w = getattr(part, "w", None)
+        if w is not None and not isinstance(part, Motions):
+            yield name, [array.copy() for array in w.kept(_KEPT)]
+
+
+def failure(scheme: Scheme, t: float, steps: int, why: str) -> ConvergenceError:
+    """The error where the steps of a scheme end for want of a shorter one."""
+    return ConvergenceError(f"simulation by {scheme.name} stopped at t={t:.6g} s after {steps} steps: {why}; try "
+                            "a smaller dt, a looser rtol, smoother inputs, damping, or more Gauss points")  # fmt: skip

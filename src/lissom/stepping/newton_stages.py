@@ -1,0 +1,463 @@
+"""Newton's iteration of a stage of an implicit step, inside kernels, and the equations of all implicit steps.
+
+The unknown of a step is the tangent increment Δ of the configuration; quaternions turn by exp(Δ), so that nothing is
+singular, however far the robot turns.
+
+    r(Δ) = ID(q ⊕ Δ, v, a) − B u = Aᵀ λ,   a = c₀ Δ + known,  v = c₁ Δ + known                             (1)
+    ∂r/∂Δ = c₀ ∂r/∂a + c₁ ∂r/∂v + ∂r/∂q T(Δ)                                                              (2)
+
+What is known is a sum of values at the start and in earlier stages with the weights of the scheme (`schemes`).
+
+Loops add the rows e(q ⊕ Δ) = 0 (index 3). With a projection of velocities λ keeps A v = 0 at the end of the step
+instead, and a second multiplier closes the loops in q alone (Gear, Gupta and Leimkuhler), both of second order:
+
+    q ⊕ (Δ + δ),   δ along the matrix⁻¹ Aᵀ η,   e = 0 by η,   A v = 0 by λ                                 (3)
+
+Schemes that damp nothing would carry the rounding of A a + Ȧ v = 0 on for ever, with changing sign; it is taken off:
+
+    a − δ,   λ − δλ / c₀   with  [K, −Aᵀ; A_q, 0] (δ; δλ) = (0; A a + Ȧ v)  for the matrix K of (2)          (4)
+
+With fixed steps Newton's iteration starts from an acceleration that goes on as it changed, or that stays where this
+was nearer to the last one. It ends where what it leaves is within the tolerance and far below the error of the step:
+
+    aᵖ = aₙ + (aₙ − aₙ₋₁)   or   aᵖ = aₙ,   λ alike                                                        (5)
+    |δ| ≤ 1e-4 |aₙ₊₁ − aᵖ| / c₀   in natural units, for the rest δ of Δ                                      (6)
+
+Where the motion is resolved, aₙ₊₁ − aᵖ is h² d²a/dt². The rest is of order h⁴ then and changes v by c₁ δ, of order h³
+as the error of the step itself is: the order stays, however short the steps are. (A share of h³ da/dt, which aₙ misses,
+would not do: it leaves h² in v, which adds up to first order.) Where not even a new matrix brings an iteration within
+the tolerance further, rounding rules: that one is taken as it is, and for a while so are others that end there.
+
+Coordinates with a prescribed motion take its position, velocity and acceleration at the end of the step; what is left
+of r in their rows is the force λ of the motion. Mathew 2025 (45) gives the position alone and leaves the acceleration
+to the scheme: after a change of step it then is of first order, and with Newmark's ¼ and ½ its error grows with t and
+does not fall with h. Newton's matrix is kept from step to step while the size stays and it contracts.
+The error that a step makes is estimated from the values of its stages:
+
+    e = Σ of the weights `error` of a scheme over (h² a; h vₙ, h² aₙ, h² âₙ; Δ₁, h v₁, h² a₁; …)           (7)
+        of v: h Σ of the weights of h v in (7) over (aₙ; a₁, …, a)                                          (8)
+
+A stage runs in parts: begin, residual, matrix, then solve, correct and decide. The kernel of many steps runs through
+them by itself, or pauses behind each where something needs Python.
+Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O. Brüls, A. Cardona, Numer. Math. 129, 2015.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+import numpy as np
+import warp as wp
+
+from lissom.lie import so3
+from lissom.lie.types import vec3, vec6
+from lissom.model.tables import Tables
+from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
+from lissom.passes.moves import move_configuration
+from lissom.passes.rare_kinds import may_have_loops
+from lissom.passes.scratch import Scratch
+from lissom.stepping.step_rows import (
+    C0,
+    C1,
+    ERROR,
+    EVALUATIONS,
+    FIRST_ERROR,
+    FIRST_STAGE,
+    FOLLOWS_RATES,
+    FRESH,
+    HAS_MATRIX,
+    ITERATION,
+    KEPT_C1,
+    LAST,
+    LAST_MADE_HERE,
+    MADE_HERE,
+    MATRICES,
+    N_STAGES,
+    NEW_FIRST,
+    RATE,
+    SLOW_IS_ENOUGH,
+    STEADY,
+    TO_AHEAD,
+    TRIES_KEPT,
+    UNKNOWNS,
+    StepRows,
+    Tolerances,
+    ask_loops,
+    close_loops,
+    correct,
+    follow_motions,
+    is_steady,
+    missed,
+    predict,
+    settle_acceleration,
+    still_open,
+    take_rates,
+)
+from lissom.systems.bordered import border, take_forces
+from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
+from lissom.systems.constrained import hold_prescribed
+from lissom.systems.loop_changes import put_changes
+from lissom.systems.newton_blocks import solve_newton_blocks
+from lissom.systems.newton_matrix import NewtonBuffers
+
+ADD_UP = wp.constant(wp.float64(2.0))  # errors of steps add up, those of vibrations that go on above all
+
+
+@wp.func
+def is_prescribed(t: Tables, j: int) -> bool:
+    """Whether a coordinate has a prescribed motion."""
+    found = wp.int32(0)
+    for e in range(t.prescribed.dof.shape[0]):
+        if t.prescribed.dof[e] == j:
+            found = wp.int32(1)
+    return found != 0
+
+
+@wp.func
+def weight(t: Tables, x: StepRows, c: Tolerances, i: int, j: int) -> wp.float64:
+    """One over the tolerance of a coordinate."""
+    size = so3.ONE
+    place = t.dofs.q[j]
+    if place >= 0:
+        size = wp.abs(x.q[i, place]) * x.inverse_scale[j]
+    return x.inverse_scale[j] / (c.atol + c.rtol * size)
+
+
+@wp.func
+def velocity_error(
+    t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)
+) -> wp.float64:
+    """(8) of schemes that add up rates, over the tolerance: the largest entry. What is relative is so to the fastest
+    coordinate, as in slow ones stiff vibrations would ask for short steps without end."""
+    stages = int(numbers[N_STAGES])
+    last = numbers[FIRST_ERROR] / numbers[FIRST_STAGE + 5]
+    first = numbers[FIRST_ERROR + 1] - last
+    fastest = wp.float64(0.0)
+    most = wp.float64(0.0)
+    for j in range(t.nv):
+        e = last * x.a[i, j] + first * x.before[i, j]
+        for k in range(stages - 1):
+            e += numbers[FIRST_ERROR + 5 + 3 * k] * x.earlier[i, (3 * k + 2) * t.nv + j]
+        fastest = wp.max(fastest, wp.abs(x.v[i, j]) * x.inverse_scale[j])
+        if not is_prescribed(t, j):
+            most = wp.max(most, wp.abs(e) * h * x.inverse_scale[j])
+    return most / (c.atol_v + c.rtol * fastest)
+
+
+@wp.func
+def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Note (7) of the step just made, over the tolerance: the largest entry, as a mean over many coordinates that rest
+    would hide the one that moves."""
+    stages = int(numbers[N_STAGES])
+    most = wp.float64(0.0)
+    for j in range(t.nv):
+        at = FIRST_ERROR
+        e = numbers[at] * x.bare[i, j] + numbers[at + 2] * x.before[i, j] + numbers[at + 3] * x.ahead_start[i, j]
+        e = h * (h * e + numbers[at + 1] * x.v_start[i, j])
+        for k in range(stages - 1):
+            at = FIRST_ERROR + 4 + 3 * k
+            move = x.earlier[i, 3 * k * t.nv + j]
+            rate = x.earlier[i, (3 * k + 1) * t.nv + j]
+            a = x.earlier[i, (3 * k + 2) * t.nv + j]
+            e += numbers[at] * move + h * (numbers[at + 1] * rate + h * numbers[at + 2] * a)
+        e = e * weight(t, x, c, i, j)
+        if not is_prescribed(t, j):
+            most = wp.max(most, wp.abs(e))
+    if numbers[FOLLOWS_RATES] != so3.ZERO:
+        most = ADD_UP * wp.max(most, velocity_error(t, x, c, i, h, numbers))
+    x.notes[i, ERROR] = most
+
+
+Counts = wp.array2d(dtype=wp.int32)
+
+BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
+
+NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
+SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same of v, where steps are as long as their error allows
+SLOW_CONTRACTION = wp.constant(wp.float64(0.3))  # contraction above which the matrix is made anew
+AVOID_KEPT = wp.constant(9)  # stages that begin with a new matrix, after two in a row whose kept one failed
+ACCEPT_SLOW = wp.constant(30)  # stages that take a slow iteration as it is, after a new matrix made one no faster
+MOST_ITERATIONS = wp.constant(12)
+ROUNDING = wp.constant(wp.float64(1e-13))  # size below which it may keep a step from shrinking
+ROUNDING_LEFT = wp.constant(wp.float64(2e-15))  # a rest of this size may be rounding
+EPS = wp.constant(wp.float64(np.finfo(float).eps))
+SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
+POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
+LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
+
+
+@wp.func(inline=False)
+def run_stage(
+    at: int, pauses: int, t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int,
+    h: wp.float64, ratio: wp.float64, numbers: wp.array(dtype=wp.float64), gravity: vec3, load: wp.array(dtype=vec6),
+    motion: wp.array(dtype=wp.float64), counts: Counts, residual: wp.Function, matrix: wp.Function,
+    factor: wp.Function, solve: wp.Function,
+) -> int:  # fmt: skip
+    """Run a stage of a step of size h, by `ratio` longer than the one before, from one of its parts to its end, or
+    this part alone; what comes next."""
+    part = int(at)
+    while part < FAILED:
+        if part == BEGIN:
+            part = begin_stage(t, x, c, i, stage, h, ratio, numbers, motion, b, counts)
+        elif part == RESIDUAL:
+            part = take_residual(t, s, b, x, i, gravity, load, counts, residual)
+        elif part == MATRIX:
+            part = make_matrix(t, s, b, x, c, i, gravity, load, counts, matrix)
+        else:
+            closes = c.share >= so3.ZERO or stage + 1 == int(numbers[N_STAGES])
+            part = correct_stage(t, s, b, x, c, i, gravity, closes, counts, factor, solve)
+        if pauses != 0:
+            return part
+    return part
+
+
+@wp.func
+def begin_stage(
+    t: Tables, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64, ratio: wp.float64,
+    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64), b: NewtonBuffers, counts: Counts,
+) -> int:  # fmt: skip
+    """Where the iteration of a stage starts, and whether it tries the kept matrix first: there is one of this size,
+    and those of late served."""
+    predict(t, x, i, stage, h, ratio, counts[i, STEADY], numbers, b.loops)
+    follow_motions(t, x, i, motion)
+    move_configuration(t, i, x.start, x.move, x.q)
+    if wp.abs(x.notes[i, C1] - x.notes[i, KEPT_C1]) > SAME_SIZE * x.notes[i, C1] or c.settle != so3.ZERO:
+        counts[i, HAS_MATRIX] = 0  # (4) needs a matrix of this step
+    if counts[i, NEW_FIRST] > 1:
+        counts[i, HAS_MATRIX] = 0
+        counts[i, NEW_FIRST] = counts[i, NEW_FIRST] - 1
+    counts[i, SLOW_IS_ENOUGH] = wp.max(counts[i, SLOW_IS_ENOUGH] - 1, 0)
+    x.notes[i, TRIES_KEPT] = wp.float64(counts[i, HAS_MATRIX])
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    x.notes[i, RATE] = so3.ONE
+    x.notes[i, LAST] = -so3.ONE
+    x.notes[i, LAST_MADE_HERE] = so3.ZERO
+    x.notes[i, MADE_HERE] = so3.ZERO
+    x.notes[i, ITERATION] = so3.ZERO
+    return RESIDUAL
+
+
+@wp.func
+def take_residual(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, gravity: vec3, load: wp.array(dtype=vec6),
+    counts: Counts, residual: wp.Function,
+) -> int:  # fmt: skip
+    """r of (1) with zeros for prescribed coordinates, and whether the matrix is to be made anew."""
+    s.status[i] = 0
+    residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
+    counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
+    if s.status[i] != 0:
+        return FAILED
+    for e in range(t.prescribed.dof.shape[0]):
+        b.loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
+    iteration = int(x.notes[i, ITERATION])
+    rate = x.notes[i, RATE]
+    fresh = (
+        counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW_CONTRACTION) or (iteration > 0 and rate > so3.ONE)
+    )
+    fresh = fresh or iteration == 5 or iteration == 9
+    x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
+    return wp.where(fresh, MATRIX, CORRECT)
+
+
+@wp.func
+def make_matrix(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, gravity: vec3,
+    load: wp.array(dtype=vec6), counts: Counts, matrix: wp.Function,
+) -> int:  # fmt: skip
+    """The matrix (2) and the rows of loops, and what that says of the one kept before."""
+    matrix(t, s, b, i, x.q, x.v, x.a, x.move, x.notes[i, C0], x.notes[i, C1], gravity, load)
+    counts[i, MATRICES] = counts[i, MATRICES] + 1
+    counts[i, HAS_MATRIX] = 1
+    x.notes[i, MADE_HERE] = so3.ONE
+    x.notes[i, KEPT_C1] = x.notes[i, C1]
+    if x.notes[i, TRIES_KEPT] != so3.ZERO:
+        if c.share >= so3.ZERO:
+            counts[i, NEW_FIRST] = wp.where(counts[i, NEW_FIRST] == 0, 1, AVOID_KEPT)
+        x.notes[i, TRIES_KEPT] = so3.ZERO
+    return CORRECT
+
+
+@wp.func
+def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """Border the matrix by loops where it is new, hold prescribed coordinates, and factor it."""
+    if x.notes[i, FRESH] == so3.ZERO:
+        return True
+    n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
+    x.notes[i, UNKNOWNS] = wp.float64(n)
+    hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
+    return lu_factor(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots) == 0
+
+
+@wp.func
+def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_matrix for what stands in b.loops.unknown."""
+    n = int(x.notes[i, UNKNOWNS])
+    lu_solve(n, b.loops.width, i, b.loops.matrix, b.loops.factors, b.loops.pivots, b.loops.unknown)
+
+
+@wp.func
+def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """Whether the matrix, which is factored block by block as it is made, has factors."""
+    return b.blocks.pivot[i, 0] == 0
+
+
+@wp.func
+def solve_blocks(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_blocks."""
+    solve_newton_blocks(b.blocks, i, b.loops.unknown)
+
+
+@wp.func
+def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
+    """The same with loops."""
+    if x.notes[i, FRESH] == so3.ZERO:
+        return True
+    pivot = factor_closed_blocks(t, s, b.kept, b.closed, i, so3.ONE, b.loops, put_changes)
+    x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
+    return pivot == 0
+
+
+@wp.func
+def solve_closed(b: NewtonBuffers, x: StepRows, i: int):
+    """Solve by the factors of factor_closed."""
+    solve_closed_blocks(b.kept, b.closed, i, x.v.shape[1], b.loops)
+
+
+@wp.func
+def correct_stage(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    c: Tolerances,
+    i: int,
+    gravity: vec3,
+    closes: bool,
+    counts: Counts,
+    factor: wp.Function,
+    solve: wp.Function,
+) -> int:
+    """Factor the matrix where it is new, solve for a change and make it; a stage that closes loops ends with them
+    closed."""
+    if not factor(t, s, b, x, i):
+        return FAILED
+    c0 = x.notes[i, C0]
+    c1 = x.notes[i, C1]
+    ask_loops(t, s, x, c, i, c1, gravity, b.loops)
+    solve(b, x, i)
+    size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
+    if not (size < FINITE):
+        return FAILED
+    correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
+    if c.follows_rates != so3.ZERO:
+        take_rates(t, x, i)
+    take_forces(t.nv, i, b.loops)
+    if may_have_loops() and c.project != so3.ZERO and t.loops.node.shape[0] > 0:
+        close_loops(t, b, x, i, c1, solve)
+    move_configuration(t, i, x.start, x.move, x.q)
+    return decided(t, s, b, x, c, i, size, closes, counts)
+
+
+@wp.func
+def decided(
+    t: Tables,
+    s: Scratch,
+    b: NewtonBuffers,
+    x: StepRows,
+    c: Tolerances,
+    i: int,
+    size: wp.float64,
+    closes: bool,
+    counts: Counts,
+) -> int:
+    """Whether the iteration goes on behind a change of a size, has converged, or leads nowhere."""
+    rate, left = contraction(size, x.notes[i, LAST])
+    x.notes[i, RATE] = rate
+    far = largest(t.nv, i, x.inverse_scale, x.move)
+    own = x.notes[i, LAST_MADE_HERE] != so3.ZERO
+    iteration = int(x.notes[i, ITERATION]) + 1
+    is_last = (own and rate > SLOW_CONTRACTION) or iteration == MOST_ITERATIONS
+    if is_enough(t, x, c, i, size, rate, left, far, is_last, counts):
+        kept_open = so3.ZERO
+        left_open = so3.ZERO
+        if closes:
+            kept_open, left_open = still_open(t, s, x, c, i, b.loops)
+        if wp.max(kept_open, left_open) <= so3.ONE:
+            if x.notes[i, TRIES_KEPT] != so3.ZERO:
+                counts[i, NEW_FIRST] = 0
+            return CONVERGED
+        if kept_open <= so3.ONE:
+            counts[i, HAS_MATRIX] = 0  # other rows than those chosen are independent by now
+    if own and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
+        return FAILED
+    x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
+    x.notes[i, LAST] = size
+    x.notes[i, ITERATION] = wp.float64(iteration)
+    return wp.where(iteration < MOST_ITERATIONS, RESIDUAL, FAILED)
+
+
+@wp.func
+def contraction(size: wp.float64, last: wp.float64):
+    """By how much the last step of an iteration is shorter than the one before, and how far it is to the end."""
+    rate = so3.ZERO
+    left = size
+    if last > so3.ZERO:
+        rate = size / last
+        if rate < so3.ONE:
+            left = wp.min(size, size * rate / (so3.ONE - rate))
+    return rate, left
+
+
+@wp.func
+def allowed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+    """What (6) allows an iteration to leave of Δ; of schemes of order 4 two orders of h less."""
+    miss = missed(t, x, i)
+    rest = c.share * miss / x.notes[i, C0]
+    size = largest(t.nv, i, x.inverse_scale, x.a)
+    if c.follows_rates != so3.ZERO and miss < size:
+        rest *= miss / size
+    return rest
+
+
+@wp.func
+def allowed_by_speed(t: Tables, x: StepRows, c: Tolerances, i: int) -> wp.float64:
+    """What an iteration may leave of Δ for what it does to v, which adds up over all steps: the less, the more steps a
+    tolerance asks for."""
+    fastest = largest(t.nv, i, x.inverse_scale, x.v)
+    return wp.min(SPEED_SHARE, wp.sqrt(c.rtol)) * (c.atol_v + c.rtol * fastest) / x.notes[i, C1]
+
+
+@wp.func
+def is_enough(
+    t: Tables, x: StepRows, c: Tolerances, i: int, size: wp.float64, rate: wp.float64, left: wp.float64,
+    far: wp.float64, is_last: bool, counts: Counts,
+) -> bool:  # fmt: skip
+    """Whether an iteration that leaves `left` of a step of size `far` may end, by (6)."""
+    most = NEWTON_SHARE * (c.atol + c.rtol * far)
+    if c.share < so3.ZERO and c.follows_rates != so3.ZERO:
+        most = wp.min(most, wp.max(allowed_by_speed(t, x, c, i), ROUNDING_LEFT))
+    if left > most:
+        return size < ROUNDING and rate > SLOW_CONTRACTION and x.notes[i, FRESH] != so3.ZERO
+    if c.share < so3.ZERO or left <= wp.max(allowed(t, x, c, i), EPS * far):
+        return True
+    if counts[i, SLOW_IS_ENOUGH] > 0 and (rate > SLOW_CONTRACTION or left <= ROUNDING_LEFT):
+        return True
+    if is_last:
+        counts[i, SLOW_IS_ENOUGH] = ACCEPT_SLOW
+    return is_last
+
+
+@wp.func
+def conclude(
+    t: Tables, x: StepRows, c: Tolerances, b: NewtonBuffers, i: int, h: wp.float64,
+    numbers: wp.array(dtype=wp.float64), counts: Counts, solve: wp.Function,
+):  # fmt: skip
+    """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
+    counts[i, STEADY] = is_steady(t, x, i)
+    if c.share < so3.ZERO:  # steps of a given size ask for a share
+        estimate_error(t, x, c, i, h, numbers)
+    if may_have_loops() and c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
+        settle_acceleration(t, b, x, i, x.notes[i, C0], solve)

@@ -1,0 +1,362 @@
+"""Implicit steps one by one, of robots and controllers that Python evaluates between the parts of a stage.
+
+The kernel pauses behind each part of a stage (newton_stages). Python fills in forces of the user's functions before the
+residual, and adds their derivatives to the matrix.
+
+A continuous controller has a state z, which a stage moves on by its weights `first_order`:
+
+    z = zₙ + h (w₀ rate(tₙ, qₙ, vₙ, zₙ) + w₁ rate(t, q, v, z)) + the part of earlier stages                 (1)
+
+at the end t of a stage: w₀ = w₁ = ½ is the trapezoidal rule, of second order as the schemes are; w₀ = 0, w₁ = 1 goes
+with implicit Euler. (1) is solved by Newton's method at every q and v that the step tries. So u is a function of these
+two alone, and a rejected step leaves no trace. Along small moves of q and v, at z and with W = (1 − h w₁ ∂rate/∂z)⁻¹,
+
+    δz = W h w₁ (rate(q + δq, v + δv, z) − rate(q, v, z)),   δu = output(q + δq, v + δv, z + δz) − output(q, v, z)   (2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import final
+
+import numpy as np
+
+from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.configuration import groups, integrate
+from lissom.dynamics.contacts import contact_anchors, put_anchors
+from lissom.dynamics.python_forces import put_python_forces, python_response
+from lissom.dynamics.tensions import input_response
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import Workspace
+from lissom.lie.arrays import se3_tangent, so3_tangent
+from lissom.model.model import Model
+from lissom.passes.scratch import STATUS_CROWDED
+from lissom.stepping.driver import accelerations, starting_accelerations
+from lissom.stepping.newton_stages import (
+    AVOID_KEPT,
+    BEGIN,
+    CONVERGED,
+    FAILED,
+    MATRIX,
+    RESIDUAL,
+    SAME_SIZE,
+    SLOW_CONTRACTION,
+)
+from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.state import StateDerivative, takes_state
+from lissom.stepping.step_kernel import (
+    dense_room,
+    put_start,
+    put_times,
+    room_for,
+    stage_times,
+    states_follow,
+    workspace_with_room,
+)
+from lissom.stepping.step_rows import (
+    C1,
+    ERROR,
+    EVALUATIONS,
+    MADE_HERE,
+    MATRICES,
+    NEW_FIRST,
+    SLOW_IS_ENOUGH,
+    STEADY,
+    scheme_numbers,
+)
+
+_SOLVED = 1e-13  # residual of (1) over the size of its terms
+_ROUNDING = 1e-9  # residual below which it may have stopped to shrink
+_MOST_ITERATIONS = 12
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+@final
+class ControllerUnsolved(Exception):
+    """(1) has no solution that Newton's method finds: the step is too long."""
+
+
+@final
+class ControllerSteps:
+    """u and z at the end of the steps of one scheme."""
+
+    def __init__(self, f: StateDerivative, scheme: Scheme) -> None:
+        self.f, self.size, self.stages = f, len(f.law.carried), scheme.stages
+        self.base = self.guess = f.law.carried
+        self.weight = 0.0
+        self.inverse: np.ndarray | None = None
+        self.earlier: list[np.ndarray] = []  # what (1) adds up, in the order of the weights behind the first
+
+    def begin(self, s: StepState, h: float, k: int) -> None:
+        """Start stage k of a step of size h: what of (1) is known."""
+        if self.size == 0:
+            return
+        late, *weights = self.stages[k].first_order
+        if abs(self.weight - late * h) > SAME_SIZE.value * h:
+            self.inverse = None
+        self.weight = late * h
+        if k == 0:
+            self.earlier = [h * self.f.law.rate(s.t, s.q, s.v, s.z)]
+        self.base = s.z + sum(w * x for w, x in zip(weights, self.earlier))
+        self.guess = s.z + self.stages[k].end * self.earlier[0]
+
+    def end(self, s: StepState, h: float, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Note how a stage ended, for those that follow."""
+        if self.size:
+            z = self.state(t, q, v)
+            self.earlier += [z - s.z, h * self.f.law.rate(t, q, v, z)]
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """u at the end of the step, were it to end at q and v."""
+        return self.f.inputs(t, q, v, self.state(t, q, v))
+
+    def state(self, t: float, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+        """z of (1).
+
+        Raises:
+            ControllerUnsolved: none was found.
+        """
+        if self.size == 0:
+            return self.base
+        z, last = self.guess, np.inf
+        for iteration in range(_MOST_ITERATIONS):
+            rate = self.f.law.rate(t, q, v, z)
+            miss = z - self.base - self.weight * rate
+            terms = np.abs(z) + np.abs(self.base) + self.weight * np.abs(rate)
+            left = float(np.max(np.abs(miss) / np.maximum(terms, 1e-300)))
+            if left <= _SOLVED or (left <= _ROUNDING and left > SLOW_CONTRACTION.value * last):
+                self.guess = z
+                return z
+            if self.inverse is None or left > SLOW_CONTRACTION.value * last or iteration in (4, 8):
+                self.inverse = self._inverse(t, q, v, z, rate)
+            z, last = z - self.inverse @ miss, left
+        raise ControllerUnsolved
+
+    def changes(self, t: float, q: np.ndarray, v: np.ndarray, moved: list[tuple[np.ndarray, np.ndarray]]) -> np.ndarray:
+        """δu of (2) from q and v to states (q, v) that moved a little, shape (n, nu)."""
+        law, z = self.f.law, self.state(t, q, v)
+        u = law.inputs(t, q, v, z)
+        if self.size == 0:
+            return np.array([law.inputs(t, *state, z) - u for state in moved])
+        rate = law.rate(t, q, v, z)
+        if self.inverse is None:
+            self.inverse = self._inverse(t, q, v, z, rate)
+        answer = self.weight * self.inverse
+        return np.array([law.inputs(t, *state, z + answer @ (law.rate(t, *state, z) - rate)) - u for state in moved])
+
+    def _inverse(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray, rate: np.ndarray) -> np.ndarray:
+        """(1 − h w₁ ∂rate/∂z)⁻¹, by differences."""
+        step = _ROOT_EPS * np.maximum(np.abs(z), 1.0)
+        slopes = [(self.f.law.rate(t, q, v, z + row) - rate) / row.sum() for row in np.diag(step)]
+        try:
+            return np.linalg.inv(np.eye(self.size) - self.weight * np.array(slopes).T)
+        except np.linalg.LinAlgError:
+            raise ControllerUnsolved from None
+
+
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+_WANTED = {
+    RESIDUAL: Wanted(sums=True),
+    MATRIX: Wanted(differentiates=True, rough=True),
+}  # by the parts that call Python
+_LONGEST_AVOIDED = 16 * AVOID_KEPT  # stages before a kept matrix is tried again
+
+
+def _of_rows(law: Callable[..., np.ndarray]) -> Callable[..., np.ndarray]:
+    """A function of t and of one state as one of rows, of which there is one."""
+    return lambda t, *rows: law(t, *(x[0] for x in rows))[None]
+
+
+@final
+class ImplicitSteps:
+    """Steps of one scheme for one robot; counts evaluations in `f`. Without a share for (6) of newton_stages the
+    tolerance rules."""
+
+    def __init__(
+        self,
+        model: Model,
+        f: StateDerivative,
+        scheme: Scheme,
+        rtol: float,
+        atol: tuple[float, float],
+        project: bool,
+        share: float | None = None,
+    ) -> None:
+        self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
+        self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
+        self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
+        self.leaves_states = states_follow(model, self.project, share is None)
+        self.room: tuple[int, int] | None = None
+        self.w: Workspace | None = None  # its own, from the first step on
+        self.has_matrix = False  # whether the last step left one there
+        self.answer: np.ndarray | None = None  # ∂u/∂(q, v) of a continuous controller
+        self.new_first = self.slow_is_enough = 0  # as counted in step_stages
+        self.in_vain = 0  # how often in a row a kept matrix failed when it was tried again
+        self.error = 0.0  # of the last step, over the tolerance
+
+    def start(self, q: np.ndarray, v: np.ndarray, z: np.ndarray, h: float | None) -> StepState:
+        """The state at t = 0, with its acceleration and the forces of loops, before steps of size h if it is known."""
+        q, v = on_motion(self.model, 0.0, q, v)
+        inputs, rate = (_of_rows(law) for law in (self.f.inputs, self.f.law.rate))
+        rows = starting_accelerations(self.model, self.scheme, q[None], v[None], z[None], inputs, rate, h)
+        a, ahead, force, size = (x[0] for x in rows)
+        return StepState(0.0, q, v, a, ahead, float(size), force, z, a, force)
+
+    def sampled(self, s: StepState) -> StepState:
+        """The state at which a sampled controller gives other inputs."""
+        self.f.sample(s.t, s.q, s.v)
+        return self.under_other_inputs(s)
+
+    def under_other_inputs(self, s: StepState) -> StepState:
+        """The state with the acceleration under inputs that have jumped, to which â and the trend are set."""
+        a, force = self._acceleration(s.t, s.q, s.v, s.z)
+        return replace(s, a=a, ahead=a, h=0.0, force=force, before=a, force_before=force)
+
+    def _acceleration(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Forward dynamics of a state, and the forces of loops."""
+        a, force = accelerations(self.model, t, q[None], v[None], self.f.inputs(t, q, v, z)[None])
+        return a[0], force[0]
+
+    def step_to(self, s: StepState, end: float) -> StepState | None:
+        """One step to the time `end`, which is final; None where Newton's method fails."""
+        new = self.step(s, end - s.t)
+        if new is None:
+            return None
+        self.renew(new)
+        return replace(new, t=end)
+
+    def renew(self, s: StepState) -> None:
+        """Move the anchors of contacts to where they are after a final step."""
+        if self.model.surroundings.sticks:
+            put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
+
+    def step(self, s: StepState, h: float) -> StepState | None:
+        """One step of size h; None where Newton's method fails."""
+        kept = self.answer
+        new = self._step(s, h)
+        if new is None and kept is not None and self.answer is kept:
+            self.answer = None  # the derivatives of the law may have been too old
+            new = self._step(s, h)
+        return new
+
+    def _step(self, s: StepState, h: float) -> StepState | None:
+        w = self._buffers()
+        self._put(w, s, h)
+        try:
+            found = self._iterated(w, s, h)
+        except ControllerUnsolved:
+            found = None
+        counts = w.host["counts"][0].tolist()
+        self.new_first, self.slow_is_enough = self._avoids_kept(counts[NEW_FIRST]), counts[SLOW_IS_ENOUGH]
+        self.f.evaluations += counts[EVALUATIONS]
+        self.f.jacobians += counts[MATRICES]
+        self.has_matrix = found is not None
+        if found is None:
+            self.control.inverse = None  # may be that of a state on the way
+        return found
+
+    def _buffers(self) -> Workspace:
+        """Its buffers; others than before, without a matrix, where a controller begins or ends to act continuously."""
+        room = dense_room(self.model) if self.f.is_feedback else room_for(self.model)
+        if self.w is None or room != self.room:
+            self.w, self.room, self.has_matrix = workspace_with_room(self.model, 1, *room), room, False
+        return self.w
+
+    def forget(self) -> None:
+        """Let the next step begin with a matrix of its own."""
+        self.has_matrix = False
+
+    def _avoids_kept(self, counted: int) -> int:
+        """How many steps begin with a new matrix: under feedback on bodies that Python evaluates, where a try in vain
+        costs much, twice as many each time."""
+        if counted == AVOID_KEPT and self.new_first <= 1 and self.f.is_feedback and self.model.calls_python:
+            self.in_vain += 1
+            return min(counted << (self.in_vain - 1), _LONGEST_AVOIDED)
+        if counted == 0:
+            self.in_vain = 0
+        return counted
+
+    def _put(self, w: Workspace, s: StepState, h: float) -> None:
+        """Fill in where a step of size h starts, and what the last one left."""
+        put_start(w, self.numbers, s, 1, self.has_matrix, (self.new_first, self.slow_is_enough))
+        w.host["h"][0, 1] = h
+        put_times(self.model, w, stage_times(self.scheme, s.t, np.array([s.t + h])))
+
+    def _iterated(self, w: Workspace, s: StepState, h: float) -> StepState | None:
+        """The state at the end of a step, the kernel pausing behind each part of its stages."""
+        host, again = w.host, False
+        for k, stage in enumerate(self.scheme.stages):
+            self.control.begin(s, h, k)
+            t, u, part = s.t + stage.end * h, np.zeros(0), BEGIN
+            while part < FAILED:
+                q, v = host["q"][0].copy(), host["v"][0].copy()
+                try:
+                    if part == RESIDUAL:
+                        u = self.control.inputs(t, q, v)
+                        self._put_forces(w, k, t, q, v, u)
+                    host["pause"][0] = 1, part, k
+                    w.run(_WANTED.get(part), still=part not in _WANTED)
+                    if part == MATRIX:
+                        self._add_answers(w, t, q, v, u, again)
+                        again = True
+                except Exception:
+                    if takes_state(self.model, q, v) and takes_state(self.model, *self._moved(q, v)[1:]):
+                        raise
+                    return None  # Newton's method has left the states that the robot can have
+                part = int(w.host["pause"][0, 1])
+            if w.status[0] == STATUS_CROWDED:
+                w.raise_for_status()
+            if part != CONVERGED:
+                return None
+            if k + 1 < len(self.scheme.stages):
+                self.control.end(s, h, t, host["q"][0].copy(), host["v"][0].copy())
+        q, v, a, ahead, force = (w.host[name][0].copy() for name in ("q", "v", "a", "ahead", "force"))
+        z = self.control.state(s.t + h, q, v)
+        self.error = float(host["notes"][0, ERROR])
+        return StepState(s.t + h, q, v, a, ahead, h, force, z, s.a, s.force, bool(w.host["counts"][0, STEADY]))
+
+    def _put_forces(self, w: Workspace, stage: int, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
+        """Fill in inputs, and the forces that come from Python, at a state."""
+        model, host = self.model, w.host
+        host["inputs"][0, 0, stage * model.nu : (stage + 1) * model.nu] = u
+        put_python_forces(model, host["extra"][0], host["load"][stage], q, v, u, t)
+
+    def _add_answers(self, w: Workspace, t: float, q: np.ndarray, v: np.ndarray, u: np.ndarray, again: bool) -> None:
+        """Add to the matrix (2) how forces that come from Python answer to q and v; `again` where it is not the first
+        of its step."""
+        model, note = self.model, w.host["notes"][0]
+        if not (model.calls_python or self.f.is_feedback):
+            return
+        dq, dv = python_response(model, q, v, u, t)
+        if self.f.is_feedback:
+            by_q, by_v = np.split(input_response(model, q, u) @ self._law_answer(t, q, v, again), 2, axis=1)
+            dq, dv = dq - by_q, dv - by_v
+            note[MADE_HERE] = again or self.f.law.derivatives is not None  # else those of the law may be old
+        move = w.host["move"][0]
+        for _, j, free in groups(model):
+            block = slice(j, j + (6 if free else 3))
+            dq[:, block] = dq[:, block] @ (se3_tangent if free else so3_tangent)(move[block])
+        matrix = w.host["matrix"][0].reshape(model.nv, -1)[:, : model.nv]
+        matrix += dq + note[C1] * dv
+
+    def _law_answer(self, t: float, q: np.ndarray, v: np.ndarray, again: bool) -> np.ndarray:
+        """∂u/∂(q, v) of a continuous controller, by differences that take its state z along, unless it knows them.
+
+        They cost more than all the rest of a matrix and change little: old ones serve until a matrix made with them
+        contracts slowly.
+        """
+        answer, known = self.answer, self.f.law.derivatives
+        if known is not None:
+            return known(t, q, v, self.control.state(t, q, v))
+        if again or answer is None:
+            steps, *moved = self._moved(q, v)
+            answer = self.answer = (self.control.changes(t, q, v, list(zip(*moved))) / steps[:, None]).T
+        return answer
+
+    def _moved(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Small steps (2 nv,) of q and v, and the states (2 nv, nq), (2 nv, nv) that each leads to."""
+        model, scale = self.model, self.model.dofs.scale
+        steps = _ROOT_EPS * np.concatenate([scale, np.maximum(np.abs(v), scale)])
+        by_q, by_v = np.split(np.diag(steps), 2, axis=1)
+        return steps, integrate(model, q, by_q), v + by_v

@@ -1,0 +1,342 @@
+"""One-step schemes as weights of their stages: the generalised-α family, Bathe's scheme, SDIRK and ESDIRK.
+
+The generalised-α family has one stage:
+
+    Δ = h v + h² (b₀ âₙ + b₁ âₙ₊₁),   vₙ₊₁ = v + h (g₀ âₙ + g₁ âₙ₊₁)                                      (1)
+    (1 − α_m) âₙ₊₁ + α_m âₙ = (1 − α_f) aₙ₊₁ + α_f aₙ                                                   (2)
+
+â runs ahead of the acceleration by (α_m − α_f) h.
+
+Bathe's composite scheme takes the trapezoidal rule to t + γ h, then a backward difference over three points:
+
+    Δ₁ = γ h (vₙ + v₁)/2,   v₁ = vₙ + γ h (aₙ + a₁)/2                                                       (3)
+    v = (k₂ Δ₁ + k₃ Δ)/h,   a = (k₁ vₙ + k₂ v₁ + k₃ v)/h                                                    (4)
+    k₁ = (1 − γ)/γ,   k₂ = −1/(γ (1 − γ)),   k₃ = (2 − γ)/(1 − γ)
+
+It is of second order, and one step leaves nothing of an infinitely fast vibration. With γ = 2 − √2 both stages have the
+same matrix, and the error of a step is least: (−3γ² + 4γ − 2)/(12 (2 − γ)) h³ da/dt in q. Without a projection of
+velocities A v keeps an error of h², which differs between the two stages: by (4) the forces of loops then are of first
+order only, as measured on a four-bar linkage; with projected velocities they are of second.
+
+SDIRK is a diagonally implicit Runge-Kutta scheme of two stages, which begins from q and v alone:
+
+    Δ₁ = γ h v₁,   v₁ = vₙ + γ h a₁,   γ = 1 − 1/√2                                                         (5)
+    Δ = h ((1 − γ) v₁ + γ v),   v = vₙ + h ((1 − γ) a₁ + γ a)                                               (6)
+
+The acceleration at the start has no part in it. Inputs may jump there: under inputs held during each step the scheme
+keeps its second order, and (q, v) is the whole state. One step leaves nothing of an infinitely fast vibration. Both
+stages have the same matrix. A step makes an error of (1/6 − 3γ² + 2γ³) h³ da/dt in q.
+
+ESDIRK is of order 4 for motions, made from a scheme for first-order equations. Its first stage is the start of the
+step; stage i has the weights A and the diagonal γ:
+
+    Δ_i = h Σ A_ij w_j,   v_i = vₙ + h Σ A_ij a_j,   w = T(Δ)⁻¹ v                                          (7)
+
+w is the rate of Δ; it equals v except where a pose is stored. As γ is the same for all stages, they share one matrix.
+The last stage ends the step. A second set of weights on the same stages differs by the error of order 3.
+
+Sources: J. Chung, G. M. Hulbert, J. Appl. Mech. 60, 1993; on the manifold O. Brüls, A. Cardona, M. Arnold, Mech. Mach.
+Theory 48, 2012. K. J. Bathe, Comput. Struct. 85, 2007; R. E. Bank et al., IEEE Trans. Electron Devices 32, 1985 (γ).
+R. Alexander, SIAM J. Numer. Anal. 14, 1977. C. A. Kennedy, M. H. Carpenter, Appl. Numer. Math. 44, 2003
+(ESDIRK4(3)6L[2]SA); H. Munthe-Kaas, Appl. Numer. Math. 29, 1999 (the rates).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from math import sqrt
+from typing import final
+
+import numpy as np
+
+from lissom.errors import ModelError
+from lissom.robot import checks
+
+ORDER_SHARE = 1e-4  # of the error a step makes that its iteration may leave, (6) of newton_stages
+
+
+@final
+@dataclass(frozen=True)
+class Stage:
+    """One solve for an acceleration a, at a part of a step from its start n, as weights of
+
+        (a; vₙ, aₙ, âₙ; Δ₁, v₁, a₁; …)   each in units of h: h² a, h vₙ, h² aₙ, h² âₙ, Δ₁, h v₁, h² a₁, …
+
+    with Δ₁, v₁, a₁, … the increments, velocities and accelerations of the stages before.
+
+    Fields:
+        end: the part. position, velocity, ahead: weights in Δ, h v and h² â at the end of the stage.
+        first_order: what the same rule says of an equation ż = r, weights in z − zₙ of (h r; h rₙ; z₁ − zₙ, h r₁; …).
+    """
+
+    end: float
+    position: tuple[float, ...]
+    velocity: tuple[float, ...]
+    ahead: tuple[float, ...]
+    first_order: tuple[float, ...]
+
+
+@final
+@dataclass(frozen=True)
+class Scheme:
+    """One scheme, for `simulate(method=)`.
+
+    Fields:
+        name. stages. order: of the global error. lead: by how many steps â runs ahead of the acceleration. is_undamped:
+        whether a step leaves all of an infinitely fast vibration. error: weights in an estimate of the error that one
+        step makes in Δ, as those of a stage behind the last. error_power: of h, to which that estimate is proportional.
+    """
+
+    name: str
+    stages: tuple[Stage, ...]
+    error: tuple[float, ...]
+    order: int = 2
+    lead: float = 0.0
+    is_undamped: bool = False
+    error_power: int = 3
+
+    @cached_property
+    def ends(self) -> np.ndarray:
+        """Where the stages end, as parts of a step."""
+        return np.array([stage.end for stage in self.stages])
+
+    @property
+    def follows_rates(self) -> bool:
+        """Whether stages add up rates of Δ, which differ from v where a pose is stored: so above order 2."""
+        return self.order > 2
+
+    @property
+    def follows_accelerations(self) -> bool:
+        """Whether the acceleration at the start of a step, or â there, has a part in it."""
+        rows = (row for stage in self.stages for row in (stage.position, stage.velocity))
+        return any(weight != 0.0 for row in rows for weight in row[2:4])
+
+
+@final
+@dataclass(frozen=True)
+class StepState:
+    """Where a step starts or ends: time, configuration, velocity, acceleration, â, the size of the last step, the
+    forces of loops, the state of a controller that acts continuously, the acceleration and the forces of loops one such
+    step before, and whether the acceleration has gone on as it changed then."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    ahead: np.ndarray
+    h: float
+    force: np.ndarray
+    z: np.ndarray
+    before: np.ndarray
+    force_before: np.ndarray
+    is_steady: bool = False
+
+
+def _one_stage(name: str, alpha_m: float, alpha_f: float, beta: float, gamma: float, *, b0: float, g0: float) -> Scheme:
+    """(1) and (2) with b₁ = beta and g₁ = gamma as one stage."""
+    new, old, older = (x / (1.0 - alpha_m) for x in (1.0 - alpha_f, alpha_f, -alpha_m))  # â from a, aₙ, âₙ by (2)
+    lead, second = alpha_m - alpha_f, b0 + beta - 0.5  # second: factor of h² a in the error, and third of h³ da/dt
+    third = (b0 + beta) * lead + beta - 1.0 / 6.0
+    late = 0.5 if second == 0.0 else 1.0
+    stage = Stage(
+        end=1.0,
+        position=(beta * new, 1.0, beta * old, b0 + beta * older),
+        velocity=(gamma * new, 1.0, gamma * old, g0 + gamma * older),
+        ahead=(new, 0.0, old, older),
+        first_order=(late, 1.0 - late),
+    )
+    undamped = alpha_m == alpha_f and gamma == 0.5
+    error = (third * new, 0.0, second + third * old, third * (older - 1.0))  # h³ da/dt is h² (âₙ₊₁ − âₙ)
+    order = 2 if second == 0.0 and gamma == 0.5 + alpha_f - alpha_m else 1
+    return Scheme(name, (stage,), error, order, lead, undamped, error_power=3 if second == 0.0 else 2)
+
+
+def _family(name: str, alpha_m: float, alpha_f: float) -> Scheme:
+    """The second-order scheme of given α, with the β that damps fast vibrations most."""
+    gamma = 0.5 + alpha_f - alpha_m
+    beta = 0.25 * (gamma + 0.5) ** 2
+    return _one_stage(name, alpha_m, alpha_f, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
+
+
+def generalized_alpha(rho_inf: float = 0.8) -> Scheme:
+    """Generalised-α: second order, with a chosen damping of what the step does not resolve.
+
+    Args:
+        rho_inf: what a step leaves of an infinitely fast vibration [-], from 0 (all damped) to 1 (nothing damped).
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: rho_inf outside [0, 1].
+    Source: Chung and Hulbert 1993; Brüls, Cardona and Arnold 2012 (rotations).
+    """
+    rho = checks.number(rho_inf, "generalized_alpha > rho_inf", least=0.0)
+    if rho > 1.0:
+        raise ModelError(f"generalized_alpha > rho_inf: must be <= 1 (got {rho_inf!r})")
+    return _family(f"generalized_alpha({rho:g})", (2.0 * rho - 1.0) / (rho + 1.0), rho / (rho + 1.0))
+
+
+def newmark(beta: float = 0.25, gamma: float = 0.5) -> Scheme:
+    """Newmark's scheme; ¼ and ½ damp nothing and are of second order.
+
+    Args:
+        beta, gamma: weights of the new acceleration in position and velocity [-]; gamma >= ½, 2 beta >= gamma.
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: the step would not be stable for all step sizes.
+    Source: Mathew 2025 eqs. (10)-(12); Boyer 2023 §VI.
+    """
+    gamma = checks.number(gamma, "newmark > gamma", least=0.5)
+    beta = checks.number(beta, "newmark > beta", least=0.5 * gamma)
+    return _one_stage(f"newmark({beta:g}, {gamma:g})", 0.0, 0.0, beta, gamma, b0=0.5 - beta, g0=1.0 - gamma)
+
+
+def hht(alpha: float = 0.05) -> Scheme:
+    """The scheme of Hilber, Hughes and Taylor: second order, damping with alpha.
+
+    Args:
+        alpha: weight of the old forces [-], from 0 (Newmark ¼, ½) to 1/3.
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: alpha outside [0, 1/3].
+    Source: H. M. Hilber, T. J. R. Hughes, R. L. Taylor, Earthq. Eng. Struct. Dyn. 5, 1977.
+    """
+    alpha_f = checks.number(alpha, "hht > alpha", least=0.0)
+    if alpha_f > 1.0 / 3.0 + 1e-12:
+        raise ModelError(f"hht > alpha: must be <= 1/3 (got {alpha!r})")
+    return _family(f"hht({alpha_f:g})", 0.0, alpha_f)
+
+
+def implicit_euler() -> Scheme:
+    """Implicit Euler: first order, damps strongly.
+
+    Returns:
+        Scheme, for `simulate(method=)`.
+    """
+    return _one_stage("implicit_euler", 0.0, 0.0, 1.0, 1.0, b0=0.0, g0=0.0)
+
+
+_BATHE_GAMMA = 2.0 - sqrt(2.0)
+
+
+def bathe(gamma: float = _BATHE_GAMMA) -> Scheme:
+    """Bathe's scheme of two stages: second order, and what a step does not resolve is gone after it.
+
+    Args:
+        gamma: part of a step at which its first stage ends [-], within (0, 1); 2 − √2 shares one matrix between the
+            stages, ½ is what Bathe takes.
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Raises:
+        ModelError: gamma outside (0, 1).
+    Source: K. J. Bathe, Comput. Struct. 85, 2007.
+    """
+    part = checks.number(gamma, "bathe > gamma", least=0.0)
+    if not 0.0 < part < 1.0:
+        raise ModelError(f"bathe > gamma: must be > 0 and < 1 (got {gamma!r})")
+    k1, k2, k3 = (1.0 - part) / part, -1.0 / (part * (1.0 - part)), (2.0 - part) / (1.0 - part)
+    half, quarter = 0.5 * part, 0.25 * part * part
+    trapezoid = Stage(
+        end=part,
+        position=(quarter, part, quarter, 0.0),
+        velocity=(half, 1.0, half, 0.0),
+        ahead=(1.0, 0.0, 0.0, 0.0),
+        first_order=(half, half),
+    )
+    backward = Stage(
+        end=1.0,
+        position=(1.0 / k3**2, -k1 / k3**2, 0.0, 0.0, -k2 / k3, -k2 / k3**2, 0.0),
+        velocity=(1.0 / k3, -k1 / k3, 0.0, 0.0, 0.0, -k2 / k3, 0.0),
+        ahead=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        first_order=(1.0 / k3, 0.0, -k2 / k3, 0.0),
+    )
+    error = (-3.0 * part**2 + 4.0 * part - 2.0) / (12.0 * (2.0 - part))
+    name = "bathe" if part == _BATHE_GAMMA else f"bathe({part:g})"
+    return Scheme(name, (trapezoid, backward), error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0))
+
+
+_SDIRK_GAMMA = 1.0 - sqrt(0.5)
+
+
+def sdirk() -> Scheme:
+    """Alexander's scheme of two stages: second order under inputs that jump, from q and v alone.
+
+    Returns:
+        Scheme, for `simulate(method=)`, `rollout(method=)` and control.
+    Source: Alexander 1977.
+    """
+    y, rest = _SDIRK_GAMMA, 1.0 - _SDIRK_GAMMA
+    first = Stage(
+        end=y,
+        position=(y * y, y, 0.0, 0.0),
+        velocity=(y, 1.0, 0.0, 0.0),
+        ahead=(1.0, 0.0, 0.0, 0.0),
+        first_order=(y, 0.0),
+    )
+    last = Stage(
+        end=1.0,
+        position=(y * y, y, 0.0, 0.0, 0.0, rest, y * rest),
+        velocity=(y, 1.0, 0.0, 0.0, 0.0, 0.0, rest),
+        ahead=(1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0),
+        first_order=(y, 0.0, 0.0, rest),
+    )
+    error = 1.0 / 6.0 - 3.0 * y**2 + 2.0 * y**3
+    return Scheme("sdirk", (first, last), error=(error, 0.0, 0.0, -error, 0.0, 0.0, 0.0))
+
+
+_ESDIRK_GAMMA = 0.25
+_ESDIRK_ENDS = (0.0, 1.0 / 2.0, 83.0 / 250.0, 31.0 / 50.0, 17.0 / 20.0, 1.0)
+_ESDIRK_A: tuple[tuple[float, ...], ...] = (
+    (),
+    (1.0 / 4.0,),
+    (8611.0 / 62500.0, -1743.0 / 31250.0),
+    (5012029.0 / 34652500.0, -654441.0 / 2922500.0, 174375.0 / 388108.0),
+    (
+        15267082809.0 / 155376265600.0,
+        -71443401.0 / 120774400.0,
+        730878875.0 / 902184768.0,
+        2285395.0 / 8070912.0,
+    ),
+    (82889.0 / 524892.0, 0.0, 15625.0 / 83664.0, 69875.0 / 102672.0, -2260.0 / 8211.0),
+)
+_EMBEDDED = (
+    4586570599.0 / 29645900160.0,
+    0.0,
+    178811875.0 / 945068544.0,
+    814220225.0 / 1159782912.0,
+    -3700637.0 / 11593932.0,
+    61727.0 / 225920.0,
+)  # weights of the embedded scheme of order 3
+
+
+def esdirk() -> Scheme:
+    """Kennedy and Carpenter's scheme of five stages: order 4, and what a step does not resolve is gone after it.
+
+    Returns:
+        Scheme, for `simulate(method=)`.
+    Source: Kennedy and Carpenter 2003; Munthe-Kaas 1999 (rotations).
+    """
+    stages = tuple(_esdirk_stage(i) for i in range(1, len(_ESDIRK_A)))
+    misses = np.append(_ESDIRK_A[-1], _ESDIRK_GAMMA) - _EMBEDDED
+    error = [misses[-1] * _ESDIRK_GAMMA, misses[0] + misses[-1], misses[-1] * _ESDIRK_A[-1][0], 0.0]
+    for j in range(1, len(_ESDIRK_A) - 1):
+        error += [0.0, misses[j], misses[-1] * _ESDIRK_A[-1][j]]
+    return Scheme("esdirk", stages, tuple(error), order=4, error_power=4)
+
+
+def _esdirk_stage(i: int) -> Stage:
+    """Stage i of (7), with v_i put into Δ_i."""
+    first, *others = _ESDIRK_A[i]
+    position, velocity = (
+        [_ESDIRK_GAMMA**2, first + _ESDIRK_GAMMA, _ESDIRK_GAMMA * first, 0.0],
+        [_ESDIRK_GAMMA, 1.0, first, 0.0],
+    )
+    first_order = [_ESDIRK_GAMMA, first]
+    for weight in others:
+        position += [0.0, weight, _ESDIRK_GAMMA * weight]
+        velocity += [0.0, 0.0, weight]
+        first_order += [0.0, weight]
+    ahead = [1.0] + [0.0] * (len(position) - 1)
+    return Stage(_ESDIRK_ENDS[i], tuple(position), tuple(velocity), tuple(ahead), tuple(first_order))

@@ -1,0 +1,334 @@
+"""The state that integrators move, x = (q, v, z), its rate and the Jacobian of that, and the inputs on the way.
+
+q̇ follows from v (½ q ⊗ ω for quaternions) and v̇ = FD(q, v, u, t); z is the state of a controller that acts
+continuously. The Jacobian comes from the exact derivatives of inverse dynamics (Mathew 2025, eqs. (7) and (9)).
+Coordinates with a prescribed motion are put on it at every evaluation (index 1; Mathew 2025 eqs. (43)-(44)).
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, final
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from lissom.dynamics.assembly import on_motion
+from lissom.dynamics.configuration import configuration_rate_derivatives, unit_quaternions
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
+from lissom.dynamics.forward_dynamics_derivatives import constrained_response
+from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
+from lissom.dynamics.kinematics import node_motion
+from lissom.dynamics.mass_matrix import mass_matrix
+from lissom.dynamics.tensions import input_response
+from lissom.errors import ShapeError
+from lissom.launch.workspace import Workspace
+from lissom.model.model import Model
+from lissom.passes.scratch import STATUS_CROWDED, STATUS_NOT_FINITE, STATUS_OVERFLOW
+from lissom.stepping.contact_search import ContactSearch
+
+
+class FunctionOfTime(Protocol):
+    """Inputs u as a function of time."""
+
+    @abstractmethod
+    def __call__(self, t: float, /) -> np.ndarray:
+        """u at a time, shape (nu,)."""
+        ...
+
+    @abstractmethod
+    def over(self, times: np.ndarray, /) -> np.ndarray:
+        """u at many times (n,), shape (n, nu)."""
+        ...
+
+    @abstractmethod
+    def polynomials(self) -> tuple[np.ndarray, np.ndarray] | None:
+        """u as cubics between knots: where each begins (n,), minus infinity first, and its coefficients, rows
+        (n, 4 nu), from the highest power down. None where u is no polynomial."""
+        ...
+
+    @property
+    @abstractmethod
+    def programs(self) -> list[Any]:
+        """Programs of the expressions in u, which kernels evaluate."""
+        ...
+
+
+def constant_polynomials(u: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Inputs (nu,) that do not change, as `FunctionOfTime.polynomials`."""
+    return np.full(1, -np.inf), np.append(np.zeros(3 * len(u)), u)[None]
+
+
+@final
+@dataclass(frozen=True)
+class ControlLaw:
+    """The law of inputs that an integrator follows: (1) of inputs, with checked values and copied arguments.
+
+    Fields:
+        inputs, rate: u and dz/dt as functions of (t, q, v, z). start: z(0).
+        feed: u as a function of time alone, where it is one.
+        period: between samples [s]; infinite when the law acts continuously.
+    """
+
+    inputs: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    rate: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]
+    start: np.ndarray
+    period: float
+    feed: FunctionOfTime | None = None
+    derivatives: Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray] | None = None
+
+    @property
+    def is_feedback(self) -> bool:
+        """Whether u follows q and v."""
+        return self.feed is None
+
+    @property
+    def carried(self) -> np.ndarray:
+        """z(0) as far as the integrator carries z on: nothing where it moves at samples only."""
+        return self.start if np.isinf(self.period) else self.start[:0]
+
+
+Checkpoint = dict[str, Any]
+PULL = 100.0  # largest rate at which loops are pulled closed [1/s]: a larger one shakes what is stiff where it changes
+_PULL_STEPS = 0.5  # of the longest recent step, inverse
+_LEAST_PULL = 0.1
+_LATE = 20  # steps
+_MOST_NOT_FINITE = 100  # evaluations in a row without a step
+_MOST_KNOWN = 10_000  # times whose inputs are cached
+_ROOT_EPS = float(np.sqrt(np.finfo(float).eps))
+
+
+def takes_state(model: Model, q: np.ndarray, v: np.ndarray) -> bool:
+    """Whether the robot can be in states (..., nq), (..., nv): finite, and no rod interval turns by 2π or more."""
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        return False
+    try:
+        node_motion(model, q, v)
+    except ShapeError:
+        return False
+    return True
+
+
+@final
+class StateDerivative:
+    """ẋ = f(t, x) and its Jacobian for x = (q, v, z), in the form CVODE asks for; counts its evaluations.
+
+    z is there under a controller with a state that acts continuously. A sampled one keeps its own, `held_z`.
+    """
+
+    def __init__(self, model: Model, law: ControlLaw) -> None:
+        self.model, self.law = model, law
+        self.held: np.ndarray | None = None
+        self.held_z = self.next_z = law.start
+        self.pull = PULL if model.n_rows else 0.0
+        self.evaluations = self.jacobians = 0
+        self.not_finite = 0
+        self.late: list[float] = []
+        self.monitor: Any = None  # of the steps of CVODE
+        self.error: Exception | None = None
+        self.streams = False  # whether the method must stop now and then, for a checkpoint
+        self.checkpoint: Checkpoint | None = None  # from which the method resumes
+        self.take_checkpoint: Callable[[], Checkpoint] | None = (
+            None  # set between two points where the method can resume
+        )
+        self.ready: Workspace | None = None
+        self.known: dict[float, np.ndarray] = {}
+        scale = model.dofs.scale
+        q_scale = np.ones(model.nq)
+        on_q = model.dofs.q >= 0
+        q_scale[model.dofs.q[on_q]] = scale[on_q]
+        self.scale = np.concatenate([q_scale, scale, np.ones(len(law.carried))])
+
+    @property
+    def is_feedback(self) -> bool:
+        """Whether the inputs follow the state at this moment, rather than time or a sample."""
+        return self.law.is_feedback and self.held is None
+
+    def end(self) -> None:
+        """Give buffers back: integrators of SciPy keep their functions until the garbage collector comes by."""
+        self.ready = self.take_checkpoint = None
+
+    def split(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """q with unit quaternions, v and z of a state."""
+        nq, nv = self.model.nq, self.model.nv
+        return unit_quaternions(self.model, x[:nq]), x[nq : nq + nv].copy(), x[nq + nv :].copy()
+
+    def absolute(self, atol: tuple[float, float]) -> np.ndarray:
+        """Absolute tolerance of each component, from those of q (and z) and of v."""
+        out = np.full(len(self.scale), atol[0])
+        out[self.model.nq : self.model.nq + self.model.nv] = atol[1]
+        return out
+
+    def inputs(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """The inputs now: held by a sampled controller, or asked for; those of time alone are asked for once."""
+        if self.held is not None:
+            return self.held
+        if self.law.is_feedback:
+            return self.law.inputs(t, q, v, z)
+        u = self.known.get(t)
+        if u is None:
+            if len(self.known) > _MOST_KNOWN:
+                self.known.clear()
+            u = self.known[t] = self.law.inputs(t, q, v, z)
+        return u
+
+    def shown(self, t: float, q: np.ndarray, v: np.ndarray, z: np.ndarray) -> np.ndarray:
+        """(u, z) of a point to hand out; under a sampled controller the u that is held and the z that gave it."""
+        return np.concatenate([self.inputs(t, q, v, z), z if self.held is None else self.held_z])
+
+    def shown_over(self, times: np.ndarray) -> np.ndarray:
+        """The same at many times between which no feedback acts, shape (n, ...)."""
+        if self.held is not None:
+            return np.tile(np.concatenate([self.held, self.held_z]), (len(times), 1))
+        if self.law.feed is None:
+            raise RuntimeError("inputs that follow the state are not known ahead")
+        return self.law.feed.over(times)
+
+    def shown_rows(self, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """The same of many points (n, ...)."""
+        if self.is_feedback:
+            return np.array([self.shown(t, *self.split(row)) for t, row in zip(times.tolist(), rows)])
+        return self.shown_over(times)
+
+    def ended(self, t: float) -> None:
+        """A step ended at t: where the steps are long, loops are pulled closed at half the rate of the longest one of
+        late, so that the pull does not limit them, and takes away within two steps what one leaves open."""
+        if not self.model.n_rows:
+            return
+        self.late.append(t)
+        if len(self.late) > _LATE:
+            h = max(float(np.diff(self.late).max()), 1e-300)
+            wanted = min(max(_PULL_STEPS / h, _LEAST_PULL), PULL)
+            if not 0.5 < wanted / self.pull < 2.0:
+                self.pull = wanted
+            self.late = self.late[-1:]
+
+    def first_contact(self, search: ContactSearch, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
+        """The first contact along states x (n, nq + nv + nz), as `search` finds it."""
+        model, end = self.model, self.model.nq + self.model.nv
+        if not len(model.surroundings.pair):
+            return None
+        q, v = rows[:, : model.nq], rows[:, model.nq : end]
+        q, v = on_motion(model, times, q, v)
+        return search.first_contact(times, q, v)
+
+    def sample(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Take the sample that is due, (2) of inputs: u is held from now on, and z moves on for the next."""
+        z = self.held_z = self.next_z
+        self.held = self.law.inputs(t, q, v, z)
+        if len(z):
+            self.next_z = z + self.law.period * self.law.rate(t, q, v, z)
+
+    def _rows(self, t: float, x: np.ndarray) -> np.ndarray:
+        """f at one time for states (n, nq + nv + nz), under continuous feedback."""
+        model, law, end = self.model, self.law, self.model.nq + self.model.nv
+        q, v = on_motion(model, t, x[:, : model.nq], x[:, model.nq : end])
+        z = x[:, end:]
+        seen = list(zip(unit_quaternions(model, q), v, z))
+        u = np.array([law.inputs(t, *row) for row in seen])
+        w = run_forward_dynamics(model, q, v, u, t, self.pull)
+        raise_if_massless(model, w)
+        z_dot = np.array([law.rate(t, *row) for row in seen]) if z.shape[1] else z
+        return np.concatenate([w.host["q_dot"], w.host["a"], z_dot], axis=1)
+
+    def _row(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
+        """f of one state into `out`, by the shortest way."""
+        model, nq, end = self.model, self.model.nq, self.model.nq + self.model.nv
+        q, v = on_motion(model, t, x[:nq], x[nq:end])
+        z = x[end:]
+        seen = unit_quaternions(model, q) if self.is_feedback else q
+        u, w = self.inputs(t, seen, v, z), self.ready
+        if w is None:
+            w = run_forward_dynamics(model, q, v, u, t, self.pull)
+            if w.buffers.alone is not None and not (model.calls_python or model.loads.varies or model.n_motions):
+                self.ready = w  # only q, v and u differ from now on
+        else:
+            known = w.host
+            known["q"][0], known["v"][0], known["u"][0], known["pull"][0] = q, v, u, self.pull
+            w.run()
+        host = w.host
+        out[:nq], out[nq:end] = host["q_dot"][0], host["a"][0]
+        if w.status[0] != 0:
+            self._refused(w)
+        if len(z):
+            out[end:] = self.law.rate(t, seen, v, z)
+
+    def _refused(self, w: Workspace) -> None:
+        """Raise where no shorter step helps, or where too many states in a row were not finite: CVODE takes one for a
+        step too long, and tries shorter ones for ever."""
+        raise_if_massless(self.model, w)
+        if w.status[0] == STATUS_CROWDED:
+            w.raise_for_status()
+        if w.status[0] in (STATUS_NOT_FINITE, STATUS_OVERFLOW):
+            self._count_not_finite()
+
+    def _count_not_finite(self) -> None:
+        self.not_finite += 1
+        if self.not_finite > _MOST_NOT_FINITE:
+            self.error = FloatingPointError("the acceleration is not finite")
+            raise self.error
+
+    def takes(self, t: float, x: np.ndarray) -> bool:
+        """Whether the robot can be in a state."""
+        q, v, _ = self.split(x)
+        return bool(np.isfinite(x).all()) and takes_state(self.model, *on_motion(self.model, t, q, v))
+
+    def __call__(self, t: float, x: np.ndarray, out: np.ndarray) -> None:
+        """Right-hand side; an exception of the user's law is kept for the caller, but of a state that the robot cannot
+        be in, which has no rate: the step is too long."""
+        self.evaluations += 1
+        try:
+            self._row(t, x, out)
+        except Exception as error:
+            if self.error is not None or self.takes(t, x):
+                self.error = error
+                raise
+            out[:] = np.nan
+            self._count_not_finite()
+
+    def jacobian(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
+        """∂f/∂x: exact, except under continuous feedback, whose law is differenced with the rest unless it knows its
+        derivatives."""
+        self.jacobians += 1
+        step = _ROOT_EPS * np.maximum(np.abs(x), self.scale)
+        seen = np.concatenate([np.array(x)[None], x + np.diag(step)])
+        try:
+            if self.is_feedback and (self.law.derivatives is None or self.model.n_rows):
+                rows = self._rows(t, seen)
+                out[:, :] = ((rows[1:] - rows[0]) / step[:, None]).T
+            else:
+                self._exact(t, np.array(x), np.array(rate), out)
+        except Exception as error:
+            if all(self.takes(t, row) for row in seen):
+                self.error = error
+                raise
+            out[:, :] = np.nan
+
+    def _exact(self, t: float, x: np.ndarray, rate: np.ndarray, out: np.ndarray) -> None:
+        """∂f/∂x from the derivatives of inverse dynamics: ∂a/∂(q, v) = −M⁻¹ ∂r/∂(q, v), r = ID − B u at a."""
+        model, nq, nv = self.model, self.model.nq, self.model.nv
+        q, v = on_motion(model, t, unit_quaternions(model, x[:nq]), x[nq:])
+        a = rate[nq:]
+        z = x[nq + nv :]
+        u = self.inputs(t, q, v, z)
+        answer = self._response(t, q, v, a, u)
+        if self.is_feedback and self.law.derivatives is not None:
+            moved = input_response(model, q, u) @ self.law.derivatives(t, q, v, z)
+            answer = answer - np.linalg.solve(mass_matrix(model, q), moved)
+        rate_q, rate_v, tangent = configuration_rate_derivatives(model, x[:nq], v)
+        out[:nq, :nq], out[:nq, nq:] = rate_q, rate_v
+        out[nq:, :nq], out[nq:, nq:] = -answer[:, :nv] @ tangent, -answer[:, nv:]
+        on_q, on_v = model.dofs.q[model.prescribed.dof], nq + model.prescribed.dof
+        for on in (on_q, on_v):  # prescribed coordinates move by themselves
+            out[on], out[:, on] = 0.0, 0.0
+
+    def _response(self, t: float, q: np.ndarray, v: np.ndarray, a: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """−∂a/∂(q, v), shape (nv, 2 nv): M⁻¹ ∂r/∂(q, v), with loops that of Mathew 2025 (50), (51)."""
+        model = self.model
+        if not model.n_rows:
+            dq, dv, M, _ = residual_derivatives(model, q, v, a, u, t)
+            return cho_solve(cho_factor(M, check_finite=False), np.hstack([dq, dv]), check_finite=False)
+        force = run_forward_dynamics(model, q, v, u, t, self.pull).host["force"][0].copy()
+        return constrained_response(model, q, v, a, u, t, force, self.pull)

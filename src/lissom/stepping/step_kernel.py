@@ -1,0 +1,474 @@
+"""The kernel of many implicit steps, its buffers, and the arguments of a launch.
+
+Equations are those of newton_stages. The matrix is made in one pass (newton_matrix) and factored in the kernel, whole
+or, of robots of many links, block by block (newton_blocks). A step whose iteration fails ends the run of its instance.
+Inputs, loads and prescribed motions stand in rows, one for each stage of each step. Adaptive steps evaluate them from
+polynomials of time and expressions (step_sizes), and search for contacts along their way (contact_search). Where
+something needs Python, the kernel pauses behind each part of a stage: `pause` says whether it does, which part comes
+next, and of which stage.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import warp as wp
+
+from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
+from lissom.dynamics.loads import rows_of_times
+from lissom.forces.acting import Acting, no_memory
+from lissom.forces.touching import holder
+from lissom.launch.buffers import LONG, Buffers
+from lissom.launch.loop_buffers import shown
+from lissom.launch.prepare import Wanted
+from lissom.launch.workspace import Workspace, own_workspace, workspace
+from lissom.lie import so3
+from lissom.lie.types import EXPRESSIONS, kernel_options, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables, TablesStruct
+from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.robot.expression_programs import Steps, linked
+from lissom.stepping.contact_search import (
+    ContactRows,
+    ContactRowsStruct,
+    begin_approaches,
+    contact_rows,
+    first_event,
+    keep_approaches,
+    no_approaches,
+    no_event,
+)
+from lissom.stepping.newton_stages import (
+    BEGIN,
+    CONVERGED,
+    FAILED,
+    Counts,
+    conclude,
+    factor_blocks,
+    factor_closed,
+    factor_matrix,
+    run_stage,
+    solve_blocks,
+    solve_closed,
+    solve_matrix,
+)
+from lissom.stepping.schemes import Scheme, StepState
+from lissom.stepping.step_rows import (
+    COUNTS,
+    DONE,
+    FIRST_STAGE,
+    MOST_STAGES,
+    N_STAGES,
+    SCHEME_NUMBERS,
+    STAGE,
+    StepRows,
+    StepRowsStruct,
+    step_rows,
+    tolerances,
+)
+from lissom.stepping.step_sizes import (
+    ADAPTIVE,
+    IS_PLANNED,
+    NEXT,
+    NOW,
+    STOP,
+    LawsStruct,
+    gives_up,
+    next_size,
+    put_laws,
+    put_polynomials,
+    retry,
+)
+from lissom.systems.closed_blocks import steps_closed_by_blocks
+from lissom.systems.newton_blocks import steps_by_blocks
+from lissom.systems.newton_matrix import (
+    NewtonBuffersStruct,
+    newton_block_buffers,
+    newton_blocks_of,
+    newton_buffers,
+    newton_closed_buffers,
+    newton_closed_of,
+    newton_matrix_of,
+)
+from lissom.systems.residual import residual_of
+
+Rows = wp.array2d(dtype=wp.float64)
+
+
+@wp.func
+def put_result(nv: int, x: StepRows, i: int, k: int, force: Rows, out: Rows):
+    """(q, v, a, â, λ) as row k of what the steps leave."""
+    nq = x.q.shape[1]
+    at = k * (nq + 3 * nv + force.shape[1])
+    for j in range(nq):
+        out[i, at + j] = x.q[i, j]
+    at += nq
+    for j in range(nv):
+        out[i, at + j] = x.v[i, j]
+        out[i, at + nv + j] = x.a[i, j]
+        out[i, at + 2 * nv + j] = x.ahead[i, j]
+    for j in range(force.shape[1]):
+        out[i, at + 3 * nv + j] = force[i, j]
+
+
+@wp.func
+def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
+    """Δ, v and a of the stages before the last one as row k of the steps of what those leave, where there is room, and
+    anchors alike."""
+    many = x.left.shape[1] / steps
+    for j in range(many):
+        x.left[i, k * many + j] = x.earlier[i, j]
+    points = x.anchored.shape[1] / (3 * steps)
+    for j in range(points):
+        anchor = t.surroundings.anchor[holder(t, i), j]
+        for r in range(3):
+            x.anchored[i, 3 * (k * points + j) + r] = anchor[r]
+
+
+@wp.func
+def take_inputs(x: StepRows, i: int, k: int, stage: int, inputs: wp.array3d(dtype=wp.float64)):
+    """u at the end of a stage of step k."""
+    nu = x.u.shape[1]
+    for j in range(nu):
+        x.u[i, j] = inputs[i, k, stage * nu + j]
+
+
+@wp.func
+def leave_step(
+    t: Tables, s: Scratch, x: StepRows, m: ContactRows, i: int, k: int, force: Rows, adaptive: Rows, out: Rows,
+    times: Rows, counts: Counts, renew: wp.Function,
+):  # fmt: skip
+    """Hand out step k, which is kept, and remember it."""
+    renew(t, s, i, x.q, x.v, x.a)
+    keep_approaches(m, i)
+    put_result(t.nv, x, i, k, force, out)
+    put_stages(t, times.shape[1], x, i, k)
+    times[i, k] = adaptive[i, NOW]
+    counts[i, DONE] = k + 1
+
+
+@wp.func
+def ratio_of(h: Rows, i: int, k: int) -> wp.float64:
+    """By how much step k is longer than the one before."""
+    if h[i, k] > so3.ZERO:
+        return h[i, k + 1] / h[i, k]
+    return so3.ONE
+
+
+def driven_steps_kernel(acting: Acting) -> Any:
+    """Kernel of many steps of a robot whose loads, motions or inputs are expressions, which it evaluates."""
+    return implicit_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
+def implicit_steps_kernel(act: Acting) -> Any:
+    """Kernel of many steps."""
+    return _kernel(act, newton_matrix_of(act), factor_matrix, solve_matrix)
+
+
+def block_steps_kernel(act: Acting) -> Any:
+    """The same for robots whose matrix is eliminated block by block."""
+    return _kernel(act, newton_blocks_of(act), factor_blocks, solve_blocks)
+
+
+def driven_block_steps_kernel(acting: Acting) -> Any:
+    """The same of a robot whose loads, motions or inputs are expressions."""
+    return block_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
+def closed_steps_kernel(act: Acting) -> Any:
+    """The same for robots with loops."""
+    return _kernel(act, newton_closed_of(act), factor_closed, solve_closed)
+
+
+def driven_closed_steps_kernel(acting: Acting) -> Any:
+    """The same of a robot with loops whose loads, motions or inputs are expressions."""
+    return closed_steps_kernel(acting._replace(kinds=(*acting.kinds, EXPRESSIONS)))
+
+
+def _kernel(act: Acting, matrix: Any, factor: Any, solve: Any) -> Any:
+    residual, renew = residual_of(act), act.renew
+    looks = renew is not no_memory  # contacts alone remember something, and only what can touch has a way to look along
+    begin, event_of = (begin_approaches, first_event) if looks else (no_approaches, no_event)
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def implicit_steps(
+        t: TablesStruct, s: ScratchStruct, b: NewtonBuffersStruct, x: StepRowsStruct,
+        numbers: wp.array(dtype=wp.float64), span: wp.array2d(dtype=wp.int32), h: Rows,
+        inputs: wp.array3d(dtype=wp.float64), gravity: wp.array(dtype=vec3), load: wp.array2d(dtype=vec6), motion: Rows,
+        out: Rows, counts: wp.array2d(dtype=wp.int32), pause: wp.array2d(dtype=wp.int32), adaptive: Rows,
+        knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64), times: Rows,
+        laws: LawsStruct, m: ContactRowsStruct, first: int,
+    ):  # fmt: skip
+        i = first + wp.tid()
+        c = tolerances(numbers)
+        stages = int(numbers[N_STAGES])
+        pauses = pause[i, 0]
+        stage_start = pause[i, 2]
+        stage_stop = wp.where(pauses != 0, stage_start + 1, stages)
+        going = int(CONVERGED)
+        is_adaptive = adaptive[i, STOP] > so3.ZERO
+        is_planned = adaptive[i, IS_PLANNED] != so3.ZERO
+        begin(t, s, x, m, i, is_adaptive)
+        for n in range(span[i, 0], span[i, 1]):
+            if going == CONVERGED and (not is_adaptive or adaptive[i, NOW] < adaptive[i, STOP]):
+                k = int(n)
+                wanted = adaptive[i, NEXT]
+                if is_adaptive and not is_planned:
+                    k = counts[i, DONE]
+                    h[i, k + 1] = next_size(adaptive, i)
+                size = h[i, k + 1]
+                ratio = ratio_of(h, i, k)
+                for stage in range(stage_start, stage_stop):
+                    if going == CONVERGED:
+                        now = (k + span[i, 2]) * stages + stage
+                        if is_adaptive and not is_planned:
+                            now = (h.shape[1] - 1) * MOST_STAGES + i
+                            time = adaptive[i, NOW] + numbers[FIRST_STAGE + stage * STAGE] * size
+                            put_polynomials(x, i, time, knots, pieces)
+                            put_laws(time, laws, load[now], motion[now], x.u[i])
+                        else:
+                            take_inputs(x, i, k, stage, inputs)
+                        going = run_stage(
+                            pause[i, 1], pauses, t, s, b, x, c, i, stage, size, ratio, numbers, gravity[0], load[now],
+                            motion[now], counts, residual, matrix, factor, solve,
+                        )  # fmt: skip
+                if going == CONVERGED and stage_stop == stages:
+                    conclude(t, x, c, b, i, size, numbers, counts, solve)
+                again = wp.int32(0)
+                if is_adaptive:
+                    event = event_of(t, s, x, m, c, i, size, going, adaptive[i, NOW], not is_planned)
+                    again = retry(t, x, i, size, ratio, going, event, numbers, adaptive, b.loops, counts)
+                    going = wp.where(again != 0 and gives_up(s, adaptive, i), int(FAILED), int(CONVERGED))
+                if going == CONVERGED and pauses == 0 and again == 0:
+                    leave_step(t, s, x, m, i, k, b.loops.force, adaptive, out, times, counts, renew)
+                if is_planned and (again != 0 or adaptive[i, NEXT] != wanted):
+                    going = int(FAILED)
+        pause[i, 1] = wp.where(pauses != 0, going, int(BEGIN))
+
+    return implicit_steps
+
+
+STEPS_FAMILY = "implicit_steps"
+_WHOLE = 0  # in place of the room for knots, of workspaces with the matrix as a whole
+LONGEST_RUN = 512  # steps in one launch: long enough to hide its cost, short enough to show progress
+_LEAST_RUN = 8
+_LEAST_ROOM = 64
+_MOST_BYTES = 2**26  # what the steps of one launch of a batch may leave
+
+
+def steps_workspace(model: Model, batch: int, knots: int = 1, drives: int = 0) -> Workspace:
+    """Buffers and launch of the kernel for a batch: `span` says which of the steps at hand each instance takes, and how
+    much further on in `load` and `motion` their rows stand; with room for so many knots of inputs, and so many
+    steps of the program that puts formulas into them."""
+    return workspace_with_room(model, batch, *room_for(model, knots, drives))
+
+
+def room_for(model: Model, knots: int = 1, drives: int = 0) -> tuple[int, int]:
+    """Room for so many knots, and the length of a program that has room for so many steps for inputs."""
+    return 1 if knots == 1 else _room(knots), _length(model, drives)
+
+
+def dense_room(model: Model) -> tuple[int, int]:
+    """The same of buffers with the matrix as a whole even of robots of many links: the derivatives of feedback laws,
+    which Python adds to it, tie all to all."""
+    return _WHOLE if steps_by_blocks(model) or steps_closed_by_blocks(model) else 1, _length(model, 0)
+
+
+def workspace_with_room(model: Model, batch: int, room: int, length: int) -> Workspace:
+    """Buffers and launch with such room."""
+    make = partial(_make, room=max(room, 1), length=length, is_whole=room == _WHOLE)
+    return workspace(model, f"{STEPS_FAMILY} {room} {length}", batch, make)
+
+
+def _room(least: int) -> int:
+    return max(_LEAST_ROOM, 4 ** ((least - 1).bit_length() // 2 + 1))
+
+
+def _length(model: Model, drives: int) -> int:
+    steps = len(steps_of_laws(model)) + drives
+    return _room(steps + 1) if steps else 0
+
+
+def steps_kernel(model: Model, drives: int = 0) -> Any:
+    """The kernel of that workspace."""
+    return _kernels_of(model)[1 if _length(model, drives) else 0]
+
+
+def _kernels_of(model: Model, is_whole: bool = False) -> tuple[Any, Any, Any]:
+    """The kernel, that of a robot that formulas drive, and what makes their buffers."""
+    if not is_whole and steps_by_blocks(model):
+        return block_steps_kernel, driven_block_steps_kernel, newton_block_buffers
+    if not is_whole and steps_closed_by_blocks(model):
+        return closed_steps_kernel, driven_closed_steps_kernel, newton_closed_buffers
+    return implicit_steps_kernel, driven_steps_kernel, newton_buffers
+
+
+def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
+    """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`, and anchors at the ends
+    of steps in `anchored`, which are its own even for a batch of one."""
+    before = len(scheme.stages) - 1
+    if not before and not model.one(0, 1).surroundings.sticks:
+        return steps_workspace(model, batch)
+    make = partial(_make, room=1, length=_length(model, 0), before=before)
+    return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
+
+
+def private_workspace(model: Model, batch: int, steps: int, rows: int = 0) -> Workspace:
+    """The same, kept for long, with room for so many steps in a launch, anchors of their own even for a batch of one,
+    and rows of loads, or as many as all instances share."""
+    make = partial(_make, room=1, length=_length(model, 0), steps=steps, rows=rows)
+    return own_workspace(model, batch, make)
+
+
+def bytes_of_instance(model: Model) -> int:
+    """Memory of a motion in a batch, without what its steps leave."""
+    w = steps_workspace(model.one(0, 1), 1)
+    return max(w.buffers.nbytes - w.host["out"].nbytes - w.host["inputs"].nbytes, 1)
+
+
+def _run_length(model: Model, batch: int) -> int:
+    """Steps in one launch: of a batch so many that what they need and leave stays within _MOST_BYTES."""
+    if batch == 1:
+        return LONGEST_RUN
+    numbers = model.nq + 3 * model.nv + model.n_rows + MOST_STAGES * model.nu + 1
+    return int(np.clip(_MOST_BYTES // (8 * numbers * max(batch, 1)), _LEAST_RUN, LONGEST_RUN))
+
+
+def _make(
+    model: Model,
+    batch: int,
+    room: int,
+    length: int,
+    before: int | None = None,
+    steps: int = 0,
+    is_whole: bool = False,
+    rows: int = 0,
+) -> Buffers:
+    world, keeps = model.one(0, 1).surroundings, before is not None
+    anchors = 6 * len(world.pair) if world.sticks else 0
+    n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
+    if keeps and anchors:
+        n = min(n, max(_LEAST_RUN, _MOST_BYTES // (8 * anchors * batch)))
+    w = Buffers(model, batch, {}, {"out": (n * row,)}, wanted=Wanted(differentiates=True), weight=LONG)
+    x = step_rows(w, model, n * 3 * (before or 0) * model.nv, n * anchors if keeps else 0)
+    common = rows or (n + batch) * MOST_STAGES
+    shared = [
+        w.buffer("numbers", (SCHEME_NUMBERS,), common=True),
+        w.buffer("span", (batch, 3), wp.int32),
+        w.buffer("h", (batch, n + 1)),
+        w.buffer("inputs", (batch, n, MOST_STAGES * model.nu)),
+        w.gravity(),
+        w.buffer("load", (common, model.n_load_rows), vec6, common=True),
+        w.buffer("motion", (common, 3 * model.n_motions), common=True),
+    ]
+    out, counts = w.on_device["out"], w.buffer("counts", (batch, COUNTS), wp.int32)
+    plain, driven, buffers = _kernels_of(model, is_whole)
+    b = buffers(model, batch)
+    shown(w, b.loops)
+    w.share("matrix", b.matrix)
+    tables = w.tables
+    if (batch > 1 or steps or keeps) and anchors:
+        tables = w.anchored_tables()
+    laws = _put_laws(model, w, length)
+    adaptive = [
+        w.buffer("pause", (batch, 3), wp.int32),
+        w.buffer("adaptive", (batch, ADAPTIVE)),
+        w.buffer("knots", (room,), common=True),
+        w.buffer("pieces", (batch, room, 4 * model.nu)),
+        w.buffer("times", (batch, n)),
+        laws,
+        contact_rows(w, model, laws),
+    ]
+    w.record(driven if length else plain, [tables, w.scratch, b, x, *shared, out, counts, *adaptive])
+    return w
+
+
+def _put_laws(model: Model, w: Buffers, length: int) -> LawsStruct:
+    """Loads and motions as functions of time, with room for a program of a length, which `put_program` fills."""
+    laws, (knots, pieces) = LawsStruct(), laws_of_time(model) or constant_laws(model)
+    laws.knots = w.buffer("law_knots", knots.shape, common=True)
+    laws.pieces = w.buffer("laws", pieces.shape, common=True)
+    laws.code = w.buffer("code", (max(length, 1), 2), wp.int32, common=True)
+    laws.numbers = w.buffer("operands", (max(length, 1),), common=True)
+    w.host["law_knots"][:], w.host["laws"][:] = knots, pieces
+    return laws
+
+
+def program_of(model: Model, inputs: Steps) -> tuple[np.ndarray, np.ndarray]:
+    """The program of a robot's laws and of its inputs, as `put_program` takes it."""
+    return linked([*steps_of_laws(model), *inputs])
+
+
+def put_program(w: Workspace, program: tuple[np.ndarray, np.ndarray]) -> None:
+    """Fill in what evaluates expressions."""
+    code, numbers = program
+    w.host["code"][: len(code)], w.host["operands"][: len(numbers)] = code, numbers
+
+
+def put_times(model: Model, w: Workspace, times: list[float], rows: np.ndarray | None = None) -> None:
+    """Fill in what loads and prescribed motions are at the ends of stages, in the first rows or in given ones."""
+    host, to = w.host, slice(len(times)) if rows is None else rows
+    if model.n_load_rows:
+        host["load"][to] = rows_of_times(model, times if model.loads.varies else [0.0])
+    if model.n_motions:
+        some = {t: k for k, t in enumerate(dict.fromkeys(times))}  # motions that are cut meet the same times
+        host["motion"][to] = model.motions_over(np.array(list(some)))[[some[t] for t in times]]
+
+
+def put_inputs(w: Workspace, u: np.ndarray, stages: int) -> None:
+    """Fill in the inputs (n, n_times, nu) at the ends of all stages of the first steps."""
+    rows = u.reshape(len(u), u.shape[1] // stages, stages * u.shape[2])
+    w.host["inputs"][:, : rows.shape[1], : rows.shape[2]] = rows
+
+
+def put_start(
+    w: Workspace, numbers: np.ndarray, here: StepState, steps: int, has_matrix: bool, known: tuple[int, int]
+) -> None:
+    """Fill in where so many steps begin, which are given and taken without a pause; whether there is a matrix, and what
+    is known of the iterations: new_first and slow_is_enough of step_rows."""
+    host = w.host
+    host["numbers"][:], host["span"][0], host["pause"][:], host["adaptive"][:] = numbers, (0, steps, 0), 0, 0.0
+    host["h"][0, 0] = here.h
+    for name in ("q", "v", "a", "ahead", "before", "force", "force_before"):
+        host[name][0] = getattr(here, name)
+    new_first, slow_is_enough = known
+    host["counts"][0] = 0, 0, 0, has_matrix, new_first, here.is_steady, slow_is_enough
+
+
+def stage_times(scheme: Scheme, start: float, ends: np.ndarray) -> list[float]:
+    """Where the stages of steps from `start` to the times `ends` end, step by step."""
+    return ends_of_stages(scheme, np.append(start, ends[:-1]), ends).ravel().tolist()
+
+
+def ends_of_stages(scheme: Scheme, starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
+    """Where the stages of steps (n,) end, (n, stages)."""
+    parts = scheme.ends
+    times = ends[:, None] + (ends - starts)[:, None] * (parts - 1.0)
+    times[:, -1] = ends
+    return times
+
+
+def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
+    """Whether a and λ are those that q and v ask for: of robots with loops whose velocities are projected, and where
+    steps are as long as their error allows, which leaves more of a than of q. Where contacts stick, the anchors are
+    known to the steps alone."""
+    return (project or (by_error and not model.n_rows)) and not model.one(0, 1).surroundings.sticks
+
+
+def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:
+    """The state after steps from `here` that left rows (q, v, a, â, λ), the last of size h."""
+    nq, nv = model.nq, model.nv
+    last, first = rows[-1].copy(), nq + nv
+    q, v, a = last[:nq], last[nq:first], last[first : first + nv]
+    ahead, force = last[first + nv : first + 2 * nv], last[first + 2 * nv :]
+    before, force_before = here.a, here.force
+    if len(rows) > 1:
+        one_before = rows[-2].copy()
+        before, force_before = one_before[first : first + nv], one_before[first + 2 * nv :]
+    return StepState(t, q, v, a, ahead, h, force, here.z, before, force_before, is_steady)

@@ -1,0 +1,235 @@
+"""The law of adaptive step sizes and of rejected steps, and inputs at a time, inside kernels.
+
+A step of size h with the estimated error e, over the tolerance, is kept where e ≤ 1; the next one is of size
+
+    h · min(4, 0.9 e^(−0.7/p) e₋^(0.4/p)),  e ~ h^p, e₋ that of the step before                             (1)
+
+After a rejected step the size does not grow. A step that is rejected for its error is cut by max(0.2, 0.9 e^(−1/p)),
+one for which Newton's method fails to a quarter. The size stays where (1) would gain little, which keeps the matrix.
+Two steps lead to a stop where one would leave a short rest. They lead to an event, too: a time at which a ball came
+inside something that a step went through, or at which a contact began or ended during a rejected step (contact_search).
+
+Loads, prescribed motions and inputs are polynomials of time between knots, or expressions. Where they are something
+else, the host plans steps of one size, and a run ends where another size is wanted.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportReturnType=false
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType
+from typing import Any, final
+
+import warp as wp
+
+from lissom.lie import so3
+from lissom.lie.types import by_reference, vec6
+from lissom.model.tables import Tables
+from lissom.passes.expressions import evaluate
+from lissom.passes.scratch import STATUS_CROWDED, Scratch
+from lissom.stepping.newton_stages import CONVERGED
+from lissom.stepping.step_rows import ERROR, HAS_MATRIX, POWER, STEADY, StepRows
+from lissom.systems.bordered import LoopRows
+
+Rows = wp.array2d(dtype=wp.float64)
+Counts = wp.array2d(dtype=wp.int32)
+
+# Numbers of an instance with adaptive steps: the time at which it stops (not above zero: its steps are given), the time
+# now, the size of the next step and the least one [s], whether sizes, loads and inputs are planned ahead until another
+# size is wanted, the error of the last step (below zero: it was rejected), and the time of the next event, if it is
+# later than now [s].
+STOP, NOW, NEXT, LEAST, IS_PLANNED, BEFORE, EVENT = range(7)
+ADAPTIVE = 7
+
+SAFETY = wp.constant(wp.float64(0.9))
+SHRINK = wp.constant(wp.float64(0.2))
+GROW = wp.constant(wp.float64(4.0))
+GAIN = wp.constant(wp.float64(1.2))  # growth below which the size stays
+CUT = wp.constant(wp.float64(0.25))
+TINY_ERROR = wp.constant(wp.float64(1e-4))
+OWN_SHARE = wp.constant(wp.float64(0.7))  # of the exponent 1/p of an error, and of the one before: K. Gustafsson, ACM
+SHARE_BEFORE = wp.constant(wp.float64(0.4))  # Trans. Math. Softw. 17, 1991
+WHOLE = wp.constant(wp.float64(1.0 - 1e-9))
+
+
+@wp.struct
+class LawsStruct:
+    """What drives a robot: polynomials of time between knots, (n, order, numbers), and the program that puts numbers in
+    the place of their zeros (passes/expressions)."""
+
+    knots: Rows
+    pieces: wp.array3d(dtype=wp.float64)
+    code: wp.array2d(dtype=wp.int32)
+    numbers: wp.array(dtype=wp.float64)
+
+
+Laws = by_reference(LawsStruct)
+
+
+@wp.func
+def next_stop(adaptive: Rows, i: int) -> wp.float64:
+    """When steps have to end next."""
+    if adaptive[i, EVENT] > adaptive[i, NOW]:
+        return wp.min(adaptive[i, EVENT], adaptive[i, STOP])
+    return adaptive[i, STOP]
+
+
+@wp.func
+def size_towards(left: wp.float64, size: wp.float64) -> wp.float64:
+    """Size of the next step where so much time is left to a stop and `size` is wanted; two steps lead to the stop where
+    one would leave a short rest."""
+    if size >= left * WHOLE:
+        return left
+    return wp.min(size, wp.float64(0.5) * left)
+
+
+@wp.func
+def next_size(adaptive: Rows, i: int) -> wp.float64:
+    """Size of the next step of an instance."""
+    return size_towards(next_stop(adaptive, i) - adaptive[i, NOW], adaptive[i, NEXT])
+
+
+@wp.func
+def change_of_size(error: wp.float64, before: wp.float64, power: wp.float64, part: wp.float64) -> wp.float64:
+    """By what the size of steps changes behind one that was kept; `part` of that size was taken."""
+    change = SAFETY * wp.pow(wp.max(error, TINY_ERROR), -OWN_SHARE / power)
+    if before < wp.float64(0.0):
+        change = wp.min(change, wp.float64(1.0))
+    else:
+        change *= wp.pow(wp.max(before, TINY_ERROR), SHARE_BEFORE / power)
+    if part < WHOLE:  # a step cut short by a stop says little of a longer one
+        change = wp.max(change * part, wp.float64(1.0))
+    if change > wp.float64(1.0) and change < GAIN:
+        change = wp.float64(1.0)
+    return wp.min(change, GROW)
+
+
+@wp.func
+def cut_of_size(error: wp.float64, power: wp.float64) -> wp.float64:
+    """By what the size of a step changes that is rejected for its error."""
+    return wp.max(SHRINK, SAFETY * wp.pow(error, -wp.float64(1.0) / power))
+
+
+@wp.func
+def retry(
+    t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, going: int, event: wp.float64,
+    numbers: wp.array(dtype=wp.float64), adaptive: Rows, loops: LoopRows, counts: Counts,
+) -> int:  # fmt: skip
+    """1 if a step that ended as `going` says, with an event at a part of it above zero, is to be taken again; sets the
+    size of the next one by (1)."""
+    error = x.notes[i, ERROR]
+    if going == CONVERGED and error <= so3.ONE and event <= so3.ZERO:
+        stop = next_stop(adaptive, i)
+        adaptive[i, NOW] = wp.where(h < stop - adaptive[i, NOW], adaptive[i, NOW] + h, stop)
+        adaptive[i, NEXT] = adaptive[i, NEXT] * change_of_size(
+            error, adaptive[i, BEFORE], numbers[POWER], h / adaptive[i, NEXT]
+        )
+        adaptive[i, BEFORE] = error
+        return 0
+    adaptive[i, EVENT] = wp.where(event > so3.ZERO, adaptive[i, NOW] + event * h, adaptive[i, EVENT])
+    if going != CONVERGED or error > so3.ONE or adaptive[i, EVENT] <= adaptive[i, NOW]:
+        adaptive[i, BEFORE] = -so3.ONE
+        change = CUT
+        if going == CONVERGED and error > so3.ONE:
+            change = cut_of_size(error, numbers[POWER])
+        adaptive[i, NEXT] = change * h
+    restore_start(t, x, i, ratio, loops)
+    counts[i, STEADY] = 0
+    counts[i, HAS_MATRIX] = 0
+    return 1
+
+
+@wp.func
+def gives_up(s: Scratch, adaptive: Rows, i: int) -> bool:
+    """Whether no shorter step is tried: it would be too short, or the robot has no room for what touches."""
+    return adaptive[i, NEXT] < adaptive[i, LEAST] or s.status[i] == STATUS_CROWDED
+
+
+@wp.func
+def restore_start(t: Tables, x: StepRows, i: int, ratio: wp.float64, loops: LoopRows):
+    """Go back to where the step began."""
+    for j in range(x.q.shape[1]):
+        x.q[i, j] = x.start[i, j]
+    for j in range(t.nv):
+        a = x.before[i, j]
+        x.a[i, j] = a
+        x.v[i, j] = x.v_start[i, j]
+        x.before[i, j] = a - x.trend[i, j] / ratio
+        x.ahead[i, j] = a + (x.ahead_start[i, j] - a) / ratio
+    for row in range(x.force_before.shape[1]):
+        loops.force[i, row] = x.force_before[i, row]
+
+
+@wp.func
+def stretch_of(now: wp.float64, knots: wp.array(dtype=wp.float64)) -> int:
+    """The last knot that is not behind a time, the first where all are."""
+    k = wp.int32(0)
+    stop = int(knots.shape[0])
+    while stop - k > 1:
+        middle = (k + stop) / 2
+        inside = now >= knots[middle]
+        k = wp.where(inside, middle, k)
+        stop = wp.where(inside, stop, middle)
+    return k
+
+
+@wp.func
+def put_polynomials(
+    x: StepRows, i: int, now: wp.float64, knots: wp.array(dtype=wp.float64), pieces: wp.array3d(dtype=wp.float64)
+):
+    """u at a time: cubics between knots, row by row of `pieces` their coefficients from the highest power down."""
+    k = stretch_of(now, knots)
+    s = so3.ZERO
+    if k > 0:
+        s = now - knots[k]
+    nu = x.u.shape[1]
+    for j in range(nu):
+        value = pieces[i, k, j]
+        for power in range(1, 4):
+            value = value * s + pieces[i, k, power * nu + j]
+        x.u[i, j] = value
+
+
+@wp.func
+def law_at(now: wp.float64, k: int, j: int, laws: Laws):
+    """What law j is at a time in stretch k: a polynomial in the time since where `knots` says, highest power first."""
+    s = now - laws.knots[1, k]
+    value = laws.pieces[k, 0, j]
+    for power in range(1, laws.pieces.shape[1]):
+        value = value * s + laws.pieces[k, power, j]
+    return value
+
+
+@wp.func
+def put_laws(
+    now: wp.float64, laws: Laws, load: wp.array(dtype=vec6), motion: wp.array(dtype=wp.float64),
+    u: wp.array(dtype=wp.float64),
+):  # fmt: skip
+    """Loads, what prescribed coordinates do, and inputs that are expressions, at a time."""
+    k = stretch_of(now, laws.knots[0])
+    loads = load.shape[0]
+    for row in range(loads):
+        value = vec6()
+        for e in range(6):
+            value[e] = law_at(now, k, 6 * row + e, laws)
+        load[row] = value
+    for j in range(motion.shape[0]):
+        motion[j] = law_at(now, k, 6 * loads + j, laws)
+    evaluate(now, laws.code, laws.numbers, load, motion, u)
+
+
+@final
+class _Numbers:
+    """Functions of Python by the names of Warp's."""
+
+    float64, pow, min, max = float, pow, min, max
+
+
+def of_numbers(law: Any) -> Callable[..., float]:
+    """The same law for plain numbers: its code, with constants and functions of Python in place of Warp's."""
+    known = {name: getattr(value, "value", value) for name, value in globals().items()}
+    return FunctionType(law.func.__code__, known | {"wp": _Numbers})

@@ -1,0 +1,302 @@
+"""Motions that go on step by step under inputs that are given on the way: one that is watched, or many for learning.
+
+The steps are implicit (newton_stages) and of one size. `Stepper` moves one robot: Newton's matrix is kept from one call
+to the next, and inputs are those at the end of each step, which is right to second order where they change without a
+jump.
+
+`Copies` moves many copies of a robot, each from its own start and under its own inputs, all in one launch, in buffers
+that stay. Inputs are held from one call to the next. A copy whose Newton iteration finds no step takes it in parts, in
+further launches that leave the others alone. Each copy has its own time, which begins where it is placed, and its own
+anchors of contacts that stick. Its motion depends on its own model, start and inputs alone: it is the same to the last
+bit alone, among others and in any place among them.
+"""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+
+from lissom.dynamics.assembly import consistent_start, on_motion
+from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.contacts import contact_anchors
+from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics
+from lissom.errors import ConvergenceError, ShapeError
+from lissom.launch.workspace import stack
+from lissom.model.model import Model
+from lissom.robot import checks
+from lissom.stepping.adaptive import AdaptiveMotion
+from lissom.stepping.driver import Motions, TimeRows, accelerations, checkpoint_of, restored
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState, esdirk, generalized_alpha
+from lissom.stepping.state import ControlLaw, StateDerivative
+from lissom.stepping.step_kernel import private_workspace, put_times, stage_times
+from lissom.stepping.step_rows import scheme_numbers
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+RTOL, ATOL = 1e-5, 1e-7  # of what an iteration may leave: far less than a picture shows
+_LEAST_PART = 0.25**6 * (1.0 - 1e-9)  # of a step, that is tried
+_LONGEST = 64  # steps in one launch of a stepper
+_TOGETHER = 64  # starts whose accelerations are computed at once
+
+
+@final
+class Stepper:
+    """A robot in motion, one step after the other.
+
+    Inputs u act during a whole step. A step of a fixed size takes them at its end: it is of second order where they do
+    not jump. The buffers are made once: a step costs little more than its kernel, and Newton's matrix is kept.
+
+    Args:
+        dt: size of the steps [s]. tolerance: relative error of a step; each one is then taken in as many adaptive steps
+            as this needs. None: one implicit step, shorter parts only where Newton's method finds none.
+        scheme: such as `sdirk()`; None is generalised-α, and with a tolerance `esdirk()`.
+        q0: start, shape (nq,); None is the neutral configuration. v0: velocity, shape (nv,); None is rest. Both are
+            moved onto loops and onto prescribed motions.
+        u: inputs there, shape (nu,); None is zero. t: time of the start [s].
+    Raises:
+        ModelError, ShapeError: an argument is wrong, or q0 leaves a loop open.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        dt: float,
+        *,
+        tolerance: float | None = None,
+        scheme: Scheme | None = None,
+        q0: ArrayLike | None = None,
+        v0: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        t: float = 0.0,
+    ) -> None:
+        self.dt = checks.number(dt, "dt", above=0.0)
+        rtol = RTOL if tolerance is None else checks.number(tolerance, "tolerance", above=0.0)
+        nothing, atol = np.zeros(0), 0.01 * rtol
+        held = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
+        in_buffers = not model.calls_python and tolerance is None  # where anchors stand, too
+        self.model = model if in_buffers else model.anchored(model.surroundings.anchors)
+        self._t, self._f = float(t), StateDerivative(self.model, held)
+        self._f.held, self._f.held_z, self._varies = np.zeros(model.nu), nothing, TimeRows.are_needed(model)
+        scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
+        least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
+        self._adaptive: AdaptiveMotion | None = None
+        self._state: StepState | None = None
+        self._sticks = bool(model.surroundings.sticks)
+        if in_buffers:
+            w = private_workspace(model, 1, _LONGEST)
+            numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
+            self._motions = Motions(model, 1, scheme, least, w=w, numbers=numbers)
+            put_times(model, w, [0.0] * len(w.host["load"]))
+            self._parts = {"f": self._f, "motions": self._motions}
+        else:
+            python = ImplicitSteps(self.model, self._f, scheme, *limits, None if tolerance else ORDER_SHARE)
+            self._motions = Motions(self.model, 1, scheme, least, python=python)
+            self._parts = {"f": self._f, "motions": self._motions, "python": python, "control": python.control}
+            if tolerance is not None:
+                self._adaptive = AdaptiveMotion(python, self.dt)
+                self._parts |= {"adaptive": self._adaptive, "kernel": self._adaptive.kernel}
+        self.set_state(q0, v0, u, t=t)
+
+    @property
+    def state(self) -> StepState:
+        """Where the robot is."""
+        if self._state is None:
+            self._state = self._motions.state(self._t)
+        return self._state
+
+    @property
+    def matrices(self) -> int:
+        """How often Newton's matrix was made."""
+        self._motions.count(self._f)
+        return self._f.jacobians
+
+    def set_state(
+        self,
+        q: ArrayLike | None = None,
+        v: ArrayLike | None = None,
+        u: ArrayLike | None = None,
+        *,
+        t: float | None = None,
+    ) -> None:
+        """Put the robot somewhere else; arguments as those of the stepper, None for t is the time now. Contacts that
+        stick hold from there.
+
+        Raises:
+            ModelError, ShapeError: an argument is wrong, or q leaves a loop open.
+        """
+        model, self._t = self.model, self._t if t is None else float(t)
+        q = model.neutral() if q is None else checked_configuration(model, "q", q)
+        v = np.zeros(model.nv) if v is None else stack("v", v, model.nv)
+        q, v = consistent_start(model, *on_motion(model, self._t, q, v))
+        a, force = (x[0] for x in accelerations(model, self._t, q[None], v[None], input_rows(model, u)[None]))
+        self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
+        self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
+        self._f.held = input_rows(model, u)
+        if model.surroundings.sticks:
+            self._motions.anchors = contact_anchors(model, q, v)[None]
+        self._state = self._motions.state(self._t)
+
+    def step(self, u: ArrayLike | None = None, steps: int = 1) -> None:
+        """Take steps under inputs u, shape (nu,), zero for None.
+
+        Raises:
+            ConvergenceError: at which time no step was found; the robot stays where the last one that was found ended.
+            ShapeError: the expected and the received shape of u.
+        """
+        row = input_rows(self.model, u)
+        if row.ndim != 1:
+            raise ShapeError(f"u: expected shape ({self.model.nu},), got {row.shape}")
+        if self._adaptive is not None:
+            self._take_adaptive(self._adaptive, row, steps)
+            return
+        longest, self._f.held = self._motions.longest, row
+        while steps > longest:
+            self._take(row, longest)
+            steps -= longest
+        self._take(row, steps)
+
+    def _take(self, u: np.ndarray, many: int) -> None:
+        """Steps of the fixed size, in one launch."""
+        motions, t = self._motions, self._t
+        ends = np.array((t, t + self.dt)) if many == 1 else t + self.dt * np.arange(many + 1)
+        if motions.w is not None:
+            motions.put_inputs(u[None], many)
+            if self._varies:
+                put_times(self.model, motions.w, stage_times(motions.scheme, t, ends[1:]))
+        anchors = motions.anchors if self._sticks else None
+        motions.host["h"][0, 1 : many + 1] = ends[1:] - ends[:-1]
+        motions.take(motions.all, many, ends)
+        if len(motions.lost):
+            error = motions.failure(0)
+            motions.back()
+            if anchors is not None:
+                motions.anchors = anchors
+            raise error
+        self._t, self._state = float(ends[-1]), None
+
+    def _take_adaptive(self, adaptive: AdaptiveMotion, u: np.ndarray, steps: int) -> None:
+        """Adaptive steps over the time of so many fixed ones, under inputs that may have jumped."""
+        here, stop, taken, anchors = self.state, self._t + self.dt * steps, 0, self._motions.anchors
+        jumps, self._f.held = not np.array_equal(u, self._f.inputs(here.t, here.q, here.v, here.z)), u
+        if jumps:
+            here = adaptive.stepper.under_other_inputs(here)
+        try:
+            while here.t < stop:
+                run = adaptive.steps(here, stop, taken)
+                here, taken = run.last, taken + len(run.t)
+        except ConvergenceError:
+            self._motions.anchors = anchors
+            raise
+        self._t, self._state = here.t, here
+
+    def snapshot(self) -> Any:
+        """Everything that the next steps depend on, for `restore`; it can be pickled."""
+        return deepcopy(checkpoint_of(self.model, self._parts, self.state))
+
+    def restore(self, snapshot: Any) -> None:
+        """Go back to a snapshot of this stepper, or of one of the same model, dt and scheme, bit for bit."""
+        self._f.checkpoint = deepcopy(snapshot)
+        self._state = here = restored(self._f, self._parts)
+        self._t, self._f.checkpoint = here.t, None
+
+
+@final
+class Copies:
+    """So many copies of a robot in motion.
+
+    Args:
+        model: the robot, or what the models of a batch have in common, of which each has as many copies, one model
+            behind the other. copies: how many. dt: size of the steps [s]. steps: how many of them `advance` takes.
+            scheme: None is generalised-α.
+    Fields:
+        q, v: where the copies are, (copies, nq) and (copies, nv); they change as `place` and `advance` are called.
+    Raises:
+        ModelError: an argument is wrong, or something needs Python functions of the state.
+    """
+
+    def __init__(
+        self, model: Model, copies: int = 1, *, dt: float, steps: int = 1, scheme: Scheme | None = None
+    ) -> None:
+        self.model, self.n = _checked(model), checks.integer(copies, "copies", least=1)
+        self.dt = checks.number(dt, "dt", above=0.0)
+        self.steps = checks.integer(steps, "steps", least=1)
+        scheme, n, most = scheme or generalized_alpha(), self.n, self.steps
+        self._times: TimeRows | None = None
+        alike = not TimeRows.are_needed(model)
+        self.w = private_workspace(model, n, most, 0 if alike else TimeRows.rows(scheme, n, most))
+        if alike:
+            put_times(model, self.w, [0.0] * len(self.w.host["load"]))
+        else:
+            self._times = TimeRows(model, self.w, scheme, n, most, self.dt, most)
+        numbers = scheme_numbers(scheme, RTOL, (ATOL, ATOL), model.n_rows > 0, ORDER_SHARE)
+        least, given = _LEAST_PART * self.dt, {"w": self.w, "numbers": numbers, "time_rows": self._times}
+        self._motions = Motions(model, n, scheme, least, **given)
+        self.q, self.v = self.w.host["q"], self.w.host["v"]
+        self._together, self._taken = min(n, _TOGETHER), np.zeros(n, dtype=int)
+
+    def place(self, which: Any, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> None:
+        """Put copies (k,) to states (k, ...) at time zero, moved onto loops and prescribed motions, at which inputs
+        (k, nu) act; contacts that stick begin to hold there.
+
+        Raises:
+            ShapeError: the argument, the expected and the received shape. ModelError: a state has no acceleration.
+        """
+        model, which = self.model, np.asarray(which, dtype=int)
+        q, v = checked_configuration(model, "q", q).copy(), stack("v", v, model.nv).copy()
+        own = [model.one(k, self.n) for k in which.tolist()]
+        for k, one in enumerate(own if model.n_rows or model.n_motions else ()):
+            q[k], v[k] = consistent_start(one, *on_motion(one, 0.0, q[k], v[k]))
+        a, force = self._accelerations(which, q, v, stack("u", u, model.nu))
+        self._motions.put(which, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
+        self.w.host["counts"][which], self._taken[which] = 0, 0
+        for k, one in enumerate(own if "anchor" in self.w.host else ()):
+            self.w.host["anchor"][which[k]] = contact_anchors(one, q[k], v[k]).reshape(-1, 3)
+
+    def _accelerations(
+        self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Those of any number of states, in launches of one size, since each other size is recorded once more; of a
+        batch of models in one launch of all copies, in which the others are where they are."""
+        if self.model.models:
+            return self._of_models(which, q, v, u)
+        a, force = np.zeros_like(v), np.zeros((len(q), self.model.n_rows))
+        for first in range(0, len(q), self._together):
+            some = np.minimum(np.arange(first, first + self._together), len(q) - 1)
+            a[some], force[some] = accelerations(self.model, 0.0, q[some], v[some], u[some])
+        return a, force
+
+    def _of_models(
+        self, which: np.ndarray, q: np.ndarray, v: np.ndarray, u: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        rows = self.q.copy(), self.v.copy(), np.zeros((self.n, self.model.nu))
+        for all_rows, own in zip(rows, (q, v, u)):
+            all_rows[which] = own
+        w = run_forward_dynamics(self.model, *rows, 0.0)
+        for k in np.flatnonzero(w.status[which])[:1].tolist():
+            some = slice(k, k + 1)
+            accelerations(self.model.one(int(which[k]), self.n), 0.0, q[some], v[some], u[some])  # says what is wrong
+        return w.host["a"][which], w.host["force"][which]
+
+    def advance(self, u: np.ndarray, rests: np.ndarray | None = None) -> np.ndarray:
+        """Take the steps under inputs u (copies, nu) that are held, but for copies that rest (copies,); which copies
+        (k,) could not, which mostly is none. These stay where Newton's method found nothing."""
+        motions, taken = self._motions, self._taken
+        moving = motions.all if rests is None else np.flatnonzero(~rests)
+        motions.put_inputs(u, self.steps)
+        self.w.host["h"][:, 1 : self.steps + 1] = self.dt
+        if self._times is not None:
+            self._times.put_steps(moving, taken[moving])
+        motions.take(moving, self.steps, self.dt * (taken[:, None] + np.arange(self.steps + 1)))
+        taken[moving] += self.steps
+        return motions.lost
+
+
+def _checked(model: Model) -> Model:
+    """The model, if its steps need kernels alone."""
+    where = f"robot {model.name!r}"
+    checks.require(not model.calls_python, where, "must need kernels alone for many steps at once", "Python functions")
+    return model

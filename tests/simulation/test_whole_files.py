@@ -1,0 +1,133 @@
+"""Every file that the library writes is there whole or not at all, whatever stops the writing."""
+
+import os
+import stat
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from dynamics.small_robots import pendulum
+
+import lissom as ls
+from lissom.portable import NEW, write_whole
+
+
+@pytest.fixture(scope="module")
+def motion():
+    """A short motion."""
+    return ls.simulate(pendulum(), 0.02, q0=[0.3], t_eval=[0.0, 0.01, 0.02])
+
+
+def picture(motion, path):
+    """Write a picture of the motion."""
+    ls.render(motion.model, motion.q[0], path, size=(64, 48))
+
+
+def film(motion, path):
+    """Write a film of the motion."""
+    motion.animate(path, fps=100.0, size=(64, 48))
+
+
+WRITERS = {
+    "m.npz": lambda motion, path: motion.save(path),
+    "m.csv": lambda motion, path: motion.save(path),
+    "table.csv": lambda motion, path: motion.to_csv(path),
+    "m.h5": lambda motion, path: motion.to_hdf5(path),
+    "m.rrd": lambda motion, path: motion.to_rerun(path),
+    "graph.png": lambda motion, path: ls.plot_trajectory(motion.model, motion, path=path),
+    "picture.png": picture,
+    "film.gif": film,
+    "film.mp4": film,
+    "robot.yaml": lambda motion, path: ls.save_robot(motion.model.description, path),
+}
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_file_that_cannot_be_finished_leaves_the_old_one(motion, name, tmp_path, monkeypatch):
+    """The disk refuses at the last moment: the old file stays, and nothing lies beside it. Without that, the new one
+    takes its place, with the permissions of the old one."""
+    path = tmp_path / name
+    path.write_text("old")
+    path.chmod(0o600)
+
+    def refused(_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refused)
+        with pytest.raises(OSError, match="No space"):
+            WRITERS[name](motion, path)
+    assert path.read_text() == "old" and os.listdir(tmp_path) == [name]
+    WRITERS[name](motion, path)
+    assert path.read_bytes() != b"old" and os.listdir(tmp_path) == [name]
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+FULL = """
+import resource, sys
+import numpy as np
+import lissom as ls
+from dynamics.small_robots import pendulum
+from lissom.simulation.trajectory import Statistics, Trajectory
+x, none = np.zeros((5000, 1)), np.zeros((5000, 0))
+motion = Trajectory(x[:, 0], x, x, x, x, none, none, Statistics("none", 0, 0, 0, 0.0))
+model = pendulum()
+ls.frame_pose(model, x, model.links.names[0])  # compiles
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+try:
+    getattr(motion, sys.argv[2])(sys.argv[1], **({} if sys.argv[2] == "save" else {"model": model}))
+except OSError as error:
+    print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "writer"),
+    [("m.npz", "save"), ("m.csv", "save"), ("t.csv", "to_csv"), ("m.h5", "to_hdf5"), ("m.rrd", "to_rerun")],
+)
+def test_a_full_disk(name, writer, tmp_path):
+    """A limit of the system on the size of files stands for a full disk: an OSError, and the old file is there.
+
+    HDF5 and rerun write past Python, where nothing reports a full disk or the process ends."""
+    pytest.importorskip("resource", reason="the system limits no files")
+    path = tmp_path / name
+    path.write_text("old")
+    here = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", FULL, path, writer]
+    done = subprocess.run(command, env=here, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["OSError"] and path.read_text() == "old" and os.listdir(tmp_path) == [name]
+
+
+def test_links_and_devices_are_written_through(tmp_path):
+    """A symbolic link stays one, and a pipe is not replaced by a file."""
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_text("old")
+    link.symlink_to(target)
+    write_whole(link, lambda file: file.write(b"new"))
+    assert link.is_symlink() and target.read_bytes() == b"new"
+    read, write = os.pipe()
+    write_whole(type(link)(f"/dev/fd/{write}"), lambda file: file.write(b"told"))
+    assert os.read(read, 10) == b"told"
+    os.close(read)
+    os.close(write)
+
+
+def test_two_threads_write_one_file(tmp_path):
+    """Each writes beside the file under a name of its own, and what is there is of one of them."""
+    from threading import Barrier, Thread
+
+    path, both = tmp_path / "file", Barrier(2)
+
+    def write(letter):
+        def put(file):
+            both.wait()
+            file.write(letter * 100_000)
+            both.wait()
+
+        write_whole(path, put)
+
+    threads = [Thread(target=write, args=[letter]) for letter in (b"a", b"b")]
+    _ = [thread.start() for thread in threads], [thread.join() for thread in threads]
+    assert np.unique(np.frombuffer(path.read_bytes(), np.uint8)).size == 1
+    assert not list(tmp_path.glob(f"*{NEW}*"))

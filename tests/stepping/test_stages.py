@@ -1,0 +1,63 @@
+"""An implicit step is the same to the last bit, whether its stages run in one kernel or are launched one by one."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from closed_form.test_mechanisms import Case, FourBar
+from dynamics.small_robots import mixed
+
+import lissom as ls
+from lissom.stepping.driver import Motions
+from lissom.stepping.newton_stages import AVOID_KEPT
+from lissom.stepping.python_stages import ImplicitSteps
+
+SCHEMES = [ls.generalized_alpha(), ls.newmark(), ls.implicit_euler(), ls.bathe()]
+
+
+def both_ways(monkeypatch, run):
+    """A motion by the kernel of many steps, and by launches."""
+    fused = run()
+    monkeypatch.setattr(Motions, "can_run", staticmethod(lambda *_: False))
+    return fused, run()
+
+
+def assert_same(one, other):
+    """The same motion by the same work."""
+    for name in ("t", "q", "v", "a", "multipliers"):
+        assert np.array_equal(getattr(one, name), getattr(other, name)), name
+    counts = [(x.statistics.steps, x.statistics.evaluations, x.statistics.jacobians) for x in (one, other)]
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
+def test_trees(scheme, monkeypatch):
+    """A robot of rods and rigid joints, spherical and free ones among them."""
+    model = mixed()
+    start = ls.integrate(model, model.neutral(), 0.05 * np.cos(np.arange(model.nv)))
+    fused, launched = both_ways(monkeypatch, lambda: ls.simulate(model, 0.05, start, method=scheme, dt=5e-3))
+    assert_same(fused, launched)
+
+
+@pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")  # a planar loop in space
+@pytest.mark.parametrize("project", [True, False])
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda s: s.name)
+def test_loops(scheme, project, monkeypatch):
+    """A four-bar linkage, with velocities projected and without."""
+    case = Case(FourBar())
+    options = {"dt": 5e-3, "method": scheme, "project_velocity": project}
+    assert_same(*both_ways(monkeypatch, lambda: case.simulate(np.linspace(0.0, 0.2, 5), **options)))
+
+
+def test_kept_matrices_are_tried_the_less_the_more_often_in_vain():
+    """Under feedback on bodies of Python's the stages that begin with a new matrix double; once a kept one served all
+    is as before, and without feedback or such bodies nothing is changed."""
+    asks, feedback = SimpleNamespace(calls_python=True), SimpleNamespace(is_feedback=True)
+    steps = SimpleNamespace(new_first=1, in_vain=0, f=feedback, model=asks)
+    known = [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(6)]
+    assert known == [AVOID_KEPT * 2 ** min(k, 4) for k in range(6)]
+    assert ImplicitSteps._avoids_kept(steps, 0) == 0 and ImplicitSteps._avoids_kept(steps, AVOID_KEPT) == AVOID_KEPT
+    steps.f.is_feedback = False
+    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
+    steps.f.is_feedback, steps.model.calls_python = True, False
+    assert [ImplicitSteps._avoids_kept(steps, AVOID_KEPT) for _ in range(3)] == [AVOID_KEPT] * 3
