@@ -138,7 +138,7 @@ class FixedBatch:
         self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
         self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
         self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
-        width = sum(part.stop - part.start for part in map(self.motions.parts.get, self.names))
+        width = sum(part.stop - part.start for part in (self.motions.parts[name] for name in self.names))
         self.rows = np.zeros((self.n, len(times), width))
         self.shown = np.zeros((self.n, len(times), model.nu))
         self.reached = 1

@@ -52,7 +52,7 @@ class Stream:
         self.path, self.arguments, self.flush = path, arguments, flush
         self.rows = self.left_out = self.steps = 0
         self.spent = 0.0
-        self.take_checkpoint: Checkpoint | None = None
+        self.checkpoint: Checkpoint | None = None
         self.state: dict[str, Any] = {}
         self.waiting: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
         self.bytes = 0
@@ -96,7 +96,7 @@ class Stream:
         if state["memory"] is not None:
             kept = _unpickled(folder / state["memory"], {"rows", "left_out", "steps", "spent", "memory", "changing"})
             stream.rows, stream.left_out, stream.steps = kept["rows"], kept["left_out"], kept["steps"]
-            stream.spent, stream.memory = kept["spent"], kept["memory"]
+            stream.spent, stream.checkpoint = kept["spent"], kept["memory"]
             stream.arguments |= kept["changing"]
         if stream.rows:
             try:
@@ -117,7 +117,7 @@ class Stream:
         """Run the method to its end, or to its failure, as `_collect` of simulate does, and read back what there is."""
         if not self.state:
             self._begin()
-        f.streams, f.checkpoint = True, self.take_checkpoint
+        f.streams, f.checkpoint = True, self.checkpoint
         began = last = time.perf_counter()
         spent = self.spent
 
