@@ -293,6 +293,8 @@ def _fixed_steps(
     state, or from a checkpoint."""
     f, model, scheme, least = stepper.f, stepper.model, stepper.scheme, LEAST_STEP * duration
     plan, warning = StepSchedule(times, duration, period, dt), ContactWarning(model)
+    if f.checkpoint is not None:  # whether a sample of a controller is held decides who takes the steps
+        vars(f).update(f.checkpoint["fields"]["f"] | {"checkpoint": f.checkpoint})
     in_kernel = Motions.can_run(model, f)
     if in_kernel:
         w = workspace_with_room(model, 1, *room_for(model))

@@ -291,10 +291,10 @@ class Motions:
 
     def snapshot(self) -> dict[str, Any]:
         """Copies of all that the next steps depend on: states, counts, and the matrices that are kept."""
-        names = (*NAMES, "h", "counts", *(("anchor",) if "anchor" in self.host else ()))
+        names = (*NAMES, "counts", *(("anchor",) if "anchor" in self.host else ()))
         kept = [] if self.w is None else [x.copy() for x in self.w.kept(_KEPT)]
         return {"host": {name: self.host[name].copy() for name in names}, "kept": kept, "z": self.z,
-                "steps": self.steps.copy()}  # fmt: skip
+                "h": self.host["h"][:, 0].copy(), "steps": self.steps.copy()}  # fmt: skip
 
     def restore(self, snapshot: dict[str, Any]) -> None:
         """Go back to a snapshot, bit for bit."""
@@ -302,6 +302,7 @@ class Motions:
             buffer[...] = value
         for name, value in snapshot["host"].items():
             self.host[name][...] = value
+        self.host["h"][:, 0] = snapshot["h"]
         self.z, self.steps[:] = snapshot["z"], snapshot["steps"]
 
     def failure(self, i: int) -> ConvergenceError:
