@@ -41,9 +41,10 @@ WRITERS = {
     "film.mp4": film,
     "robot.yaml": lambda motion, path: ls.save_robot(motion.model.description, path),
 }
+DRAWN = {"picture.png", "film.gif", "film.mp4"}  # by OpenGL
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize("name", [pytest.param(x, marks=[pytest.mark.graphics] * (x in DRAWN)) for x in WRITERS])
 def test_a_file_that_cannot_be_finished_leaves_the_old_one(motion, name, tmp_path, monkeypatch):
     """The disk refuses at the last moment: the old file stays, and nothing lies beside it. Without that, the new one
     takes its place, with the permissions of the old one."""
