@@ -117,3 +117,29 @@ def _check_search_from_files(site, pages):
         shim = [src for src in scripts if "iframe-worker" in src]
         assert len(shim) == 1 and ((site / name).parent / shim[0]).is_file()
         assert not [src for src in scripts if "//" in src]
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
+def test_paths_of_the_source_exist(page):
+    """Purpose: files and rooms that pages for developers name are there; paths are seen from the root or the package."""
+    named = re.findall(
+        r"`([\w./]+\.(?:py|h))`|^(src/lissom/\w+/)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
+    )
+    paths = {file or folder for file, folder in named}
+    assert paths
+    missing = [path for path in paths if not ((ROOT / path).exists() or (ROOT / "src/lissom" / path).exists())]
+    assert not [path for path in missing if path != "terms.py"]
+
+
+def test_rooms_of_the_architecture_are_those_of_the_package():
+    """Purpose: the table of rooms in docs/architecture.md names every folder of the package once."""
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    rooms = [room for row in rows for room in re.findall(r"`(\w+)`", row)]
+    folders = {path.parent.name for path in (ROOT / "src" / "lissom").glob("*/__init__.py")}
+    assert sorted(rooms) == sorted(folders)
+
+
+def test_the_version_to_cite_is_the_version():
+    """Purpose: CITATION.cff names the version of the package."""
+    assert f"\nversion: {ls.__version__}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
