@@ -121,7 +121,7 @@ def _check_search_from_files(site, pages):
 
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md", "docs/architecture.md"])
 def test_paths_of_the_source_exist(page):
-    """Purpose: files and rooms that pages for developers name are there; paths are seen from the root or the package."""
+    """Purpose: files and rooms that pages for developers name are there, seen from the root or the package."""
     named = re.findall(
         r"`([\w./]+\.(?:py|h))`|^(src/lissom/\w+/)", (ROOT / page).read_text(encoding="utf-8"), re.MULTILINE
     )
