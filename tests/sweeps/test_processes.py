@@ -14,7 +14,7 @@ from sweeps.sweep_functions import GRID, killed, killed_once, slow_square, small
 import lissom as ls
 from lissom.sweeps import sweep as sweep_module
 from lissom.sweeps import workers
-from lissom.sweeps.workers import Cluster, Processes, crew_of
+from lissom.sweeps.workers import Cluster, Processes, pool_of
 
 pytest.importorskip("pyarrow", reason="results are Parquet files")
 NUMBERS = {"x": list(range(24))}
@@ -35,9 +35,9 @@ def test_workers_compute_what_one_process_does(tmp_path):
 def test_all_processes_begin_at_once(monkeypatch):
     """So that they import what they need side by side, each with one thread for linear algebra."""
     monkeypatch.delenv("OMP_NUM_THREADS")
-    with crew_of(2, None) as crew:
-        assert isinstance(crew, Processes) and len(crew.pool._processes) == 2
-        assert [crew.pool.submit(os.getenv, "OMP_NUM_THREADS").result() for _ in range(4)] == ["1"] * 4
+    with pool_of(2, None) as pool:
+        assert isinstance(pool, Processes) and len(pool.pool._processes) == 2
+        assert [pool.pool.submit(os.getenv, "OMP_NUM_THREADS").result() for _ in range(4)] == ["1"] * 4
     assert "OMP_NUM_THREADS" not in os.environ
 
 
@@ -156,9 +156,9 @@ def test_a_cluster_without_workers_is_not_waited_for_in_silence(monkeypatch, gon
     monkeypatch.setattr("lissom.sweeps.workers.time.monotonic", lambda: now[0])
 
     def waiting(*counts):
-        crew = object.__new__(Cluster)
-        crew.client, crew.seen, crew.is_told, crew.had_workers = Client(*counts), now[0], False, False
-        return crew
+        pool = object.__new__(Cluster)
+        pool.client, pool.seen, pool.is_told, pool.had_workers = Client(*counts), now[0], False, False
+        return pool
 
     lost = waiting(1, gone)
     lost.check()

@@ -1,25 +1,20 @@
-"""What functions of the library need to be functions of JAX: calls out of its programs, and the tangent maps of q.
+"""Dynamics, statics and rollouts as functions of JAX.
+
+JAX differentiates, maps and compiles programs that call the library. A call leaves the program by `pure_callback`
+(`asked`). Derivatives of dynamics and statics are matrices times directions, given forwards; JAX transposes them itself
+for gradients. The gradient of a rollout is one pass from the end of the motion to its start, and its change along a
+direction is one pass forwards.
+
+Such a tangent y = L(x) dx is an operation of JAX's own kind (`linear`). Its operands are x and dx. JAX evaluates it
+forwards; backwards it asks for Lᵀ, which is the same operation with its two functions exchanged. L at a changed x has
+no rule: second derivatives are an error that says so.
 
 The library differentiates along increments δ of `integrate`, JAX by the stored numbers of q. A quaternion x acts as
 x/|x|, which JAX differentiates itself; at unit length
 
     ω = 2 vec(x̄ dx),  dx = ½ x (0, ω)   of its rotation,   w = R(x)ᵀ dp,  dp = R(x) w   of a position               (1)
 
-with δ = (ω, w) of a free joint, so that changes along x, which no pose sees, have no effect.
-
-Linear functions outside of JAX's programs, each with its transpose: what derivatives forwards and backwards, mapped
-and compiled, are made of.
-
-A tangent y = L(x) dx is an operation of JAX's own kind, whose operands are what L depends on and dx. Forwards JAX
-evaluates it; backwards it asks for Lᵀ, which is the same operation with the two functions in exchanged places. L at a
-changed x has no rule, so that second derivatives are an error that says so.
-
-Dynamics and statics as functions of JAX, which differentiates, maps and compiles what they are part of.
-
-JAX is told their derivatives forwards, as matrices times directions, and turns these round itself for gradients.
-
-Rollouts as functions of JAX, whose gradients are one pass from the end of the motion to its start, and whose changes
-along directions one from its start to its end.
+with δ = (ω, w) of a free joint. Changes along x, which no pose sees, have no effect.
 """
 
 from __future__ import annotations
@@ -75,7 +70,7 @@ def rows(name: str, value: Any, *core: int) -> Any:
     return x
 
 
-def together(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
+def broadcast(*arrays: tuple[Any, int]) -> tuple[tuple[int, ...], list[Any]]:
     """The common leading axes of arrays that end with so many axes of their own, and the arrays with these."""
     import jax.numpy as jnp
 
@@ -310,7 +305,7 @@ def solve_statics(
     }
     u = rows("u", np.zeros(model.nu) if u is None else u, model.nu)
     q0 = jax.lax.stop_gradient(unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq)))
-    lead, (u, q0) = together((u, 1), (q0, 1))
+    lead, (u, q0) = broadcast((u, 1), (q0, 1))
 
     def both(u: np.ndarray, q0: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         found = equilibrium.solve_statics(model, u, q0, **options)
@@ -334,7 +329,7 @@ def _smooth(model: Model, smooth: Sloped, given: Any) -> Any:
     import jax.numpy as jnp
 
     q, *others = given
-    lead, given = together((unit(model, q), 1), *((x, 1) for x in others))
+    lead, given = broadcast((unit(model, q), 1), *((x, 1) for x in others))
     out = (*lead, model.nv)
 
     @jax.custom_jvp
@@ -385,10 +380,12 @@ def rollout(
     q0 = unit(model, rows("q0", model.neutral() if q0 is None else q0, model.nq))
     v0 = rows("v0", np.zeros(model.nv) if v0 is None else v0, model.nv)
     u = _inputs(model, u, steps)
-    lead, given = together((q0, 1), (v0, 1), (u, 2))
+    lead, given = broadcast((q0, 1), (v0, 1), (u, 2))
     checks.integer(every, "every", least=1)
     times = u.shape[-2] // every + 1
-    moved = _remembering(lambda *x: rollouts.rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance))
+    moved = _keeping_last(
+        lambda *x: rollouts.rollout(model, *x, dt=dt, method=method, every=every, tolerance=tolerance)
+    )
 
     def found(*x: np.ndarray) -> tuple[np.ndarray, ...]:
         motion = moved(*x)
@@ -429,7 +426,7 @@ def _inputs(model: Model, u: Any, steps: int | None) -> Any:
     return jnp.broadcast_to(held, (steps, model.nu))
 
 
-def _remembering(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
+def _keeping_last(function: Callable[..., Rollout]) -> Callable[..., Rollout]:
     """A function of arrays that keeps its last answer: gradients are mostly of the motion found last."""
     last: list[Any] = []
 

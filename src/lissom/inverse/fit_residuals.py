@@ -1,25 +1,17 @@
-"""Positions of points of a robot that were measured, and the numbers that a fit looks for.
+"""Residuals of a fit: measured positions of points less those of the robot, and their derivatives by the fitted values.
 
-What a fit looks for, and the values that it tries: residuals r = p(d) − p_measured and their derivatives by d.
-
-Residuals of measured shapes at rest, and their derivatives by design values.
-
-With residuals r = p(q(d), d) − p_measured of points at equilibria q(d) under known inputs, and design values d,
+With residuals r = p(q(d), d) − p_measured, and the fitted values d (design values, and for motions the start as well),
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (1)
 
-dq/dd by `equilibrium_derivatives` and ∂p/∂d, at the same q, by the differences that it takes of tables.
-
-Residuals of points that were followed along motions, and their derivatives by design values and by the start.
-
-With residuals r = p(q(d), d) − p_measured of points of a rollout q(d) with known inputs, and d the design values and
-the start,
+∂p/∂d, at fixed q, comes from differences of the tables of the model. For shapes at rest under known inputs, q(d) is an
+equilibrium, and dq/dd comes from `equilibrium_derivatives`. For points that were followed along motions under known
+inputs, q(d) is a rollout, and dq/dd are its forward sensitivities, since measurements are many and values few:
 
     dp/dd = R J_v dq/dd + ∂p/∂d                                                                           (2)
 
-dq/dd by the forward sensitivities of the rollout, since measurements are many and values few, and ∂p/∂d, at the same q,
-by the differences that these take of tables. At a time between two steps, θ h behind the first of them, the point is
-where the cubic through both with their velocities is,
+At a time between two steps, θ h behind the first of them, the point is where the cubic through both with their
+velocities is,
 
     p(θ) = Σₑ aₑ(θ) pₑ + h bₑ(θ) ṗₑ,   ṗ = R η_v                                                          (3)
     dṗ/dd = R (dη_v/dd − η_v × J_ω dq/dd)                                                                 (4)

@@ -1,17 +1,18 @@
 """Actuation by length, angle or volume: coordinates that inputs work on are prescribed, inputs are their multipliers.
 
+At rest (`prescribed_equilibrium`):
+
     ID(q, 0, 0) = B_h u_h + B_g u_g + Aᵀ λ,   y_h(q) = y_d,   c(q) = 0        B_h = (∂y_h/∂q)ᵀ             (1)
     [K, −B_h, −Aᵀ; B_hᵀ, 0, 0; A_q, 0, 0] (δq; δu_h; δλ) = (−r; y_d − y_h; −c)        Newton's step        (2)
     Nᵀ K N positive definite,   (B_hᵀ; A) N = 0                              stable with y_h held            (3)
     r(q, u) = (1 − p) r(q₀, u₀),   y_h = y_h(q₀) + p (y_d − y_h(q₀))         p from 0 to 1 in parts          (4)
 
-The way (4) holds y from the first iteration on, so that what nothing but a motor holds is held. y is what
-`actuation_coordinates` says: the length pulled in of a tendon, the coordinate of a motor, the volume gained by a
-chamber. (2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon
-that would push where it may go slack is let go, u = 0, and held again where it is longer than prescribed.
-Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y).
+The path (4) holds y from the first iteration on, so that a link that only a motor holds does not float. y are the
+`actuation_coordinates`: the length pulled in of a tendon, the coordinate of a motor, the volume gained by a chamber.
+(2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon that would
+push where it may go slack is released, u = 0, and held again where it is longer than prescribed.
 
-Actuation by length, angle or volume in motion: inputs as multipliers that keep coordinates on prescribed functions.
+In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
     M a + h = B_h u_h + B_g u_g + Aᵀ λ,   ẏ = B_hᵀ v                                                      (5)
     ÿ = D u_h + B_hᵀ a₀ + Ḃ_hᵀ v,   D = B_hᵀ M⁻¹ B_h,   a₀ = M⁻¹ (B_g u_g − h)                            (6)
@@ -21,7 +22,8 @@ With y on y_d at the start, (7) is the constraint y = y_d with the multiplier u_
 away what rounding and steps leave of it; otherwise y follows y_d as a critically damped servo. Loops and prescribed
 motions replace M⁻¹ by the accelerations that they leave. Derivatives for implicit methods are as in
 feedback_linearization, with K_P = p² and K_D = 2 p.
-Source: J. Baumgarte, Comput. Methods Appl. Mech. Eng. 1, 1972, for p; Pustina 2025 §7.1 for (6).
+Source: Mathew 2025 §5 (constraints and multipliers); Pustina 2025 §7.1 (the coordinates y, and (6)); J. Baumgarte,
+Comput. Methods Appl. Mech. Eng. 1, 1972, for p.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""A robot description as the plain data of a robot file.
-
-Robot files: a description as YAML, checked on the way in and bit for bit the same on the way out.
-"""
+"""Robot files: a description as YAML, checked when it is read, and bit for bit the same after it was written."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What a field of a robot file may hold: numbers, functions of s or t, placements. Checked by pydantic.
+"""The schema of a robot file, checked by pydantic.
 
-The schema of a robot file. Each class of the description is one mapping whose keys are the class's own fields.
+Each class of the description is one mapping whose keys are the fields of the class. A field may hold numbers, functions
+of s or t, and placements.
 """
 
 from __future__ import annotations

@@ -1,9 +1,7 @@
-"""XML text to elements that know their lines. Nothing in a text is executed.
+"""URDF: trees of rigid bodies as the tools of ROS describe them.
 
-URDF: trees of rigid bodies as the tools of ROS describe them.
-
-The file is read here and not by a package: transmissions, which become inputs, and lines, which errors name, are what
-readers of URDF leave out. Meshes are read by trimesh.
+The file is read here and not by a package, since readers of URDF leave out two things: transmissions, which become
+inputs, and line numbers, which errors name. Nothing in a file is executed. Meshes are read by trimesh.
 
     R = Rz(yaw) Ry(pitch) Rx(roll)   of rpy = (roll, pitch, yaw)                                           (1)
 """

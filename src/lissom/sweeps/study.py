@@ -1,14 +1,12 @@
-"""One sample of a sweep, and what it makes of the robot.
+"""What a sweep computes for each sample: statics, a simulation, or a function of the user.
 
 A parameter is a path of the description (robot.paths); or `u.<input>`, a constant input; or `q0[k]`, `v0[k]`,
 `q0.<link>[k]`, `v0.<link>[k]`, a coordinate of the start, of the whole robot or of a link; or `extra.<name>`, a number
 for the user's function alone. Without a robot every name is of this last kind.
 
-What is done with each sample of a sweep: statics, a simulation, or a function of the user's.
-
-Trials of one model are computed together, in one launch, where each comes out the same to the last bit as alone; where
-one of them fails, they are computed one by one. What computes is imported where it is called, so that a process that
-needs none of it begins at once.
+Trials of one model are computed in one launch, and each is the same to the last bit as alone. Where one of them fails,
+they are computed one by one. Modules that compute are imported where they are called, so that a process that needs none
+of them begins at once.
 """
 
 from __future__ import annotations

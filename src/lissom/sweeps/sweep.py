@@ -30,7 +30,7 @@ from lissom.robot.robot import Robot
 from lissom.sweeps.results import Store, SweepResults, digest, table_digest
 from lissom.sweeps.samples import Sampling, sampling
 from lissom.sweeps.study import Designs, Study, lasting, parameter_units, study_of
-from lissom.sweeps.workers import Chunk, Crew, Row, Work, crew_of, end_if_reading_anew, origin, was_lost
+from lissom.sweeps.workers import Chunk, Row, Work, WorkerPool, end_if_reading_anew, origin, pool_of, was_lost
 
 _LARGEST = 64  # samples of a chunk
 _LEAST = 4
@@ -93,9 +93,9 @@ def sweep(
     more |= {"kind": asked.kind, "seed": asked.seed, "robot": text, "robot_file": file}
     finished = store.open(same, more)
     left = [k for k in range(len(asked.table)) if k not in finished]
-    with crew_of(workers, cluster) as crew, _progress_bar(progress, len(asked.table), len(finished)) as advance:
-        work = crew.prepared(Work(study, Designs(described), asked.names))
-        _Run(crew, store, study, asked, work, advance).all_of(_chunks(left, chunk, crew.room))
+    with pool_of(workers, cluster) as pool, _progress_bar(progress, len(asked.table), len(finished)) as advance:
+        work = pool.prepared(Work(study, Designs(described), asked.names))
+        _Run(pool, store, study, asked, work, advance).all_of(_chunks(left, chunk, pool.room))
     return SweepResults.load(out)
 
 
@@ -142,7 +142,7 @@ def _chunks(left: list[int], size: int | None, room: int) -> list[list[int]]:
 class _Run:
     """The chunks of a sweep on their way."""
 
-    crew: Crew
+    pool: WorkerPool
     store: Store
     study: Study
     asked: Sampling
@@ -156,7 +156,7 @@ class _Run:
         for row in self.failed[: len(chunks) - 1]:
             text = f"sweep: the first sample failed ({row.failure}); the others are computed all the same"
             warnings.warn(text, PlausibilityWarning, stacklevel=3)
-        suspects += self._some(chunks[1:], self.crew.room)
+        suspects += self._some(chunks[1:], self.pool.room)
         for number in self._some([[k] for numbers in suspects for k in numbers], 1):
             why = "the process that computed it ended each time"
             self._write(Chunk([Row(k, None, why, "", 0.0) for k in number], origin()), number)
@@ -173,26 +173,26 @@ class _Run:
             done = self._awaited(running)
             lost = [running.pop(future) for future in done if not self._taken(future, running[future])]
             running = {future: numbers for future, numbers in running.items() if future not in done}
-            if lost and self.crew.ends_together:
+            if lost and self.pool.ends_together:
                 rest = wait(running).done
                 lost += [running[future] for future in rest if not self._taken(future, running[future])]
                 running = {}
             if lost:
-                self.crew.renew()
+                self.pool.renew()
             for numbers in lost:
                 tries[numbers[0]] = tries.get(numbers[0], 0) + 1
                 (suspects if tries[numbers[0]] >= _TRIES else waiting).append(numbers)
         return suspects
 
     def _awaited(self, running: dict[Future[Any], list[int]]) -> set[Future[Any]]:
-        """Chunks that are done, at least one; meanwhile the crew is asked whether anybody computes them."""
+        """Chunks that are done, at least one; meanwhile the pool is asked whether anybody computes them."""
         while not (done := wait(running, timeout=_LOOK, return_when=FIRST_COMPLETED).done):
-            self.crew.check()
+            self.pool.check()
         return done
 
     def _submitted(self, numbers: list[int]) -> Future[Any]:
         try:
-            return self.crew.submit(self.work, numbers, self.asked.table[numbers])
+            return self.pool.submit(self.work, numbers, self.asked.table[numbers])
         except Exception as error:
             if not was_lost(error):
                 raise

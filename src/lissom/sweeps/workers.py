@@ -1,9 +1,8 @@
-"""What a process of a sweep does: it computes chunks of samples.
+"""Who computes the chunks of a sweep: this process, a pool of processes, or the workers of a Dask cluster.
 
-Sent are the study, the robot and the names of the parameters, the same for all chunks, as bytes, and the values of the
-samples; back come rows of plain numbers. Functions of the user's travel by cloudpickle where it is installed.
-
-Who computes the chunks of a sweep: this process, processes beside it, or the workers of a Dask cluster.
+The study, the robot and the names of the parameters are the same for all chunks. They are sent once as bytes; a chunk
+sends the values of its samples, and rows of plain numbers come back. Functions of the user travel by cloudpickle where
+it is installed.
 """
 
 from __future__ import annotations
@@ -171,7 +170,7 @@ _NONE_BEGAN = (
 )
 
 
-class Crew(ABC):
+class WorkerPool(ABC):
     """Computes chunks, in any order.
 
     Law: the future of a chunk holds what `run_chunk` returns, or raises one of `was_lost` where its process is gone.
@@ -222,16 +221,16 @@ def end_if_reading_anew(workers: int | None, cluster: Any) -> None:
 
 
 @contextmanager
-def crew_of(workers: int | None, cluster: Any) -> Iterator[Crew]:
-    """The crew that the arguments of `sweep` ask for."""
+def pool_of(workers: int | None, cluster: Any) -> Iterator[WorkerPool]:
+    """The pool that the arguments of `sweep` ask for."""
     checks.require(workers is None or cluster is None, "workers", "give a number or a cluster, not both", workers)
     count = cores() if workers is None else checks.integer(workers, "workers", least=1, most=_MOST)
     with _single_threaded():
-        crew: Crew = Cluster(cluster) if cluster is not None else Alone() if count == 1 else Processes(count)
+        pool: WorkerPool = Cluster(cluster) if cluster is not None else Alone() if count == 1 else Processes(count)
         try:
-            yield crew
+            yield pool
         finally:
-            crew.close()
+            pool.close()
 
 
 def cores() -> int:
@@ -252,7 +251,7 @@ def _single_threaded() -> Iterator[None]:
 
 
 @final
-class Alone(Crew):
+class Alone(WorkerPool):
     """This process, which computes a chunk while it is submitted."""
 
     @property
@@ -278,7 +277,7 @@ class Alone(Crew):
 
 
 @final
-class Processes(Crew):
+class Processes(WorkerPool):
     """Processes of this machine, begun afresh (spawn), one core each."""
 
     ends_together = True
@@ -320,7 +319,7 @@ class Processes(Crew):
 
 
 @final
-class Cluster(Crew):
+class Cluster(WorkerPool):
     """The workers of a Dask cluster, given the address of its scheduler or a client; its scheduler gives a chunk whose
     worker is gone to another one."""
 

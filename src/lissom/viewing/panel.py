@@ -136,7 +136,7 @@ class Panel:
         for check in checks.values():
             self._on(check, lambda _: stage.hide({name for name, one in checks.items() if not one.value}))
         self._click(
-            "Colours anew", lambda: stage.paint(stage.painted), "begin the scale of colours at what is seen now"
+            "Reset colours", lambda: stage.paint(stage.painted), "start the scale of colours at the values of now"
         )
         gui.add_markdown(f"A small square of the grid is {0.2 * stage.cell:g} m wide, a large one {stage.cell:g} m.")
 
