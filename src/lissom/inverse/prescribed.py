@@ -9,8 +9,8 @@ At rest (`prescribed_equilibrium`):
 
 The path (4) holds y from the first iteration on, so that a link that only a motor holds does not float. y are the
 `actuation_coordinates`: the length pulled in of a tendon, the coordinate of a motor, the volume gained by a chamber.
-(2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon that would
-push where it may go slack is released, u = 0, and held again where it is longer than prescribed.
+(2) is solved in units of the coordinates' natural sizes, for the shortest step where it is singular. A tendon that
+would push where it may go slack is released, u = 0, and held again where it is longer than prescribed.
 
 In motion (`prescribed_actuation`), inputs are multipliers that keep the coordinates on prescribed functions:
 
