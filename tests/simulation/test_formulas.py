@@ -60,7 +60,7 @@ def test_the_kernel_reads_what_python_gives(model):
     t = host["times"][0, host["counts"][0, 0] - 1]
     assert t == 0.2
     own, (q, v, a) = (host["h"].shape[1] - 1) * MOST_STAGES, model.motions(t)
-    load, held = host["load"][own], host["held"][own]
+    load, held = host["load"][own], host["motion"][own]
     np.testing.assert_allclose(load[0, 3:], PUSH(t), rtol=1e-14)
     np.testing.assert_allclose(load[1], [np.sin(1.0), 0.2 * t, 0.0, 5.0 * np.cos(1.0), 0.2, 0.0], rtol=1e-14)
     np.testing.assert_allclose(load[2], [t, 0, 0, 0, 0, 0], rtol=1e-14)
