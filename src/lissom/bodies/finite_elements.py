@@ -308,10 +308,11 @@ class KinematicsFiniteElements(KinematicsOfNodes):
             return np.zeros(len(nodes), dtype=bool)
         if isinstance(fixed, str):
             x = nodes[:, 0] if fixed == "base" else -nodes[:, 0]
-            return np.asarray(x <= x.min() + _AT_END * np.ptp(nodes, axis=0).max())
+            return x <= x.min() + _AT_END * np.ptp(nodes, axis=0).max()
         if callable(fixed):
             return np.array([bool(fixed(x)) for x in nodes])
-        return np.isin(self.elements.vertices, np.asarray(fixed, dtype=np.int64))[self.elements.ends].all(axis=1)
+        is_named = np.isin(self.elements.vertices, np.asarray(fixed, dtype=np.int64))
+        return np.asarray(is_named[self.elements.ends].all(axis=1))
 
     def check_elements(self, where: str) -> None:
         """Raise ModelError if the description breaks a rule that holds before a reduction, too."""
