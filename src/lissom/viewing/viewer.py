@@ -126,6 +126,7 @@ class Viewer:
         self, model: Model, q: Any, trajectory: Trajectory | None, mode: str | None, host: str, port: int,
         hosts: Sequence[str] = (), u: Any = None,
     ) -> None:  # fmt: skip
+        checks.integer(port, "port", least=0, most=65535)
         self.session = Session(model, q, trajectory, u)
         if mode is not None:
             self.session.set_mode(mode)
@@ -346,7 +347,6 @@ def _server(host: str, port: int, hosts: Sequence[str]) -> Any:
         import viser
     except ImportError:
         raise ModelError("the viewer needs viser: pip install 'lissom[viewer]'") from None
-    checks.integer(port, "port", least=0, most=65535)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         if sys.platform != "win32":
