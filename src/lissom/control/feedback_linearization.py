@@ -42,8 +42,8 @@ from lissom.errors import ModelError
 from lissom.integration.controllers import Controller
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.robot.functions import RowsOfTime
 from lissom.robot.motions import JointMotion
-from lissom.robot.rows_of_time import RowsOfTime
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -19,17 +19,18 @@ from lissom.model.pulls import Pulls, pull_tables
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
+    BodyChamber,
     Chamber,
     CustomActuator,
     JointActuator,
     PathBody,
     PathRod,
+    SurfacePressure,
     Tendon,
     WrenchInput,
     offset_function,
     offset_slope,
 )
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
 

@@ -24,8 +24,8 @@ from lissom.model.springs import Springs
 from lissom.model.surroundings import Surroundings
 from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
 from lissom.robot.checks import require
+from lissom.robot.functions import still
 from lissom.robot.robot import Robot
-from lissom.robot.rows_of_time import still
 from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from lissom.model.fields import Ints
 from lissom.model.maps import starts
 from lissom.model.nodes import index_of
 from lissom.robot import checks
-from lissom.robot.actuators import PathBody
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.actuators import BodyChamber, PathBody, SurfacePressure
 
 
 class PullsOfBody(NamedTuple):

@@ -9,7 +9,7 @@ import numpy as np
 
 from lissom.model.fields import IntRows, Vectors3Rows
 from lissom.model.nodes import Point, distance, index_of
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 from lissom.robot.robot import Robot
 
 

@@ -32,7 +32,7 @@ from lissom.robot import checks
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
