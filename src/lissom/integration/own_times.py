@@ -15,8 +15,8 @@ from lissom.dynamics.loads import rows_of_times
 from lissom.integration.fused_runs import stage_times
 from lissom.integration.schemes import Scheme
 from lissom.launch.workspace import Workspace
-from lissom.model.common import acts_alike
 from lissom.model.model import Model
+from lissom.model.model_batch import acts_alike
 
 _MOST_KNOWN = 1024  # places of the grid that are remembered
 

@@ -21,8 +21,8 @@ from lissom.integration.inputs import InputRows, input_function
 from lissom.integration.paced_runs import ask_laws
 from lissom.integration.paced_steps import BEFORE, LEAST, NEXT, NOW, STOP
 from lissom.integration.step_rows import DONE, EVALUATIONS, MATRICES, scheme_numbers
-from lissom.model.common import acts_alike
 from lissom.model.model import Model
+from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_CROWDED
 
 
