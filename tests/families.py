@@ -10,7 +10,7 @@ import numpy as np
 
 import lissom as ls
 from lissom.robot.bases import STRAINS, Basis, ModalBasis
-from lissom.robot.families import members
+from lissom.robot.fields import members
 from lissom.robot.joints import Joint
 from lissom.robot.sections import Section
 from lissom.robot.shapes import Shape

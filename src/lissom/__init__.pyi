@@ -148,6 +148,7 @@ from lissom.model.model_batch import ModelBatch as ModelBatch
 from lissom.robot.actuators import PathBody as PathBody
 from lissom.robot.actuators import PathPoint as PathPoint
 from lissom.robot.actuators import PathRod as PathRod
+from lissom.robot.bases import BasisBSpline as BasisBSpline
 from lissom.robot.bases import BasisChebyshev as BasisChebyshev
 from lissom.robot.bases import BasisCustom as BasisCustom
 from lissom.robot.bases import BasisFourier as BasisFourier
@@ -159,10 +160,6 @@ from lissom.robot.bases import BasisPiecewiseConstant as BasisPiecewiseConstant
 from lissom.robot.bases import BasisPiecewiseLinear as BasisPiecewiseLinear
 from lissom.robot.bodies import RigidBody as RigidBody
 from lissom.robot.bodies import Rod as Rod
-from lissom.robot.catalogue import CatalogueEntry as CatalogueEntry
-from lissom.robot.catalogue import catalogue as catalogue
-from lissom.robot.fitted_balls import FittedBalls as FittedBalls
-from lissom.robot.fitted_balls import fit_balls as fit_balls
 from lissom.robot.fluid import Hydrodynamics as Hydrodynamics
 from lissom.robot.functions import Expression as Expression
 from lissom.robot.functions import Tabulated as Tabulated
@@ -176,9 +173,12 @@ from lissom.robot.joints import JointPrismatic as JointPrismatic
 from lissom.robot.joints import JointRevolute as JointRevolute
 from lissom.robot.joints import JointSpherical as JointSpherical
 from lissom.robot.joints import JointUniversal as JointUniversal
+from lissom.robot.materials import CatalogueEntry as CatalogueEntry
 from lissom.robot.materials import Material as Material
+from lissom.robot.materials import catalogue as catalogue
+from lissom.robot.meshes import FittedBalls as FittedBalls
 from lissom.robot.meshes import Mesh as Mesh
-from lissom.robot.polygons import SectionPolygon as SectionPolygon
+from lissom.robot.meshes import fit_balls as fit_balls
 from lissom.robot.poses import PoseSpline as PoseSpline
 from lissom.robot.robot import Link as Link
 from lissom.robot.robot import Robot as Robot
@@ -186,6 +186,7 @@ from lissom.robot.sections import SectionAnnulus as SectionAnnulus
 from lissom.robot.sections import SectionCircle as SectionCircle
 from lissom.robot.sections import SectionEllipse as SectionEllipse
 from lissom.robot.sections import SectionGeneral as SectionGeneral
+from lissom.robot.sections import SectionPolygon as SectionPolygon
 from lissom.robot.sections import SectionRectangle as SectionRectangle
 from lissom.robot.shapes import ShapeBox as ShapeBox
 from lissom.robot.shapes import ShapeCapsule as ShapeCapsule
@@ -193,7 +194,6 @@ from lissom.robot.shapes import ShapeCone as ShapeCone
 from lissom.robot.shapes import ShapeCylinder as ShapeCylinder
 from lissom.robot.shapes import ShapePlane as ShapePlane
 from lissom.robot.shapes import ShapeSphere as ShapeSphere
-from lissom.robot.splines import BasisBSpline as BasisBSpline
 from lissom.simulation.energy_balance import EnergyBalance as EnergyBalance
 from lissom.simulation.energy_balance import energy_balance as energy_balance
 from lissom.simulation.inputs import Controller as Controller

@@ -4,7 +4,7 @@ import numpy as np
 
 import lissom as ls
 from lissom.bodies.pulls import pulls_on
-from lissom.robot.body_actuators import SurfacePressure
+from lissom.robot.actuators import SurfacePressure
 
 INNER, OUTER, YOUNG, POISSON = 0.01, 0.02, 1e6, 0.3
 

@@ -8,8 +8,16 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.actuators import (
+    Actuator,
+    BodyChamber,
+    Chamber,
+    CustomActuator,
+    JointActuator,
+    SurfacePressure,
+    Tendon,
+    WrenchInput,
+)
 
 JETS = np.random.default_rng(4).normal(size=(6, 2))
 GAIN = np.random.default_rng(3).normal(size=(10, 2))

@@ -11,7 +11,7 @@ from robot_descriptions import assert_same, one_rod, rod, round_trip
 
 import lissom as ls
 from lissom.io.schema import TYPES
-from lissom.robot.families import members
+from lissom.robot.fields import members
 from lissom.robot.sections import Section
 
 EVERY = [form for family in FAMILIES.values() for form in forms(family)]

@@ -12,7 +12,7 @@ from scipy.linalg import expm, null_space
 from scipy.spatial.transform import Rotation
 
 import lissom as ls
-from lissom.robot.families import members
+from lissom.robot.fields import members
 from lissom.robot.joints import Joint, MotionKind
 
 A = np.array([0.48, -0.6, 0.64])

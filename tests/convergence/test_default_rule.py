@@ -6,7 +6,7 @@ import pytest
 
 import lissom as ls
 from lissom.robot.bases import Basis
-from lissom.robot.families import members
+from lissom.robot.fields import members
 
 SILICONE = ls.Material(young=1e6, density=1e3)
 THIN = ls.SectionCircle(0.005)

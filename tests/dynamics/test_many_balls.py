@@ -5,7 +5,7 @@ import pytest
 
 import lissom as ls
 from lissom.dynamics.contacts import ball_gaps
-from lissom.model.balls import in_blocks
+from lissom.model.surroundings import in_blocks
 
 RADIUS = 0.004
 

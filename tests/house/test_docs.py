@@ -16,7 +16,7 @@ from house.pages import PAGES, ROOT, blocks, with_blocks
 
 import lissom as ls
 from lissom.cli.main import main
-from lissom.robot.families import members
+from lissom.robot.fields import members
 
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 KINDS = {"python", "yaml", "bash", "console", "text"}

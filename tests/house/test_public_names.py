@@ -13,7 +13,7 @@ from house.sources import package_files, text, tree
 
 import lissom as ls
 from lissom.robot.contacts import Contact
-from lissom.robot.families import members
+from lissom.robot.fields import members
 
 NAMES = stub.names()
 FUNCTIONS = [name for name in NAMES if inspect.isfunction(attrgetter(name)(ls))]

@@ -14,7 +14,7 @@ from lissom.forces.green_strains import (
     strain_energy,
 )
 from lissom.lie.types import kernel_options, mat3, vec3
-from lissom.model.deforming import pair_rows
+from lissom.model.maps import pair_rows
 from lissom.model.tables import TablesStruct
 from lissom.passes import linear_bodies
 from lissom.passes.column_tables import Matrix

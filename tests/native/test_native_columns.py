@@ -23,7 +23,7 @@ from native.native_calls import (
 
 from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
-from lissom.model.fields import vec6i, vec7i
+from lissom.model.groups import vec6i, vec7i
 from lissom.passes import column_products as products
 from lissom.passes import columns, strains
 from lissom.passes.column_tables import ColumnsStruct, Matrix

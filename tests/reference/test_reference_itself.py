@@ -9,7 +9,7 @@ from reference import reference_tables as tables
 from reference.reference_model import ReferenceModel
 from robots import JOINTS, SEEDS, coverage, depth, needed_coverage, random_state, random_tree
 
-from lissom.robot.families import members
+from lissom.robot.fields import members
 from lissom.robot.sections import Section
 
 

@@ -14,7 +14,7 @@ from lissom.robot import bases as bases_module
 from lissom.robot import functions
 from lissom.robot.bases import Basis
 from lissom.robot.bodies import STRAIGHT
-from lissom.robot.families import members
+from lissom.robot.fields import members
 from lissom.robot.sections import Section
 
 MATERIAL = ls.Material(young=2e6, poisson=0.3, density=1100.0, viscosity=50.0, damping_time=0.02)

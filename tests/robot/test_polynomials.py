@@ -5,7 +5,7 @@ import pytest
 from scipy.interpolate import CubicSpline, PchipInterpolator, PPoly
 
 import lissom as ls
-from lissom.robot.polynomials import constant, polynomial_of, together
+from lissom.robot.functions import constant, polynomial_of, together
 
 T, X = np.array([0.0, 0.3, 0.45, 1.0, 1.2]), np.random.default_rng(0).normal(size=(5, 3))
 FORMS = {

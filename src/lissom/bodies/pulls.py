@@ -38,8 +38,7 @@ from lissom.bodies.kinematics import Kinematics, check_function
 from lissom.bodies.surfaces import closed
 from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.actuators import PathBody
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.actuators import BodyChamber, PathBody, SurfacePressure
 from lissom.robot.functions import derivative
 from lissom.robot.poses import compiled
 

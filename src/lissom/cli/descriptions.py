@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
-from lissom.robot.actuators import Chamber, JointActuator, Tendon
+from lissom.robot.actuators import BodyChamber, Chamber, JointActuator, SurfacePressure, Tendon
 from lissom.robot.bases import STRAINS, Basis
 from lissom.robot.bodies import RigidBody, Rod
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.materials import Material
-from lissom.robot.polygons import SectionPolygon
 from lissom.robot.robot import Robot
-from lissom.robot.sections import Section, SectionGeneral
+from lissom.robot.sections import Section, SectionGeneral, SectionPolygon
 
 
 def place(s: Any) -> str:

@@ -41,8 +41,8 @@ from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks
+from lissom.robot.functions import RowsOfTime
 from lissom.robot.motions import JointMotion
-from lissom.robot.rows_of_time import RowsOfTime
 from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:

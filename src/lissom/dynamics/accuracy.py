@@ -34,8 +34,8 @@ from lissom.errors import AccuracyWarning
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.bodies import placed
-from lissom.model.enrichment import strains_of
 from lissom.model.model import Model
+from lissom.model.quadrature import strains_of
 from lissom.robot import telling
 from lissom.robot.bases import STRAINS
 

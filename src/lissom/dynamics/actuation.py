@@ -32,8 +32,8 @@ from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, filled
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec6
-from lissom.model.common import Differs
 from lissom.model.model import Model
+from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases

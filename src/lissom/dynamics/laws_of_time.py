@@ -13,8 +13,7 @@ import numpy as np
 
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Operation, Steps, programs_of
-from lissom.robot.forces import is_compiled
-from lissom.robot.polynomials import constant, polynomial_of, together
+from lissom.robot.functions import constant, is_compiled, polynomial_of, together
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly

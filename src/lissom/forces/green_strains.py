@@ -26,7 +26,7 @@ import warp as wp
 from lissom.forces.term import Term
 from lissom.lie import so3
 from lissom.lie.native import native_functions
-from lissom.model.deforming import MOST_IN_KERNELS
+from lissom.model.maps import MOST_IN_KERNELS
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes.column_tables import Columns, Matrix

@@ -24,7 +24,7 @@ from lissom.model.tables import Tables
 from lissom.passes.base_frames import origin_of
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import LOADS, Scratch
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
 

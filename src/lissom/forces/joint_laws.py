@@ -28,7 +28,7 @@ from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 from lissom.robot.joints import coordinate_laws
 
 

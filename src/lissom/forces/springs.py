@@ -40,7 +40,7 @@ from lissom.model.tables import Tables, TermRows
 from lissom.passes.base_frames import origin_between
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 
 
 @wp.struct

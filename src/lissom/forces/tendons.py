@@ -19,7 +19,7 @@ from lissom.forces.distances import SHORT
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
-from lissom.model.fields import vec6i, vec7i
+from lissom.model.groups import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes.base_frames import origin_of
 from lissom.passes.rare_kinds import may_be_tied

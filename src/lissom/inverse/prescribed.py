@@ -53,8 +53,8 @@ from lissom.launch.workspace import flat, leading, require_finite_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import inside_out
 from lissom.robot import checks, telling
+from lissom.robot.functions import RowsOfTime
 from lissom.robot.motions import JointMotion
-from lissom.robot.rows_of_time import RowsOfTime
 from lissom.simulation.inputs import Controller, input_function
 from lissom.statics.equilibrium import solve_statics
 from lissom.statics.residual import residual_jacobian, static_residual

@@ -27,9 +27,8 @@ from lissom.errors import ModelError
 from lissom.io.left_out import LeftOut
 from lissom.robot import checks
 from lissom.robot.bodies import RigidBody
-from lissom.robot.fitted_balls import fit_balls
 from lissom.robot.joints import Joint, JointFixed, JointFree, JointPrismatic, JointRevolute, JointSpherical
-from lissom.robot.meshes import Mesh
+from lissom.robot.meshes import Mesh, fit_balls
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeBox, ShapeCapsule, ShapeCylinder, ShapeSphere
 

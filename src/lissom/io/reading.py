@@ -19,8 +19,16 @@ from lissom.errors import ModelError
 from lissom.io import advice
 from lissom.io.schema import Document
 from lissom.io.yaml_text import Source, parse
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, JointActuator, Tendon, WrenchInput
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
+from lissom.robot.actuators import (
+    Actuator,
+    BodyChamber,
+    Chamber,
+    CustomActuator,
+    JointActuator,
+    SurfacePressure,
+    Tendon,
+    WrenchInput,
+)
 from lissom.robot.checks import fail, gathered, part
 from lissom.robot.robot import Link, Robot
 

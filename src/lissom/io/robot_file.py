@@ -17,13 +17,20 @@ from lissom.io.reading import Fault, keys_of, read
 from lissom.io.schema import DEFORMABLE, FORMAT, IN_PYTHON, TYPES, ConstantMatrix, tabulate
 from lissom.io.yaml_text import dump, parse
 from lissom.portable import write_whole
-from lissom.robot.actuators import Actuator, Chamber, CustomActuator, PathBody, PathRod, Tendon
+from lissom.robot.actuators import (
+    Actuator,
+    BodyChamber,
+    Chamber,
+    CustomActuator,
+    PathBody,
+    PathRod,
+    SurfacePressure,
+    Tendon,
+)
 from lissom.robot.bodies import RigidBody
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.checks import require
 from lissom.robot.fluid import Fluid
-from lissom.robot.forces import is_compiled
-from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.functions import Expression, Tabulated, is_compiled
 from lissom.robot.loops import Loop
 from lissom.robot.materials import Material
 from lissom.robot.meshes import Mesh

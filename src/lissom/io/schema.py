@@ -44,7 +44,6 @@ from lissom.robot import (
     actuators,
     bases,
     bodies,
-    body_actuators,
     checks,
     contacts,
     fluid,
@@ -59,10 +58,9 @@ from lissom.robot import (
     shapes,
     springs,
 )
-from lissom.robot.catalogue import named_values
-from lissom.robot.families import members
-from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE
+from lissom.robot.fields import FUNCTION_OF_S, FUNCTION_OF_T, NAMES, NUMBERS, PLACE, PLACEMENT, POSE, members
 from lissom.robot.functions import Expression, Tabulated
+from lissom.robot.materials import named_values
 from lissom.robot.robot import Link, Robot
 
 
@@ -475,12 +473,12 @@ def _chamber(name: str, area: Any, link: str, force: str = "tangent", **stretch:
     return actuators.Chamber(name, actuators.PathRod(link, stretch.pop("offset", (0.0, 0.0)), **stretch), area, force)
 
 
-def _body_chamber(name: str, link: str, vertices: Any, triangles: Any) -> body_actuators.BodyChamber:
-    return body_actuators.BodyChamber(name, link, (vertices, triangles))
+def _body_chamber(name: str, link: str, vertices: Any, triangles: Any) -> actuators.BodyChamber:
+    return actuators.BodyChamber(name, link, (vertices, triangles))
 
 
-def _surface_pressure(name: str, link: str, vertices: Any, triangles: Any) -> body_actuators.SurfacePressure:
-    return body_actuators.SurfacePressure(name, link, (vertices, triangles))
+def _surface_pressure(name: str, link: str, vertices: Any, triangles: Any) -> actuators.SurfacePressure:
+    return actuators.SurfacePressure(name, link, (vertices, triangles))
 
 
 def _custom(name: str, matrix: Any) -> actuators.CustomActuator:

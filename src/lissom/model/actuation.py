@@ -1,4 +1,4 @@
-"""Tables of tendons, chambers, motors, wrenches and the inputs that drive them.
+"""Tables of tendons, chambers, motors, wrenches, actuators in deformable bodies, and the inputs that drive them.
 
 A tendon and a chamber have one channel, a wrench input has one for each of its inputs.
 """
@@ -6,32 +6,99 @@ A tendon and a chamber have one channel, a wrench input has one for each of its 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, final
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.bodies.pulls import check_pull
-from lissom.model.bodies import PlacedBody, anchor, point
-from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
-from lissom.model.deformable_bodies import PlacedDeformableBody
+from lissom.bodies.pulls import BodyPulls, LengthPulls, check_pull, pulls_on
+from lissom.model.bodies import PlacedBody, PlacedDeformableBody, anchor, point
+from lissom.model.groups import Channels, Inputs, Ints, Paths, Points, Segments, Spools, Wrenches
+from lissom.model.maps import starts
 from lissom.model.nodes import Node, Point, component_runs, distance, index_of
-from lissom.model.pulls import Pulls, pull_tables
 from lissom.robot import checks
 from lissom.robot.actuators import (
     Actuator,
+    BodyChamber,
     Chamber,
     CustomActuator,
     JointActuator,
     PathBody,
     PathRod,
+    SurfacePressure,
     Tendon,
     WrenchInput,
     offset_function,
     offset_slope,
 )
-from lissom.robot.body_actuators import BodyChamber, SurfacePressure
 from lissom.robot.functions import profile
 from lissom.robot.robot import Robot
+
+
+class PullsOfBody(NamedTuple):
+    """The pulls of one body: the first of its coordinates in q, the numbers of its pulls, and what gives their work."""
+
+    q_start: int
+    rows: slice
+    pulls: BodyPulls | LengthPulls
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Pulls:
+    """Generalised forces of channels on deformable bodies and on their frames, body by body."""
+
+    bodies: tuple[PullsOfBody, ...]
+    channel: Ints
+    node: Ints  # of kind BODY
+    presses: Ints  # whether it acts on the frame
+    column_start: Ints  # where what belongs to each coordinate starts
+    pair_start: Ints  # and to each pair
+
+    def __len__(self) -> int:
+        return len(self.channel)
+
+    def neutral_work(self, channel: int) -> float:
+        """Work of a channel in the reference shapes: minus the length of a tendon [m]."""
+        total = 0.0
+        for part in self.bodies:
+            work, _, _ = part.pulls.values(np.zeros((1, part.pulls.motion.n)))
+            total += float(work[0, self.channel[part.rows] == channel].sum())
+        return total
+
+
+def pull_tables(found: list[tuple[int, PlacedDeformableBody, PathBody | BodyChamber | SurfacePressure]]) -> Pulls:
+    """The tables of channels that act on deformable bodies, with the body and the actuator of each."""
+    bodies, rows, channels, nodes, presses, sizes = [], 0, [], [], [], []
+    for body in dict.fromkeys(body for _, body, _ in found):
+        here = [(channel, item) for channel, on, item in found if on is body]
+        pulls = pulls_on(body.body, tuple(item for _, item in here))
+        _check_finite(pulls, [item for _, item in here])
+        node, n = body.base[0], body.size
+        bodies.append(PullsOfBody(body.q_start, slice(rows, rows + len(here)), pulls))
+        channels += [channel for channel, _ in here]
+        nodes += [index_of(node)] * len(here)
+        presses += [pull.presses for pull in pulls.pulls]
+        sizes += [n] * len(here)
+        rows += len(here)
+    each = np.array(sizes, dtype=int)
+    return Pulls(
+        bodies=tuple(bodies),
+        channel=np.array(channels, dtype=np.int32),
+        node=np.array(nodes, dtype=np.int32),
+        presses=np.array(presses, dtype=np.int32),
+        column_start=starts(each),
+        pair_start=starts(each**2),
+    )
+
+
+def _check_finite(pulls: BodyPulls | LengthPulls, items: list[PathBody | BodyChamber | SurfacePressure]) -> None:
+    """Raise ModelError where the body does not know a material point, or its map cannot be differentiated there."""
+    work, B, wrench = pulls.values(np.zeros((1, pulls.motion.n)))
+    for item, *parts in zip(items, work[0], B[0], wrench[0]):
+        finite = all(bool(np.isfinite(part).all()) for part in parts)
+        rule = "what it does to the body must be finite in the reference shape, at all its material points"
+        checks.require(finite, f"link {item.link!r} > {type(item).__name__}", rule, parts[1])
 
 
 @final
@@ -58,7 +125,7 @@ class ActuationBuilder:
                 self._add_wrench(channel, actuator)
 
     def pulled(self) -> list[Node | None]:
-        """Nodes that something acts on."""
+        """Nodes with tendons or wrenches."""
         return [end[0] for _, *ends in self.segments for end in ends] + [row[1] for row in self.pushes]
 
     def _add_path(self, channel: int, actuator: Tendon | Chamber) -> None:
@@ -73,7 +140,7 @@ class ActuationBuilder:
             self.segments += [(channel, a, b) for a, b in _segments(actuator, self.bodies, where)]
 
     def _add_pull(self, channel: int, item: PathBody | BodyChamber | SurfacePressure, where: str) -> None:
-        """Take in what is done to the coordinates of a deformable body."""
+        """Add an actuator that acts on the coordinates of a deformable body."""
         body = self.bodies[item.link]
         if not isinstance(body, PlacedDeformableBody):
             raise checks.fail(f"{where}: link", "must carry a DeformableBody", item.link)
@@ -81,8 +148,8 @@ class ActuationBuilder:
         self.pulls.append((channel, body, item))
 
     def _add_wrench(self, channel: int, actuator: WrenchInput) -> None:
-        """Take in a wrench input; one on what the world holds moves nothing and is left out. A wrench that turns with
-        its body is given in the axes of the node."""
+        """Add a wrench input; one on a link without nodes moves nothing and is left out. A wrench that turns with its
+        body is given in the axes of the node."""
         unit = actuator.columns("directions")[:, channel - self.names.index(actuator.name)]
         parts = [word for word, part in (("moment [N·m]", unit[:3]), ("force [N]", unit[3:])) if part.any()]
         self.units[channel] = parts[0] if len(parts) == 1 else "input"
@@ -117,7 +184,7 @@ class ActuationBuilder:
         )
 
     def straight(self) -> Segments:
-        """The straight pieces."""
+        """The straight pieces of tendons."""
         ends = [(index_of(a), index_of(b)) for _, (a, _), (b, _) in self.segments]
         return Segments(
             channel=np.array([channel for channel, _, _ in self.segments], dtype=np.int32),
@@ -125,12 +192,8 @@ class ActuationBuilder:
             position=np.array([(a[1], b[1]) for _, a, b in self.segments]).reshape(-1, 2, 3),
         )
 
-    def pulls_of_bodies(self) -> Pulls:
-        """What is done to the coordinates of deformable bodies."""
-        return pull_tables(self.pulls)
-
     def spools(self, points: Points, paths: Paths, pulls: Pulls) -> Spools:
-        """The elastic tendons; what they have no slack length for is as long as in the neutral configuration."""
+        """The elastic tendons; a tendon without a slack length is slack at its length in the neutral configuration."""
         rows = [(c, a) for c, a in enumerate(self.owners) if isinstance(a, Tendon) and a.is_elastic]
         slack = [
             self._neutral_path(points, paths, pulls, c) if a.slack_length is None else a.slack_length for c, a in rows
@@ -164,7 +227,7 @@ class ActuationBuilder:
         )
 
     def channels(self) -> tuple[Channels, Inputs]:
-        """What inputs drive, and the inputs."""
+        """The channels, and the inputs that drive them."""
         gain, inputs = _inputs(self.robot, self.names, self.v_start)
         return Channels(
             names=tuple(self.names),
@@ -179,7 +242,7 @@ _WITH_CHANNELS = Tendon | Chamber | WrenchInput | BodyChamber | SurfacePressure
 
 
 def _unit_of(actuator: Actuator) -> str:
-    """What the input of a tendon or a chamber is."""
+    """Quantity and unit of the input of a tendon or a chamber."""
     if isinstance(actuator, Tendon):
         return "length pulled in [m]" if actuator.is_elastic else "tension [N]"
     return "pressure [Pa]"

@@ -1,31 +1,115 @@
-"""How bodies place themselves among the nodes: one class for each kind of body, and the table that names them.
+"""Placement of bodies among the nodes: one class for each kind of body, and the table of these classes.
 
-Nothing else asks what kind a body is. Who needs to know asks for what follows from it, such as its length.
+No other file distinguishes kinds of bodies; it reads a property of the body, such as its length.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
-from lissom.model.deformable_bodies import PlacedDeformableBody
-from lissom.model.enrichment import enriched_basis
-from lissom.model.fluid import felt_by
-from lissom.model.growing import GrowingTree
-from lissom.model.nodes import Frame, Node, Point, RodStrain, RodTable, numbered, point_before
-from lissom.model.placed_body import WORLD, PlacedBody
-from lissom.model.quadrature import exponentials, gauss_rule, interval_points, warn_inexact
+from lissom.bodies.material_frames import MaterialFrame
+from lissom.model.maps import MOST_IN_KERNELS
+from lissom.model.nodes import Flesh, Frame, Key, Node, Point, RodStrain, RodTable, numbered, point_before
+from lissom.model.quadrature import enriched_basis, exponentials, gauss_rule, interval_points, warn_inexact
+from lissom.model.tree import TreeBuilder, felt_by
 from lissom.robot import checks
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
+from lissom.robot.joints import MotionKind
 from lissom.robot.materials import Material
+from lissom.robot.poses import PoseFunction
 from lissom.robot.robot import Link
 from lissom.robot.sections import Section, SectionGeneral
+
+WORLD: Frame = (None, np.eye(4))
+
+
+class PlacedBody(ABC):
+    """The body of a link: `place` adds what it is made of to the tree, from then on `anchor` gives frames on it.
+
+    The other methods have defaults here for bodies that do not extend along s.
+
+    Fields:
+        strain: along s, of a body that paths may run along, once it is placed.
+    """
+
+    strain: RodStrain
+
+    @abstractmethod
+    def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
+        """Add its nodes, mass and elasticity, from the child frame of its joint on."""
+
+    @abstractmethod
+    def anchor(self, s: Any) -> Frame:
+        """Its frame at s, on a node that may have to be added."""
+
+    def point(self, s: Any) -> Frame:
+        """A frame with its origin at s; its axes may differ from those at s."""
+        return self.anchor(s)
+
+    def along(self, s: Any) -> float:
+        """The abscissa of s."""
+        return float(s)
+
+    def between(self, a: Any, b: Any) -> float:
+        """Distance between two places along it [m]."""
+        return abs(a - b) * self.length
+
+    @property
+    def doubt(self) -> str | None:
+        """A warning about values of the body that are unlikely."""
+        return None
+
+    @property
+    def size(self) -> int:
+        """Number of coordinates of its own."""
+        return 0
+
+    @property
+    def length(self) -> float:
+        """Length along s [m]."""
+        return 0.0
+
+    @property
+    def material(self) -> Material | None:
+        """The material that its stiffness and mass come from; None without one."""
+        return None
+
+    def stretches(self, where: str) -> list[tuple[float, float, np.ndarray, np.ndarray]]:
+        """Gauss rules for integrals along it: (start, stop, points, weights on [0, 1])."""
+        return []
+
+    def stations(self) -> list[tuple[float, float]]:
+        """Abscissa and weight [m] of the points at which a distributed force acts."""
+        return []
+
+    def reach(self, s: float) -> float:
+        """Largest distance of its outline from the line of its frames [m], 0 where that is not known."""
+        return 0.0
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
+        """Place, centre and radius [m] of the balls by which it touches."""
+        yield from ()
+
+    def refined(self, *, enriched: bool) -> dict[str, Any]:
+        """Values of its description, by their fields, that make a finer body for estimates of its errors: finer points
+        alone, or also further coordinates behind its own where it is `enriched`. Empty without a finer body."""
+        return {}
+
+    def outline(self, q: np.ndarray) -> np.ndarray:
+        """Points of a body that deforms by coordinates of its own, in its base frame (n, 3) [m]; others have none."""
+        return np.zeros((0, 3))
+
+    def table(self) -> RodTable | None:
+        """The table that places further points on it, once the nodes have numbers; None for bodies other than rods."""
+        return None
 
 
 @final
@@ -35,7 +119,7 @@ class NoBody(PlacedBody):
     def __init__(self, body: None) -> None:
         self.base = WORLD
 
-    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+    def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         self.base = base
 
     def anchor(self, s: float) -> Frame:
@@ -50,7 +134,7 @@ class PlacedRigidBody(PlacedBody):
         self.body = body
         self.frame = WORLD
 
-    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+    def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         inertia = self.body.spatial_inertia("body")
         node, _ = base
         if node is None or link.joint.nv == 0:
@@ -85,7 +169,7 @@ class PlacedRod(PlacedBody):
         self.weight: list[float] = []
         self.leaves: dict[float, Node] = {}
 
-    def place(self, tree: GrowingTree, link: Link, base: Frame) -> None:
+    def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         where, rod = f"link {link.name!r} > body", self.body
         block, shift = tree.body_coordinates(link.name)
         tree.dof_q[block] = np.arange(block.start, block.stop) + shift
@@ -183,6 +267,134 @@ class PlacedRod(PlacedBody):
         return RodTable(self.strain, numbered(self.base), index, np.array(self.node_s), np.array(self.weight))
 
 
+@final
+class PlacedDeformableBody(PlacedBody):
+    """A node that owns the body's coordinates at its base; frames on the body hang from that as mapped nodes."""
+
+    def __init__(self, body: DeformableBody) -> None:
+        self.body = body
+        self.base = self.behind = WORLD
+        self.leaves: dict[Key, Node] = {}
+        self.q_start = 0
+
+    @property
+    def doubt(self) -> str | None:
+        return self.body.doubt
+
+    @property
+    def size(self) -> int:
+        return self.body.motion.n
+
+    def refined(self, *, enriched: bool) -> dict[str, Any]:
+        return self.body.finer_choice
+
+    def outline(self, q: np.ndarray) -> np.ndarray:
+        return self.body.surface(q).vertices
+
+    def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
+        integrals, n = self.body.integrals, self.size
+        block, shift = tree.body_coordinates(link.name)
+        tree.dof_q[block] = np.arange(block.start, block.stop) + shift
+        known = integrals.linear_coefficients() if self.body.motion.is_linear else None
+        if known is not None and (known.K2 is None or (known.K3 is not None and n > MOST_IN_KERNELS)):
+            known = None  # kernels do not know its elasticity
+        if known is not None and known.K2 is not None:
+            D = self.body.material.damping_time * known.K2
+            tree.put_elasticity(block.start, known.K2, D, has_rows=known.K3 is None)  # others stand with K3 and K4
+        none = np.zeros((6, n))
+        self.behind, self.q_start = base, block.start + shift
+        self.tree, self.link = tree, tree.names.index(link.name)
+        node = Node(*base, self.link, 0.0, block.start, shift, MotionKind.BODY, none, none)
+        node.flesh = Flesh(integrals, known, self.leaves)
+        self.base = tree.add(node)
+        tree.put_inertia(node, _reference_inertia(integrals.domain.points, integrals.masses))
+        self.anchor(1.0)  # where the link is said to be
+
+    def anchor(self, s: Any) -> Frame:
+        """On a mapped node that follows the material there."""
+        if is_material(s):
+            return self._at_point(s, turns=True)
+        if s == 0.0 or self.base[0] is None:
+            return self.base
+        return self._leaf(float(s), float(s), self._pose)
+
+    def point(self, s: Any) -> Frame:
+        """On a mapped node that keeps the axes of the body where s is a material point."""
+        return self._at_point(s, turns=False) if is_material(s) else self.anchor(s)
+
+    def end_of_path(self, x: np.ndarray) -> Point:
+        """A material point where a tendon enters or leaves, on a node with which it moves: what the body hangs on, its
+        tip, or a node of its own."""
+        tip = self.body.tip_pose
+        if self.base[0] is None or self.body.stays(x, None):
+            behind, G = self.behind
+            return behind, G[:3, :3] @ x + G[:3, 3]
+        if tip is not None and self.body.stays(x, tip):
+            g = tip.reference if isinstance(tip, MaterialFrame) else tip.motion(np.zeros(self.size))[0]
+            return self.anchor(1.0)[0], g[:3, :3].T @ (x - g[:3, 3])
+        node, _ = self._leaf((False, *x.tolist()), 1.0, lambda _: self.body.frames.at(x, turns=False))
+        return node, np.zeros(3)
+
+    def balls(self, contact: Contact, where: str) -> Iterator[tuple[Any, Point, float]]:
+        for *x, radius in self.body.ball_rows.tolist():
+            node, _ = self.point(x)
+            yield tuple(x), (node, np.zeros(3)), radius
+
+    def along(self, s: Any) -> float:
+        """Of a material point that of the nearest place between base and tip."""
+        if not is_material(s):
+            return float(s)
+        base, tip = (self.body.domain.places[name] for name in ("base", "tip"))
+        x, axis = self.body.material_point(s, "s"), tip - base
+        return float(np.clip((x - base) @ axis / (axis @ axis), 0.0, 1.0))
+
+    def between(self, a: Any, b: Any) -> float:
+        """In the reference shape."""
+        x, y = (self.body.material_point(s, "s") if is_material(s) else self._straight(s) for s in (a, b))
+        return float(np.linalg.norm(x - y))
+
+    def _at_point(self, s: Any, *, turns: bool) -> Frame:
+        x = self.body.material_point(s, "s")
+        key = (turns, *x.tolist())
+        return self._leaf(key, self.along(s), lambda _: self.body.frames.at(x, turns=turns))
+
+    def _leaf(self, key: Key, s: float, pose: Callable[[float], PoseFunction | MaterialFrame]) -> Frame:
+        node, _ = self.base
+        if node is None:
+            return self.base
+        if key not in self.leaves:
+            none = np.zeros((6, self.size))
+            leaf = Node(*self.base, self.link, s, node.v_start, node.q_shift, MotionKind.MAP, none, none)
+            leaf.pose = pose(s)
+            self.leaves[key] = leaf
+            self.tree.add(leaf)
+        return self.leaves[key], np.eye(4)
+
+    def _straight(self, s: float) -> np.ndarray:
+        """The material point at s on the line from base to tip."""
+        ends = self.body.domain.places
+        return (1.0 - s) * ends["base"] + s * ends["tip"]
+
+    def _pose(self, s: float) -> PoseFunction | MaterialFrame:
+        """The tip at s = 1, if one is given, otherwise what follows the material between base and tip."""
+        if s == 1.0 and self.body.tip_pose is not None:
+            return self.body.tip_pose
+        return self.body.frame(self._straight(s))
+
+
+def is_material(s: Any) -> bool:
+    """Whether a place is a material point or the name of one, and no abscissa."""
+    return isinstance(s, str) or np.ndim(s) > 0
+
+
+def _reference_inertia(points: np.ndarray, masses: np.ndarray) -> np.ndarray:
+    """6x6 of masses at points, about the origin."""
+    mass, c = masses.sum(), masses @ points
+    P = np.einsum("k,ka,kb->ab", masses, points, points)
+    C = np.array([[0.0, -c[2], c[1]], [c[2], 0.0, -c[0]], [-c[1], c[0], 0.0]])
+    return np.block([[np.trace(P) * np.eye(3) - P, C], [C.T, mass * np.eye(3)]])
+
+
 PLACED: dict[type[Body] | type[None], Any] = {
     Rod: PlacedRod,
     RigidBody: PlacedRigidBody,
@@ -197,7 +409,7 @@ def placed(body: Body | None) -> PlacedBody:
 
 
 def anchor(bodies: Mapping[str, PlacedBody], link: str | None, s: Any, *, turned: bool = True) -> Frame:
-    """The frame of a link at s; None is the world. Where it need not be `turned` as s is, its origin alone counts."""
+    """The frame of a link at s; None is the world. Without `turned` its axes may differ from those at s."""
     if link is None:
         return WORLD
     return bodies[link].anchor(s) if turned else bodies[link].point(s)

@@ -9,20 +9,15 @@ from typing import Any, final
 
 import numpy as np
 
-from lissom.model.acting import Loads, Loops, Prescribed
-from lissom.model.actuation import ActuationBuilder
-from lissom.model.bases import base_tables
+from lissom.model.actuation import ActuationBuilder, pull_tables
 from lissom.model.bodies import anchor, placed, point, shifted
-from lissom.model.deforming import deforming_tables
-from lissom.model.growing import GrowingTree
-from lissom.model.joints import place_joint
-from lissom.model.maps import map_tables
+from lissom.model.groups import Dofs, Links, Loads, Loops, Prescribed
+from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
-from lissom.model.nodes import Frame, Point, index_of, node_tables, number, numbered
+from lissom.model.nodes import Frame, Point, base_tables, index_of, node_tables, number, numbered
 from lissom.model.plausibility import warn_of_units
-from lissom.model.springs import Springs, spring_tables
-from lissom.model.surroundings import Surroundings, SurroundingsBuilder
-from lissom.model.tree import Dofs, Links
+from lissom.model.surroundings import Springs, Surroundings, SurroundingsBuilder, spring_tables
+from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.loops import Loop
@@ -65,7 +60,7 @@ class _Assembly:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.bodies = {name: placed(robot.links[name].body) for name in _ordered(robot)}
-        self.tree = GrowingTree(robot, {name: body.size for name, body in self.bodies.items()})
+        self.tree = TreeBuilder(robot, {name: body.size for name, body in self.bodies.items()})
         for name in self.bodies:
             with checks.sized(f"link {name!r}"):
                 self._add_link(robot.links[name])
@@ -99,7 +94,7 @@ class _Assembly:
         ]
 
     def model(self) -> Model:
-        """Number the nodes, those that carry or hold up something first, and freeze everything."""
+        """Number the nodes, those with masses or forces first, and freeze all tables."""
         robot, tree = self.robot, self.tree
         pulled = [node for _, node, _ in self.loads] + self.actuation.pulled() + self.world.pulled()
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
@@ -113,7 +108,7 @@ class _Assembly:
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()
-        pulls = self.actuation.pulls_of_bodies()
+        pulls = pull_tables(self.actuation.pulls)
         rods = {name: body.table() for name, body in self.bodies.items()}
         return Model(
             name=robot.name,
@@ -150,7 +145,7 @@ class _Assembly:
         )
 
     def _links(self) -> Links:
-        """What the robot is described by."""
+        """The table of links."""
         robot, tree = self.robot, self.tree
         parents = [robot.links[name].parent for name in tree.names]
         return Links(

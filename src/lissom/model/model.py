@@ -12,20 +12,33 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError, ShapeError
-from lissom.model.acting import Loads, Loops, Prescribed
-from lissom.model.channels import Channels, Inputs, Paths, Points, Segments, Spools, Wrenches
-from lissom.model.deforming import Deforming
-from lissom.model.elasticity import Elasticity, PoseSprings
-from lissom.model.fields import Int
-from lissom.model.maps import Maps
+from lissom.model.actuation import Pulls
+from lissom.model.groups import (
+    Bases,
+    Channels,
+    Dofs,
+    Elasticity,
+    Inputs,
+    Int,
+    Links,
+    Loads,
+    Loops,
+    Nodes,
+    Paths,
+    Points,
+    PoseSprings,
+    Prescribed,
+    Runs,
+    Segments,
+    Spools,
+    Wrenches,
+)
+from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
-from lissom.model.pulls import Pulls
-from lissom.model.springs import Springs
-from lissom.model.surroundings import Surroundings
-from lissom.model.tree import Bases, Dofs, Links, Nodes, Runs
+from lissom.model.surroundings import Springs, Surroundings
 from lissom.robot.checks import require
+from lissom.robot.functions import still
 from lissom.robot.robot import Robot
-from lissom.robot.rows_of_time import still
 from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:

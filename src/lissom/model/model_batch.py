@@ -1,14 +1,46 @@
-"""Models of one structure that every function takes together."""
+"""Batches of models of one structure, which every function takes in place of one model.
+
+The models have one common Model, in which a `Differs` stands for each field whose numbers are not the same in all.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, final, overload
 
+import numpy as np
+
 from lissom.errors import ModelError
-from lissom.model.common import common_model, sharing
 from lissom.model.model import Model
+from lissom.robot.robot import Robot
+
+_NOT_COMPARED = ("name", "description", "cache", "models")
+# tables that leave out what is zero, so that numbers decide how long they are; kernels alone read them, of each model
+_PACKED = {
+    "elasticity": ("start", "column", "row_stiffness", "row_damping"),
+    "nodes": ("run_start", "run_v"),
+    "points": ("run_start", "run_v", "phi"),
+    "runs": ("phi1", "phi2"),
+}
+
+
+@final
+class Differs:
+    """Stands for a field whose numbers differ between the models of a batch; only its shape is known.
+
+    `Model.one` and `Model.by_row` give the numbers of each model.
+    """
+
+    def __init__(self, name: str, value: Any) -> None:
+        self.name, self.shape = name, np.shape(value) if isinstance(value, np.ndarray) else ()
+        self.size = len(value) if hasattr(value, "__len__") else 0
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __array__(self, *_: Any, **__: Any) -> np.ndarray:
+        raise RuntimeError(f"{self.name} differs between the models of a batch")
 
 
 @final
@@ -88,7 +120,147 @@ class ModelBatch:
     if not TYPE_CHECKING:  # else every misspelt attribute would pass
 
         def __getattr__(self, name: str) -> Any:
-            """Where one Model is expected, what it has and a batch has not says so."""
+            """Raise an error that explains a batch in place of one Model."""
             if name.startswith("_") or not (hasattr(Model, name) or name in Model.__dataclass_fields__):
                 raise AttributeError(f"'ModelBatch' object has no attribute {name!r}")
             raise ModelError(f"{self!r}: expected one Model, got a batch: take one of them, as batch[0]")
+
+
+def common_model(models: Sequence[Model]) -> Model:
+    """The common Model of all models, with all of them as its `models`.
+
+    Raises:
+        ModelError: the structures of two models differ, and in what.
+    """
+    first: Any = models[0]
+    found: dict[str, Any] = {}
+    _check_links(models)
+    for item in fields(Model):
+        if item.name in _NOT_COMPARED:
+            continue
+        values = [getattr(model, item.name) for model in models]
+        if is_dataclass(values[0]) and not isinstance(values[0], Robot):
+            parts = {part.name: _shared(item.name, part.name, [getattr(value, part.name) for value in values])
+                     for part in fields(values[0])}  # fmt: skip
+            found[item.name] = replace(getattr(first, item.name), **parts)
+        else:
+            found[item.name] = _shared("", item.name, values)
+    for k, model in enumerate(models):
+        ours, theirs = first.surroundings.sticking, model.surroundings.sticking
+        if ours != theirs:
+            raise ModelError(f"model {k} of a batch: the contacts that stick must be those of the first one, "
+                             f"{list(ours)} (got {list(theirs)})")  # fmt: skip
+    found |= _of_time(models, found)
+    return replace(first, **found, models=tuple(models), cache={})
+
+
+def _check_links(models: Sequence[Model]) -> None:
+    """Raise ModelError where links, their joints and bodies, or how rods are resolved are not the same."""
+    for what, of in (
+        ("links", lambda model: model.links.names),
+        ("parents", lambda model: model.links.parent.tolist()),
+        ("joints", lambda model: [type(joint).__name__ for joint in model.links.joint]),
+        ("bodies", lambda model: [type(body).__name__ for body in model.links.body]),
+        ("bases", lambda model: {name: type(rod.strain.family).__name__ for name, rod in model.rods.items()}),
+        ("first coordinates of links", lambda model: model.links.v_start.tolist()),
+        ("numbers of points of rods", lambda model: {name: len(rod.node) for name, rod in model.rods.items()}),
+        ("actuators", lambda model: model.channels.names),
+        ("inputs", lambda model: model.inputs.names),
+        ("loops", lambda model: model.loops.names),
+        ("springs", lambda model: model.springs.names),
+        ("contacts", lambda model: model.surroundings.contact_names),
+        ("numbers of nodes", lambda model: model.n_nodes),
+    ):
+        expected = of(models[0])
+        for k, model in enumerate(models):
+            if of(model) != expected:
+                raise ModelError(f"model {k} of a batch: {what} must be those of the first one, {expected} "
+                                 f"(got {of(model)})")  # fmt: skip
+
+
+def acts_alike(model: Model) -> bool:
+    """Whether loads, prescribed motions and currents are the same in all models at all times, as far as can be told,
+    and no tables of many models are asked of Python."""
+    if model.models and model.asks_before_launch:
+        return False
+    of_time = model.loads.wrench, model.prescribed.functions, model.surroundings.current
+    return not any(isinstance(x, Differs) for x in of_time)
+
+
+def _of_time(models: Sequence[Model], found: dict[str, Any]) -> dict[str, Any]:
+    """The groups with functions of time, where these are made of the same descriptions in all models."""
+    first, out = models[0], {}
+    robots = [model.description for model in models]
+    if _all_same([[(x.force, x.moment) for x in robot.loads.values()] for robot in robots]):
+        out["loads"] = replace(found["loads"], wrench=first.loads.wrench)
+    if _all_same([[(x.position, x.velocity, x.acceleration) for x in robot.motions.values()] for robot in robots]):
+        out["prescribed"] = replace(found["prescribed"], functions=first.prescribed.functions)
+    if _all_same([[(robot.fluid and robot.fluid.current,)] for robot in robots]):
+        out["surroundings"] = replace(found["surroundings"], current=first.surroundings.current)
+    return out
+
+
+def _all_same(described: list[list[tuple[Any, ...]]]) -> bool:
+    """Whether numbers and functions of time are the same in all descriptions."""
+    first = described[0]
+    return all(len(x) == len(first) and all(map(_same, x, first)) for x in described)
+
+
+def sharing(model: Model, first: Model, store: dict[Any, Any]) -> Model:
+    """The same model, whose arrays that are those of the first one take no memory of their own; on the device neither,
+    where those of all models with the same store are in it."""
+    found = {}
+    for item in fields(Model) if model is not first else ():
+        group: Any = getattr(model, item.name)
+        other = getattr(first, item.name)
+        if is_dataclass(other) and not isinstance(other, Robot):
+            pairs = {part.name: (getattr(group, part.name), getattr(other, part.name)) for part in fields(group)}
+            same = {name: b for name, (a, b) in pairs.items() if isinstance(a, np.ndarray) and _same(a, b)}
+            found[item.name] = replace(group, **same)
+    return replace(model, **found, cache={"store": store})
+
+
+def _shared(group: str, name: str, values: list[Any]) -> Any:
+    """The value of a field of the common model."""
+    where = f"{group} > {name}" if group else name
+    first = values[0]
+    if all(value is first for value in values):
+        return first
+    may_differ = isinstance(first, np.ndarray | float)
+    if name not in _PACKED.get(group, ()):
+        form = _form(first)
+        for k, value in enumerate(values):
+            if not _same(_form(value), form):
+                raise ModelError(f"model {k} of a batch: {where} must be as in the first one, {_shown(first)} "
+                                 f"(got {_shown(value)})")  # fmt: skip
+    if may_differ or isinstance(first, int | str | tuple):
+        return first if all(_same(value, first) for value in values) else Differs(where, first)
+    return Differs(where, first)
+
+
+def _form(value: Any) -> Any:
+    """The structure of a value: everything but its numbers, and how many numbers it has."""
+    if isinstance(value, np.ndarray):
+        return ("array", *value.shape) if value.dtype.kind == "f" else value
+    if isinstance(value, dict):
+        return tuple(value)
+    if isinstance(value, tuple):
+        return tuple(x if isinstance(x, int | str) else type(x).__name__ for x in value)
+    return value if isinstance(value, int | str) else type(value).__name__
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two values are the same, as far as that can be told."""
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) and isinstance(b, np.ndarray):
+        return a.dtype == b.dtype and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
+    if isinstance(a, tuple | list) and isinstance(b, tuple | list):
+        return len(a) == len(b) and all(map(_same, a, b))
+    return isinstance(a, int | float | str) and type(a) is type(b) and a == b
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, np.ndarray) and (value.dtype.kind == "f" or value.size > 12):
+        return f"an array {value.shape}"
+    return repr(list(value) if isinstance(value, dict) else value.tolist() if isinstance(value, np.ndarray) else value)

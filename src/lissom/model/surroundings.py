@@ -1,17 +1,20 @@
-"""What the world does to a robot, as tables: balls and what they may touch, the fluid at the nodes, users' forces."""
+"""Tables of contacts, of the fluid, of users' forces and of springs between two points.
+
+Bodies touch by balls. Balls that follow each other on a link make a cluster. A block holds the pairs of the balls of
+one cluster with those of another, or with one shape; where the two are far apart, so are all pairs of the block.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.lie.types import mat3, vec3
-from lissom.model.balls import Ball, clusters, in_blocks, meetings
 from lissom.model.bodies import PlacedBody, anchor
-from lissom.model.fields import (
+from lissom.model.groups import (
     POSITION,
     ROTATION,
     Flag,
@@ -26,22 +29,35 @@ from lissom.model.fields import (
     Vectors3,
     Vectors3Rows,
 )
-from lissom.model.fluid import Wet
-from lissom.model.nodes import Node, index_of
+from lissom.model.nodes import Node, Point, distance, index_of
+from lissom.model.tree import Wet
 from lissom.robot import checks
 from lissom.robot.contacts import Contact
 from lissom.robot.expression_programs import jet, programs_of
 from lissom.robot.fluid import Fluid
-from lissom.robot.forces import is_compiled
+from lissom.robot.functions import is_compiled
 from lissom.robot.robot import Robot
 from lissom.robot.shapes import Shape, ShapeKind
 
 _RATE_STEP = 1e-5  # for the rate of a current given as a function of time [s]
+_NEIGHBOURS = 1.2  # balls of a link, or of a link and its parent, closer than this times their radii never touch
+_CLUSTER_SIZE = 16  # balls of a cluster
+
+
+class Ball(NamedTuple):
+    """One ball: name of its link, place on it and number of all there, node, position in it, radius [m]."""
+
+    link: str
+    s: Any
+    number: int
+    node: Node | None
+    position: np.ndarray
+    radius: float
 
 
 class Obstacle(NamedTuple):
-    """What balls may touch: link (None is the world) and place on it, node and frame in that, kind and
-    sizes that kernels know, and the shape; where it is a ball, that is None and its number is known."""
+    """A shape or a ball that balls may touch: link (None is the world) and place on it, node and frame in the node,
+    kind and sizes for kernels, and the shape. A ball has a number and no shape."""
 
     link: str | None
     s: Any
@@ -56,7 +72,7 @@ class Obstacle(NamedTuple):
 @final
 @dataclass(frozen=True, eq=False)
 class Surroundings:
-    """What the world does to a robot: contacts, the fluid and users' forces."""
+    """Contacts of a robot, the fluid around it and users' forces on it."""
 
     ball_link: tuple[str, ...]  # balls, which touch
     ball_s: np.ndarray
@@ -101,7 +117,7 @@ class Surroundings:
 
     @property
     def exists(self) -> bool:
-        """Whether kernels must look at any of it."""
+        """Whether kernels must evaluate any of it."""
         return len(self.pair) + len(self.fluid_node) + len(self.tail_node) + len(self.force_node) > 0
 
     @property
@@ -139,8 +155,23 @@ class Surroundings:
 
 
 @final
+@dataclass(frozen=True, eq=False)
+class Springs:
+    """Springs without mass of their own between two points."""
+
+    names: tuple[str, ...]
+    node: IntRows  # of both ends, -1 for the world
+    position: Vectors3Rows  # in these (n, 2, 3)
+    law: np.ndarray  # k, L₀, T₀, c, and 1 where it only pulls, of robot.springs.Spring (n, 5)
+    other_law: tuple[Any, ...]  # in place of k, L₀ and T₀: knots and coefficients, see cubic_pieces, or a Warp function
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+
+@final
 class SurroundingsBuilder:
-    """Collects what acts while a robot is built; `tables` freezes it once nodes have their numbers."""
+    """Collects contacts and forces during the build; `tables` freezes them once the nodes have numbers."""
 
     def __init__(self, robot: Robot, bodies: dict[str, PlacedBody]) -> None:
         self.robot, self.bodies = robot, bodies
@@ -165,7 +196,7 @@ class SurroundingsBuilder:
         return bool(self.forces or self.called) or (fluid is not None and callable(fluid.current))
 
     def pulled(self) -> list[Node | None]:
-        """Nodes that something acts on."""
+        """Nodes with contacts or forces."""
         touched = [ball.node for ball in self.balls] + [obstacle.node for obstacle in self.obstacles]
         return touched + [force[0] for force in self.forces] + [call[2] for call in self.called]
 
@@ -197,7 +228,7 @@ class SurroundingsBuilder:
                 size = (ball.radius, 0.0, 0.0)
                 self.obstacles.append(Obstacle(ball.link, ball.s, ball.node, frame, ShapeKind.SPHERE, size, None, k))
         some, others = ({link: self.balls[at.start : at.stop] for link, at in x.items()} for x in (ours, theirs))
-        for (a, b), met in meetings(self.robot, self.bodies, contact, some, others).items():
+        for (a, b), met in possible_pairs(self.robot, self.bodies, contact, some, others).items():
             rows = met + np.array([ours[a].start, first[b]])
             self.pairs.append(np.column_stack([rows, np.full(len(rows), row)]).astype(np.int32))
 
@@ -226,13 +257,13 @@ class SurroundingsBuilder:
                 self.called_is_spread.append(spread)
 
     def _number(self, function: Any) -> int:
-        """Of a compiled force; each is compiled once, however many forces there are of it."""
+        """The number of a compiled function; forces of the same function share it."""
         if function not in self.compiled:
             self.compiled.append(function)
         return self.compiled.index(function)
 
     def tables(self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]) -> Surroundings:
-        """Freeze it, with what the fluid does at nodes and the wakes that begin there."""
+        """The tables, with those of the fluid at nodes and of the wakes that begin there."""
         links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
         cluster = clusters(self.balls)
         theirs = np.array(
@@ -283,7 +314,7 @@ class SurroundingsBuilder:
         )
 
 
-def _rule(t: float) -> str:
+def _current_rule(t: float) -> str:
     return f"the function must return finite values of shape (3,), and have a rate, at {t:g}"
 
 
@@ -299,10 +330,99 @@ def _current(fluid: Fluid | None) -> Any:
 
     programs = programs_of(given, 3)
     if programs is not None:
-        return lambda t: checks.array([jet(x, t)[k] for k in (0, 1) for x in programs], (6,), where, _rule(t))
+        return lambda t: checks.array([jet(x, t)[k] for k in (0, 1) for x in programs], (6,), where, _current_rule(t))
 
     def moving(t: float) -> np.ndarray:
         before, now, after = (checks.call(given, t + x, (3,), where) for x in (-_RATE_STEP, 0.0, _RATE_STEP))
         return np.concatenate([now, (after - before) / (2.0 * _RATE_STEP)])
 
     return moving
+
+
+def clusters(balls: Sequence[Ball]) -> np.ndarray:
+    """The cluster of each ball; those of a link follow each other, numbered from 0."""
+    return np.cumsum([ball.number % _CLUSTER_SIZE == 0 for ball in balls], dtype=np.int32) - 1
+
+
+def in_blocks(pairs: np.ndarray, ours: np.ndarray, theirs: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pairs of ball, obstacle and law (n, 3), those of a block together, and the blocks.
+
+    Args:
+        ours: cluster of each ball. theirs: cluster of each obstacle, which is a ball, or −1 less its number for shapes.
+
+    Returns:
+        pairs (n, 3) and blocks (m, 4): cluster, other cluster or −1 for a shape, first pair and where it ends.
+    """
+    a, b = ours[pairs[:, 0]], theirs[pairs[:, 1]]
+    order = np.lexsort((b, a, pairs[:, 2]))
+    pairs, a, b = pairs[order], a[order], b[order]
+    begins = np.ones(len(pairs), dtype=bool)
+    begins[1:] = (np.diff(a) != 0) | (np.diff(b) != 0) | (np.diff(pairs[:, 2]) != 0)
+    first = np.flatnonzero(begins)
+    ends = np.append(first[1:], len(pairs))[: len(first)]
+    return pairs, np.column_stack([a[first], np.maximum(b[first], -1), first, ends]).astype(np.int32)
+
+
+def possible_pairs(
+    robot: Robot,
+    bodies: Mapping[str, PlacedBody],
+    contact: Contact,
+    ours: Mapping[str, Sequence[Ball]],
+    theirs: Mapping[str, Sequence[Ball]],
+) -> dict[tuple[str, str], np.ndarray]:
+    """Pairs of balls of two links that may touch, by their numbers there (n, 2), without pairs always close."""
+    twice, place = set(contact.carriers()) & set(contact.touched()), {name: k for k, name in enumerate(robot.links)}
+    found = {}
+    for a, some in ours.items():
+        for b, others in theirs.items():
+            if {a, b} <= twice and place[a] > place[b]:
+                continue  # the same two the other way round
+            may = np.array([id(x.node) for x in some])[:, None] != np.array([id(x.node) for x in others])
+            if a == b and a in twice:
+                may &= np.arange(len(some))[:, None] < np.arange(len(others))
+            apart = _apart(robot, bodies, a, some, b, others)
+            if apart is not None:
+                may &= apart > _NEIGHBOURS * (_radii(some)[:, None] + _radii(others))
+            found[a, b] = np.argwhere(may)
+    return found
+
+
+def _apart(
+    robot: Robot, bodies: Mapping[str, PlacedBody], a: str, ours: Sequence[Ball], b: str, theirs: Sequence[Ball]
+) -> np.ndarray | None:
+    """Distances along the links between balls of a link, or of a link and its parent [m]; None for other links."""
+    if a == b:
+        return np.array([[bodies[a].between(x.s, y.s) for y in theirs] for x in ours])
+    if robot.links[a].parent == b:
+        to_joint, from_joint = robot.links[a].at, 0.0
+        return _along(bodies[a], ours, from_joint)[:, None] + _along(bodies[b], theirs, to_joint)
+    if robot.links[b].parent == a:
+        return _along(bodies[a], ours, robot.links[b].at)[:, None] + _along(bodies[b], theirs, 0.0)
+    return None
+
+
+def _along(body: PlacedBody, balls: Sequence[Ball], at: Any) -> np.ndarray:
+    return np.array([body.between(ball.s, at) for ball in balls])
+
+
+def _radii(balls: Sequence[Ball]) -> np.ndarray:
+    return np.array([ball.radius for ball in balls])
+
+
+def spring_tables(robot: Robot, ends: list[tuple[Point, Point]]) -> Springs:
+    """The tables of springs from both ends of each, once the nodes have numbers."""
+    law, other = [], []
+    for spring, pair in zip(robot.springs.values(), ends):
+        rest = spring.rest
+        if rest is None and spring.law is None:
+            rest = distance(pair)
+        law.append((spring.stiffness, rest or 0.0, spring.preload, spring.damping, float(spring.slack)))
+        is_table = spring.law is not None and not is_compiled(spring.law)
+        other.append(spring.table(f"spring {spring.name!r}") if is_table else spring.law)
+    return Springs(
+        names=tuple(robot.springs),
+        node=np.array([[index_of(node) for node, _ in pair] for pair in ends], dtype=np.int32).reshape(-1, 2),
+        position=np.array([[x for _, x in pair] for pair in ends]).reshape(-1, 2, 3),
+        law=np.array(law).reshape(-1, 5),
+        other_law=tuple(other),
+    )

@@ -14,9 +14,8 @@ import numpy as np
 import warp as wp
 
 from lissom.lie.types import by_reference
-from lissom.model.fields import Read, hints, read_by_kernels
+from lissom.model.groups import Nodes, Read, hints, read_by_kernels
 from lissom.model.model import Model
-from lissom.model.tree import Nodes
 from lissom.robot.joints import MotionKind
 
 EXP = wp.constant(wp.int32(MotionKind.EXP.value))

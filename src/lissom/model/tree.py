@@ -1,122 +1,223 @@
-"""Groups of a model: links, the nodes that they are made of, and coordinates. Index sets come first; `*_start` end with
-a sentinel; SI units, 6-vectors angular first."""
+"""The tree of a robot during the build: nodes, coordinates, masses, elasticity and the fluid at each node.
 
-# Warp's vectors and matrices are no Python types.
-# pyright: reportInvalidTypeForm=false
+Bodies and joints add to a `TreeBuilder`, one link after another; `place_joint` adds the nodes of a joint.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Annotated, Any, final
+from typing import NamedTuple, final
 
 import numpy as np
-import warp as wp
 
-from lissom.lie.types import mat3, vec3
-from lissom.model.fields import Flags, Floats, Ints, Ints6, Ints7, Poses, Read, Vectors3, Vectors6
-
-
-@final
-@dataclass(frozen=True, eq=False)
-class Links:
-    """What a robot is described by."""
-
-    names: tuple[str, ...]
-    parent: np.ndarray  # index of the link it hangs on, -1 for the world
-    q_start: np.ndarray  # where its coordinates start in q
-    v_start: np.ndarray  # and in v
-    mass: np.ndarray  # [kg]
-    frame: dict[str, tuple[int, np.ndarray]]  # at its tip, by name: node (-1 for the world), placement (4, 4)
-    joint: tuple[Any, ...]
-    body: tuple[Any, ...]
+from lissom.model.groups import Elasticity, PoseSprings
+from lissom.model.nodes import Frame, Node
+from lissom.robot import checks
+from lissom.robot.bodies import RigidBody
+from lissom.robot.fluid import Hydrodynamics, Immersion
+from lissom.robot.robot import Link, Robot
+from lissom.robot.sections import Section
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Nodes:
-    """Joints and intervals of rods, parents before children; first those that carry or hold up something."""
+class Wet(NamedTuple):
+    """The fluid at a node: added inertia and drag matrix, inertia of the fluid driven and displaced, on which gravity
+    does not act, each (6, 6), and first moment and mass of the fluid displaced (4,)."""
 
-    placement: Poses  # in the parent (n, 4, 4)
-    h: Floats  # length of an interval [m], 1 for a joint
-    kappa: Floats  # √3 h²/12 [m²], 0 for a joint
-    xi1: Vectors6  # reference strain at the two points of an interval
-    xi2: Vectors6
-    inertia: Annotated[
-        np.ndarray,
-        Read(mat3, name="J", part=np.s_[..., :3, :3]),
-        Read(mat3, name="C", part=np.s_[..., :3, 3:]),
-        Read(mat3, name="m", part=np.s_[..., 3:, 3:]),
-    ]  # [[J, C], [Cᵀ, m]] with that of the fluid around (n, 6, 6)
-    dry: Annotated[
-        np.ndarray, Read(wp.float64, name="mass", part=np.s_[..., 3]), Read(vec3, name="mass_c", part=np.s_[..., :3])
-    ]  # first moment and mass of its own (n, 4)
-    heavy: Annotated[
-        np.ndarray, Read(wp.float64, name="heavy", part=np.s_[..., 3]), Read(vec3, name="heavy_c", part=np.s_[..., :3])
-    ]  # the same less what the fluid carries
-    screw: Vectors6  # the only column of a joint that turns about or slides along an axis through its frame, else zero
-    run_start: Ints7  # for each of the six strains, where the values of its basis start in Runs
-    run_v: Ints6  # and the index in v of the first
-    parent: Ints  # node, -1 for the world
-    base: Ints  # its base frame in Bases
-    kind: Ints  # of MotionKind
-    has_quaternion: Flags  # whether the pose is stored
-    map: Ints  # number in Maps, or in Deforming for the frame of a deformable body; -1 for other kinds
-    v_start: Ints  # its range in v
-    v_stop: Ints
-    q_shift: Ints  # from an index in v to that in q
-    link: np.ndarray  # index of the link it belongs to
-    s: np.ndarray  # where on that
-
-    @property
-    def is_placed(self) -> Flags:
-        """Whether the placement is not the identity."""
-        return np.asarray((self.placement != np.eye(4)).any(axis=(1, 2)))
-
-    @property
-    def has_inertia(self) -> Flags:
-        """Whether it has any inertia."""
-        return np.asarray(self.inertia.any(axis=(1, 2)))
-
-    @property
-    def is_screw(self) -> Flags:
-        """Whether it is such a joint, whose pose and motion take no exponential of a general twist."""
-        return np.asarray(self.screw.any(axis=1))
-
-    @property
-    def is_plain(self) -> Flags:
-        """Whether it has the same mass m in every direction, so that C is hat(m c) of its centre c."""
-        C, plain = self.inertia[:, :3, 3:], self.inertia[:, 5, 5, None, None] * np.eye(3)
-        rounding = 4.0 * np.finfo(float).eps * np.abs(C).max(axis=(1, 2), initial=0.0)
-        skew = np.abs(C + np.swapaxes(C, 1, 2)).max(axis=(1, 2), initial=0.0) <= rounding
-        return skew & (self.inertia[:, 3:, 3:] == plain).all(axis=(1, 2))
+    added: np.ndarray
+    drag: np.ndarray
+    weightless: np.ndarray
+    carried: np.ndarray
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Runs:
-    """Values of the strain bases at the two points of each node, strain by strain, one after another."""
+class Felt(NamedTuple):
+    """The fluid on a link: coefficients, density [kg/m³] and the path of the link in errors."""
 
-    phi1: Floats
-    phi2: Floats
+    feels: Hydrodynamics
+    density: float
+    where: str
+
+    def by_body(self, body: RigidBody) -> Wet:
+        """The fluid on a rigid body; its volume is around its centre of mass unless its coefficients state another."""
+        return _displaced(self.feels.of_body(body, self.density, self.where), 1.0, self.density)
+
+    def by_rod(self, section: Section, s: float, weight: float) -> Wet:
+        """The fluid on a length `weight` of a rod at s."""
+        return _displaced(self.feels.of_rod(section, s, self.density, self.where), weight, self.density)
+
+    def wake(self, section: Section) -> np.ndarray | None:
+        """Added mass across the tip of a rod (3, 3), where a wake begins there."""
+        if not self.feels.tail:
+            return None
+        added = self.feels.of_rod(section, 1.0, self.density, self.where).added
+        return np.diag([0.0, added[4, 4], added[5, 5]])
+
+
+def felt_by(robot: Robot, link: str) -> Felt | None:
+    """The fluid on a link; None for a link that feels none."""
+    feels = None if robot.fluid is None else robot.fluid.felt_by(link)
+    if robot.fluid is None or feels is None:
+        return None
+    return Felt(feels, robot.fluid.density, f"fluid > link {link!r}")
+
+
+def _displaced(immersion: Immersion, weight: float, density: float) -> Wet:
+    """The fluid on a body, or on a length `weight` of a rod."""
+    mass, centre = weight * density * immersion.volume, immersion.centre
+    x, y, z = centre
+    C = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    fluid = mass * np.block([[-C @ C, C], [-C, np.eye(3)]])
+    added = weight * immersion.added
+    return Wet(added, weight * immersion.drag, added + fluid, np.array([*(mass * centre), mass]))
 
 
 @final
-@dataclass(frozen=True, eq=False)
-class Bases:
-    """Base frames of the sweeps."""
+class TreeBuilder:
+    """Collects nodes, coordinates and elasticity of joints and bodies; nodes are objects, which have no number yet.
 
-    position: Vectors3  # of the root each stands at (n, 3) [m]
-    slide_start: Ints  # where its stretch of `slide` starts
-    slide: Ints  # the nodes of a root's joint where it can slide
+    Fields:
+        names: of the links in the order added. nodes: parents before children.
+        q_start, v_start: where a link's coordinates start, its joint's before its body's.
+        neutral (nq,), dof_q, scale, rest, armature (nv,): by coordinate. groups: springs of joints that turn freely:
+        node, rest pose, stiffness (6, 6).
+        mass: of each link [kg]. wet: nodes in the fluid, and the fluid there; tails: nodes with a wake, added mass.
+    """
+
+    def __init__(self, robot: Robot, sizes: dict[str, int]) -> None:
+        """Number the coordinates.
+
+        Args:
+            sizes: how many each link's body has of its own.
+        """
+        self.robot = robot
+        self.names = list(robot.links)
+        self.sizes = sizes
+        self.nodes: list[Node] = []
+        self.mass = np.zeros(len(self.names))
+        self.groups: list[tuple[Node, np.ndarray, np.ndarray]] = []
+        self.wet: list[tuple[Node, Wet]] = []
+        self.tails: list[tuple[Node, np.ndarray]] = []
+        self.q_start, self.v_start, neutral = [0], [0], []
+        for name in self.names:
+            joint, size = robot.links[name].joint, sizes[name]
+            self.q_start.append(self.q_start[-1] + joint.nq + size)
+            self.v_start.append(self.v_start[-1] + joint.nv + size)
+            neutral += [joint.neutral(), np.zeros(size)]
+        self.neutral = np.concatenate(neutral)
+        self.nv = self.v_start[-1]
+        self.dof_q = np.full(self.nv, -1, dtype=np.int32)
+        self.scale = np.ones(self.nv)
+        self.rest = np.zeros(self.nv)
+        self.armature = np.zeros(self.nv)
+        self._elastic: dict[int, tuple[np.ndarray, np.ndarray, np.ndarray, bool]] = {}
+
+    def add(self, node: Node) -> Frame:
+        """Add a node behind its parent; the frame of the node."""
+        self.nodes.append(node)
+        return node, np.eye(4)
+
+    def body_coordinates(self, link: str) -> tuple[slice, int]:
+        """The coordinates of a link's body: their range in v, and their shift from v to q."""
+        k, joint = self.names.index(link), self.robot.links[link].joint
+        v = self.v_start[k] + joint.nv
+        return slice(v, v + self.sizes[link]), self.q_start[k] + joint.nq - v
+
+    def armatures(self) -> np.ndarray:
+        """Inertia of rotors by coordinate, empty where there are none."""
+        return self.armature if self.armature.any() else np.zeros(0)
+
+    def put_inertia(self, node: Node, inertia: np.ndarray) -> None:
+        """Give a node its mass, which gravity pulls."""
+        C = inertia[:3, 3:]
+        node.inertia = inertia
+        node.dry = node.heavy = np.array([C[2, 1], C[0, 2], C[1, 0], inertia[3, 3]])
+        self.mass[node.link] += inertia[3, 3]
+
+    def put_in_fluid(self, node: Node, wet: Wet) -> None:
+        """Let a node drive the fluid around it, which carries a part of its weight."""
+        node.inertia = node.inertia + wet.added
+        node.heavy = node.heavy - wet.carried
+        self.wet.append((node, wet))
+
+    def put_elasticity(
+        self, v: int, K: np.ndarray, D: np.ndarray, *, is_linear: bool = True, has_rows: bool = True
+    ) -> None:
+        """Give the coordinates from v on their K and D.
+
+        Args:
+            is_linear: whether the force is K times the coordinates; that of a spring in `groups` is not.
+            has_rows: whether kernels read K and D as rows, and not in the term of a body.
+        """
+        if len(K):
+            self._elastic[v] = K, D, K if is_linear else np.zeros_like(K), has_rows
+
+    def elasticity(self) -> Elasticity:
+        """K and D by blocks, and both on their common pattern, row by row."""
+        blocks = sorted(self._elastic.items())
+        rows, columns = [np.zeros(0, int)], [np.zeros(0, int)]
+        values: list[list[np.ndarray]] = [[np.zeros(0)] for _ in range(4)]
+        for v, (K, D, K_linear, has_rows) in blocks:
+            row, column = np.nonzero(has_rows & ((K_linear != 0.0) | (D != 0.0)))
+            rows.append(v + row)
+            columns.append(v + column)
+            for found, part in zip(values, (K.ravel(), D.ravel(), K_linear[row, column], D[row, column])):
+                found.append(part)
+        stiffness, damping, row_stiffness, row_damping = map(np.concatenate, values)
+        return Elasticity(
+            block_start=np.array([v for v, _ in blocks], dtype=np.int32),
+            block_size=np.array([len(block[0]) for _, block in blocks], dtype=np.int32),
+            block_stiffness=stiffness,
+            block_damping=damping,
+            start=np.searchsorted(np.concatenate(rows), np.arange(self.nv + 1)).astype(np.int32),
+            column=np.concatenate(columns).astype(np.int32),
+            row_stiffness=row_stiffness,
+            row_damping=row_damping,
+        )
+
+    def pose_springs(self) -> PoseSprings:
+        """The springs of joints that turn freely."""
+        return PoseSprings(
+            node=np.array([group[0].index for group in self.groups], dtype=np.int32),
+            rest=np.array([group[1] for group in self.groups]).reshape(-1, 4, 4),
+            stiffness=np.array([group[2] for group in self.groups]).reshape(-1, 6, 6),
+        )
 
 
-@final
-@dataclass(frozen=True, eq=False)
-class Dofs:
-    """Coordinates, by their index in v."""
+def place_joint(tree: TreeBuilder, link: Link, here: Frame) -> Frame:
+    """Add the nodes of a link's joint, whose frame in the parent is `here`; the frame of the child."""
+    where = f"link {link.name!r} > joint"
+    k = tree.names.index(link.name)
+    v, q = tree.v_start[k], tree.q_start[k]
+    for motion in link.joint.motions(where):
+        n = motion.Phi.shape[1]
+        here = tree.add(Node(*here, k, 0.0, v, q - v, motion.kind, motion.Phi, motion.Phi, pose=motion.pose))
+        if not motion.kind.has_quaternion:
+            tree.dof_q[v : v + n] = np.arange(q, q + n)
+        v, q = v + n, q + n
+    _add_spring(tree, link, tree.v_start[k], here[0], where)
+    return here
 
-    q: Ints  # index in q, -1 for spherical and free joints
-    rest: Floats  # where its spring is slack
-    armature: Floats  # inertia of rotors; empty where no joint has any
-    scale: np.ndarray  # natural size: 1/length for a rod's curvatures and twist, 1 otherwise
-    neutral: np.ndarray  # the neutral configuration, by index in q
+
+def _add_spring(tree: TreeBuilder, link: Link, v: int, node: Node | None, where: str) -> None:
+    joint, n = link.joint, link.joint.nv
+    K = checks.symmetric(joint.stiffness, n, f"{where}: stiffness")
+    D = checks.symmetric(joint.damping, n, f"{where}: damping")
+    tree.put_elasticity(v, K, D, is_linear=joint.nq == n)
+    tree.armature[v : v + n] = joint.armatures(where)
+    rest = joint.rest_configuration(where)
+    if joint.nq == n:
+        tree.rest[v : v + n] = rest
+    elif K.any() and node is not None:
+        wide = np.zeros((6, 6))
+        wide[:n, :n] = K
+        tree.groups.append((node, _pose_of(rest), wide))
+
+
+def _pose_of(rest: np.ndarray) -> np.ndarray:
+    """4x4 of a stored pose: quaternion (w, x, y, z), then position for a free joint."""
+    w, x, y, z = rest[:4]
+    v = rest[1:4]
+    W = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    g = np.eye(4)
+    g[:3, :3] = (w * w - v @ v) * np.eye(3) + 2 * (w * W + np.outer(v, v))
+    g[:3, 3] = rest[4:7] if len(rest) == 7 else 0.0
+    return g

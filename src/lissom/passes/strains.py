@@ -10,7 +10,7 @@ import warp as wp
 
 from lissom.lie.native import native_functions
 from lissom.lie.types import mat6, vec6
-from lissom.model.fields import vec6i, vec7i
+from lissom.model.groups import vec6i, vec7i
 
 native = native_functions("passes/strains.h")
 

@@ -1,12 +1,18 @@
-"""What a field of a description may hold, where that is more than one plain type.
+"""The kinds of fields that descriptions have, and the families of their classes.
 
-Robot files read these kinds from the annotations of a class, so that a class says once what its fields are.
+Robot files read the kinds of fields from the annotations of a class, so that a class states them once.
+
+A class joins its family (bases, joints, sections, shapes, and those of deformable bodies) by its definition in a module
+of the folder of the family. No list is kept: robot files, their errors and the sweeps of the tests call `members`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Annotated, Any
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from typing import Annotated, Any, TypeVar
 
 NUMBERS, NAMES, PLACE, PLACEMENT, POSE = "numbers", "names", "place", "placement", "pose"
 FUNCTION_OF_S, FUNCTION_OF_T = "function of s", "function of t"
@@ -19,3 +25,19 @@ FunctionOfS = Annotated[Any, FUNCTION_OF_S]  # numbers, or a function of the abs
 FunctionOfT = Annotated[Any, FUNCTION_OF_T]  # the same in time
 Profile = Annotated[float | tuple[float, float] | Callable[[float], float], FUNCTION_OF_S]  # positive, along a rod
 Pose = Annotated[Any, POSE]  # a function of the coordinates that returns a 4x4 pose, or a PoseSpline
+Member = TypeVar("Member")
+
+
+def members(family: type[Member]) -> tuple[type[Member], ...]:
+    """The concrete classes of a family that its folder defines, in the order of their names."""
+    folder = family.__module__.rpartition(".")[0]
+    for module in pkgutil.iter_modules(import_module(folder).__path__):
+        import_module(f"{folder}.{module.name}")
+    ours = {cls for cls in _below(family) if cls.__module__.startswith(f"{folder}.") and not inspect.isabstract(cls)}
+    return tuple(sorted(ours, key=lambda cls: cls.__name__))
+
+
+def _below(family: type[Member]) -> Iterator[type[Member]]:
+    for cls in family.__subclasses__():
+        yield cls
+        yield from _below(cls)

@@ -11,8 +11,7 @@ import numpy as np
 
 from lissom.robot import checks
 from lissom.robot.fields import FunctionOfS, Numbers, Pose
-from lissom.robot.forces import is_compiled
-from lissom.robot.functions import cubic_pieces
+from lissom.robot.functions import cubic_pieces, is_compiled
 from lissom.robot.poses import PoseFunction, PoseSpline
 
 SpringLaw = FunctionOfS | tuple[FunctionOfS | None, ...] | None  # one for all coordinates, or one for each

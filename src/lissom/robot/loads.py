@@ -1,7 +1,8 @@
-"""Point loads and named frames."""
+"""Point loads, forces of the user's own and named frames."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, final
@@ -11,7 +12,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.expression_programs import programs_of
 from lissom.robot.fields import FunctionOfT, Numbers, Place, Placement
-from lissom.robot.rows_of_time import RowsOfTime, still
+from lissom.robot.functions import RowsOfTime, still
 
 
 @final
@@ -107,3 +108,29 @@ class Frame:
         """Raise ModelError where the description breaks a rule."""
         checks.place(self.s, f"{where}: s")
         checks.pose(self.placement, f"{where}: placement")
+
+
+@final
+@dataclass(frozen=True)
+class Force:
+    """A force of the user's own that follows the pose and the twist of a link.
+
+    Args:
+        name: unique among forces.
+        link: name of the link.
+        function: a Python function of (t, g, eta) with the pose g (4, 4) and the body twist eta (6,), or a Warp
+            function of (R, p, eta, s, t), which is compiled into the kernels. Both return the wrench (moment; force) at
+            the section, in its axes: [N·m, N], or per metre along a rod.
+        s: where it acts; None is all along a rod, or at the frame of a body.
+    """
+
+    name: str
+    link: str
+    function: Callable[..., Any]
+    s: Place | None = None
+
+    def check(self, where: str) -> None:
+        """Raise ModelError where the description breaks a rule."""
+        checks.require(callable(self.function), f"{where}: function", "must be a function", self.function)
+        if self.s is not None:
+            checks.place(self.s, f"{where}: s")

@@ -1,12 +1,32 @@
-"""Linear elastic, linearly viscous material of a rod."""
+"""Materials of rods, and the catalogue of materials and sections by name, with the sources of their numbers.
+
+Makers of silicones print the stress σ at which a sample is twice as long, over its first section. An incompressible
+neo-Hookean bar stretched by λ has
+
+    σ = E/3 (λ − λ⁻²),   so that with λ = 2   E = 12/7 σ                                                   (1)
+
+which is the E of the small strains that a rod has; what a batch has may differ by a fifth and more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import final
 
+from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.catalogue import named_values
+
+_PSI = 6894.757293168361  # Pa
+_SMOOTH_ON = "Smooth-On, {} Series, Technical Bulletin: specific gravity {}; 100 % modulus {} psi, E by neo-Hooke"
+_NITINOL = "Johnson Matthey, Nitinol Technical Properties: {}, Poisson's ratio 0.33, 6.45 g/cm³"
+_GAUGES = (  # of needles: outer and inner diameter [mm] from 7 on
+    (4.572, 3.810), (4.191, 3.429), (3.759, 2.997), (3.404, 2.692), (3.048, 2.388), (2.769, 2.159), (2.413, 1.803),
+    (2.108, 1.600), (1.829, 1.372), (1.651, 1.194), (1.473, 1.067), (1.270, 0.838), (1.067, 0.686), (0.9081, 0.603),
+    (0.8192, 0.514), (0.7176, 0.413), (0.6414, 0.337), (0.5652, 0.311), (0.5144, 0.260), (0.4636, 0.260),
+    (0.4128, 0.210), (0.3620, 0.184), (0.3366, 0.184), (0.3112, 0.159), (0.2604, 0.133),
+)  # fmt: skip
 
 
 @final
@@ -62,3 +82,80 @@ class Material:
         checks.require(-1.0 < poisson <= 0.5, f"{where}: poisson", "must lie in (-1, 0.5]", self.poisson)
         checks.number(self.viscosity, f"{where}: viscosity", least=0.0)
         checks.number(self.damping_time, f"{where}: damping_time", least=0.0)
+
+
+@final
+@dataclass(frozen=True)
+class CatalogueEntry:
+    """Something that is known by a name.
+
+    Args:
+        of: the class whose `named` makes it. values: arguments of that class, in SI units. source: of the numbers.
+    """
+
+    of: str
+    values: Mapping[str, float]
+    source: str
+
+
+def _silicone(series: str, gravity: float, modulus: float) -> CatalogueEntry:
+    values = {"young": 12.0 / 7.0 * modulus * _PSI, "density": 1000.0 * gravity, "poisson": 0.5}  # (1)
+    return CatalogueEntry("Material", values, _SMOOTH_ON.format(series, gravity, f"{modulus:g}"))
+
+
+def _solid(young: float, poisson: float, density: float, source: str) -> CatalogueEntry:
+    return CatalogueEntry("Material", {"young": young, "poisson": poisson, "density": density}, source)
+
+
+_ENTRIES = {
+    "Ecoflex 00-10": _silicone("Ecoflex", 1.04, 8),
+    "Ecoflex 00-20": _silicone("Ecoflex", 1.07, 8),
+    "Ecoflex 00-30": _silicone("Ecoflex", 1.07, 10),
+    "Ecoflex 00-50": _silicone("Ecoflex", 1.07, 12),
+    "Dragon Skin 10": _silicone("Dragon Skin", 1.07, 22),
+    "Dragon Skin 20": _silicone("Dragon Skin", 1.08, 49),
+    "Dragon Skin 30": _silicone("Dragon Skin", 1.08, 86),
+    "PLA": _solid(3.6e9, 0.36, 1240.0, "NatureWorks, Ingeo 4043D Technical Data Sheet: 3.6 GPa, 1.24 g/cm³; Poisson's "
+                  "ratio: Farah, Anderson, Langer, Adv. Drug Deliv. Rev. 107, 2016"),
+    "NiTi": _solid(83e9, 0.33, 6450.0, _NITINOL.format("austenite 83 GPa")),
+    "NiTi martensite": _solid(34.5e9, 0.33, 6450.0, _NITINOL.format("martensite 28 to 41 GPa, of which the middle")),
+    "steel": _solid(210e9, 0.3, 7850.0, "EN 1993-1-1, 3.2.6: 210 GPa, 0.3; EN 1991-1-1, table A.4: 78.5 kN/m³"),
+    "stainless steel": _solid(200e9, 0.3, 7900.0, "EN 1993-1-4: 200 GPa, 0.3; EN 10088-1, 1.4301: 7.9 kg/dm³"),
+    "aluminium": _solid(70e9, 0.3, 2700.0, "EN 1999-1-1, 3.2.5: 70 GPa, 0.3, 2700 kg/m³"),
+}  # fmt: skip
+_ENTRIES |= {
+    f"AWG {n}": CatalogueEntry("SectionCircle", {"radius": 0.0635e-3 * 92.0 ** ((36 - n) / 39)},
+                               "ASTM B258: wire of diameter 0.127 mm · 92^((36 − n)/39)") for n in range(41)
+}  # fmt: skip
+_ENTRIES |= {
+    f"{n}G": CatalogueEntry("SectionAnnulus", {"outer": outer / 2e3, "inner": inner / 2e3},
+                            "needles of regular wall, nominal: Wikipedia, Needle gauge comparison chart")
+    for n, (outer, inner) in enumerate(_GAUGES, start=7)
+}  # fmt: skip
+
+
+def catalogue() -> dict[str, CatalogueEntry]:
+    """Materials and sections that are known by name, such as "Ecoflex 00-30", with the source of their numbers; for
+    `Material.named`, `SectionCircle.named` and `SectionAnnulus.named`, and as `name` in robot files. Lengths are
+    in [m].
+
+    Returns:
+        CatalogueEntry by name.
+    """
+    return dict(_ENTRIES)
+
+
+def named_values(of: str, name: object) -> dict[str, float]:
+    """Arguments of a class by a name of the catalogue.
+
+    Raises:
+        ModelError: there is none of this name; the nearest ones.
+    """
+    known = {entry: values for entry, values in _ENTRIES.items() if values.of == of}
+    lower = {entry.lower(): entry for entry in known}
+    found = lower.get(str(name).strip().lower())
+    if found is None:
+        near = get_close_matches(str(name).lower(), lower, n=3, cutoff=0.4) or list(lower)[:8]
+        words = ", ".join(repr(lower[word]) for word in near)
+        raise ModelError(f"{of}: there is no {name!r} in the catalogue; the nearest are {words}")
+    return dict(known[found].values)

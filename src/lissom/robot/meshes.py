@@ -1,4 +1,13 @@
-"""Meshes that are drawn for rigid bodies."""
+"""Meshes: triangles that are drawn for a rigid body, and balls fitted into them, by which it touches.
+
+The ball that touches the surface from inside at x, where the outward normal is n, and holds no point y of it has
+
+    c = x − r n,    r = min over y of |x − y|² / (2 nᵀ(x − y))   where nᵀ(x − y) > 0                       (1)
+
+which is found by shrinking a large one, each time by the surface point nearest to its centre (J. Ma, S. Bae, S. Choi,
+3D medial axis point approximation using nearest neighbors and the normal field, Visual Computer, 2012). Of these, so
+many are chosen, one after the other, as leave the surface nearest to their union.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +16,27 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from stat import S_ISREG
-from typing import Any, final
+from typing import TYPE_CHECKING, Any, final
 from zipfile import BadZipFile, ZipFile, is_zipfile
 
 import numpy as np
 
 from lissom.errors import ModelError
-from lissom.robot import checks
+from lissom.robot import checks, telling
 from lissom.robot.fields import Numbers, Placement
 from lissom.robot.shapes import Shape
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
 
 _MOST = 2**29  # [B] of a mesh
 _FARTHEST = 1e12  # [m], whose squares and cubes are numbers
 _STREAMS = (".gz", ".bz2", ".tgz", ".tar", ".xz")
+_SAMPLES = 2000  # points of the surface
+_CANDIDATES = 500  # balls to choose from
+_SHRINKS = 30
+_SMALLEST = 1e-9  # body [m]
+_NEAR = 1e-6  # of the radius, by which a ball may hold another point
 
 
 @final
@@ -158,3 +175,140 @@ def _read(name: str, changed: int) -> tuple[np.ndarray, np.ndarray]:
     vertices.setflags(write=False)
     triangles.setflags(write=False)
     return vertices, triangles
+
+
+@final
+@telling.in_one_line
+@dataclass(frozen=True, eq=False)
+class FittedBalls:
+    """Balls that fill a mesh.
+
+    Args:
+        balls: rows (x, y, z, radius), shape (n, 4) [m], for `RigidBody(balls=)`.
+        gap: largest distance from a point of the surface to the nearest ball [m]. No ball stands out of the mesh.
+    """
+
+    balls: np.ndarray
+    gap: float
+
+
+def fit_balls(vertices: ArrayLike, triangles: ArrayLike, count: int = 24) -> FittedBalls:
+    """Balls inside a mesh that leave as little of its surface uncovered as they can.
+
+    A mesh with holes is taken for its convex hull.
+
+    Args:
+        vertices: shape (n, 3) [m]. triangles: three vertices each, shape (m, 3).
+        count: number of balls at most.
+    Returns:
+        FittedBalls.
+    Raises:
+        ModelError: the arrays are no mesh, or all of it is flat.
+    Accuracy: the gap is that at 2000 points of the surface.
+    """
+    points = checks.array(vertices, (-1, 3), "fit_balls: vertices", "must be rows of three finite numbers")
+    rows = checks.array(triangles, (-1, 3), "fit_balls: triangles", "must be rows of three numbers of vertices")
+    inside = bool(len(rows)) and bool(((rows >= 0) & (rows < len(points)) & (rows == np.floor(rows))).all())
+    checks.require(inside, "fit_balls: triangles", f"must number vertices from 0 to {len(points) - 1}", rows[:1])
+    checks.integer(count, "fit_balls: count", least=1, most=10_000)
+    corners = points[rows.astype(np.int64)]
+    size = float(np.ptp(corners, axis=(0, 1)).max())
+    rule = f"must be apart, by {_SMALLEST:g} m to {1.0 / _SMALLEST:g} m"
+    checks.require(_SMALLEST <= size <= 1.0 / _SMALLEST, "fit_balls: vertices", rule, size)
+    if not _is_closed(corners):
+        corners = _hull(points)
+    if np.linalg.det(corners - corners.mean(axis=(0, 1))).sum() < 0.0:
+        corners = corners[:, ::-1]  # its triangles are seen from inside
+    x, n = _samples(corners)
+    centre, radius = _inner_balls(x, n)
+    chosen = _chosen(x, centre, radius, count)
+    found = centre[chosen]
+    exact = np.array([_distance(corners, c) for c in found])
+    beyond = np.linalg.norm(x[:, None] - found, axis=-1) - exact
+    return FittedBalls(np.column_stack([found, exact]), float(max(beyond.min(axis=1).max(), 0.0)))
+
+
+def _is_closed(corners: np.ndarray) -> bool:
+    """Whether each edge is run through once in each direction."""
+    size = float(np.ptp(corners.reshape(-1, 3), axis=0).max())
+    _, number = np.unique((corners / max(size, 1e-300)).round(9).reshape(-1, 3), axis=0, return_inverse=True)
+    edges = number.reshape(-1, 3)[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)
+    edges = edges[edges[:, 0] != edges[:, 1]]
+    ahead, back = (np.unique(e, axis=0, return_counts=True) for e in (edges, edges[:, ::-1]))
+    return len(ahead[0]) == len(back[0]) and all(np.array_equal(a, b) for a, b in zip(ahead, back))
+
+
+def _hull(points: np.ndarray) -> np.ndarray:
+    """Corners of the triangles of the convex hull, counter-clockwise seen from outside."""
+    from scipy.spatial import ConvexHull, QhullError
+
+    try:
+        hull = ConvexHull(points)
+    except QhullError:
+        raise ModelError("fit_balls: vertices: must span a volume (all lie in one plane)") from None
+    corners = points[hull.simplices]
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    inward = np.einsum("mi,mi->m", normal, hull.equations[:, :3]) < 0.0
+    corners[inward] = corners[inward, ::-1]
+    return corners
+
+
+def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Points spread evenly over the triangles, shape (n, 3), and the outward normals there."""
+    normal = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    area = np.linalg.norm(normal, axis=1)
+    corners, normal, area = corners[area > 0.0], normal[area > 0.0], area[area > 0.0]
+    total = np.cumsum(area) / area.sum()
+    k = np.arange(_SAMPLES)
+    which = np.searchsorted(total, (k + 0.5) / _SAMPLES).clip(max=len(area) - 1)
+    a, b = (0.5 + k * 0.7548776662466927) % 1.0, (0.5 + k * 0.5698402909980532) % 1.0  # an even sequence of two numbers
+    a, b = np.where(a + b > 1.0, 1.0 - a, a), np.where(a + b > 1.0, 1.0 - b, b)
+    first, second, third = np.moveaxis(corners[which], 1, 0)
+    x = first + a[:, None] * (second - first) + b[:, None] * (third - first)
+    return x, (normal / area[:, None])[which]
+
+
+def _inner_balls(x: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Centres and radii of (1) at samples of the surface."""
+    from scipy.spatial import KDTree
+
+    tree, start = KDTree(x), np.linspace(0, len(x) - 1, min(len(x), _CANDIDATES)).astype(int)
+    p, normal = x[start], n[start]
+    radius = np.full(len(p), float(np.linalg.norm(np.ptp(x, axis=0))))
+    for _ in range(_SHRINKS):
+        centre = p - radius[:, None] * normal
+        distance, nearest = tree.query(centre)
+        away = p - x[nearest]
+        ahead = np.einsum("ni,ni->n", away, normal)
+        shrinks = (distance < radius * (1.0 - _NEAR)) & (nearest != start) & (ahead > 0.0)
+        if not shrinks.any():
+            break
+        square = np.einsum("ni,ni->n", away, away)
+        radius = np.where(shrinks, square / (2.0 * np.where(shrinks, ahead, 1.0)), radius)
+    return p - radius[:, None] * normal, radius
+
+
+def _distance(corners: np.ndarray, point: np.ndarray) -> float:
+    """From a point to the nearest of triangles (m, 3, 3)."""
+    edge, away = np.roll(corners, -1, axis=1) - corners, point - corners
+    along = np.einsum("mki,mki->mk", away, edge) / np.maximum(np.einsum("mki,mki->mk", edge, edge), 1e-300)
+    to_edge = np.linalg.norm(away - along.clip(0.0, 1.0)[..., None] * edge, axis=-1).min()
+    normal = np.cross(edge[:, 0], edge[:, 1])
+    size = np.linalg.norm(normal, axis=1)
+    over = (np.einsum("mki,mi->mk", np.cross(edge, away), normal) >= 0.0).all(axis=1) & (size > 0.0)
+    height = np.abs(np.einsum("mi,mi->m", away[over, 0], normal[over])) / size[over]
+    return float(min(to_edge, height.min(initial=np.inf)))
+
+
+def _chosen(x: np.ndarray, centre: np.ndarray, radius: np.ndarray, count: int) -> list[int]:
+    """Which balls leave the samples nearest to their union."""
+    beyond = np.linalg.norm(x[None] - centre[:, None], axis=-1) - radius[:, None]
+    beyond = np.maximum(beyond, 0.0)
+    left, chosen = np.full(len(x), np.inf), []
+    for _ in range(min(count, len(centre))):
+        best = int(np.argmin((np.minimum(left, beyond) ** 2).sum(axis=1)))
+        if best in chosen:
+            break
+        chosen.append(best)
+        left = np.minimum(left, beyond[best])
+    return chosen

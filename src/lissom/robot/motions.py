@@ -11,9 +11,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.expression_programs import Steps, has_corners, jet, programs_of
 from lissom.robot.fields import FunctionOfT
-from lissom.robot.functions import Expression, Tabulated
-from lissom.robot.polynomials import constant, is_exact, polynomial_of
-from lissom.robot.rows_of_time import RowsOfTime, still
+from lissom.robot.functions import Expression, RowsOfTime, Tabulated, constant, is_exact, polynomial_of, still
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly

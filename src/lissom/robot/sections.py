@@ -1,19 +1,44 @@
-"""Cross-sections of rods. y and z are the section's axes, x its normal; every size may vary with s in [0, 1]."""
+"""Cross-sections of rods. y and z are the section's axes, x its normal; every size may vary with s in [0, 1].
+
+A polygon may take its torsion constant and shear centre from Saint-Venant's problem, solved by finite elements between
+bounds.
+
+A bar that is twisted by 1 rad/m carries the shear stress G τ, and its torque is G J. For the warping function ω and
+Prandtl's stress function φ, which vanishes on the boundary, and for approximations of them by elements,
+
+    τ = (∂ω/∂y − z, ∂ω/∂z + y),     J <= ∫ |τ|²                                                               (1)
+    τ = (∂φ/∂z, −∂φ/∂y),            J >= ∫ |τ|² = 2 ∫ φ                                                       (2)
+    upper bound − lower bound = ∫ |τ of (1) − τ of (2)|²                                                      (3)
+
+(Prager and Synge 1947). The share of each element in (3) says where to refine, corners that point inwards above all.
+The section turns about the point e about which its warping does no work with bending (Trefftz 1935),
+
+    ∫ (ω − e_z y + e_y z) y = ∫ (ω − e_z y + e_y z) z = 0,     y and z from the centroid                      (4)
+
+and a force through e bends without twist: the shear centre.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 from math import pi
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.errors import ModelError
 from lissom.robot import checks
-from lissom.robot.catalogue import named_values
-from lissom.robot.fields import FunctionOfS, Profile
+from lissom.robot.fields import FunctionOfS, Numbers, Profile
 from lissom.robot.functions import profile
-from lissom.robot.materials import Material
+from lissom.robot.materials import Material, named_values
+
+MOST_CORNERS = 1000
+TORSION_ACCURACY = 5e-6  # half the distance of the bounds, relative
+TORSION_ROUNDS = 60
+REFINED_SHARE = 0.2  # of the largest share in (3), beyond which an element is refined
+Corners = tuple[tuple[float, float], ...]
 
 
 class Geometry(NamedTuple):
@@ -256,3 +281,212 @@ class SectionGeneral(Section):
 
 def _matrix(value: Any, s: float, where: str) -> np.ndarray:
     return checks.symmetric(checks.value_at(value, s, where), 6, where)
+
+
+class Moments(NamedTuple):
+    """Area [m²], centroid (2,) [m] and the moments ∫z², ∫y² and ∫yz [m⁴] of a polygon; whether it is one."""
+
+    area: float
+    centroid: np.ndarray
+    zz: float
+    yy: float
+    yz: float
+    is_simple: bool
+
+
+@final
+@dataclass(frozen=True)
+class SectionPolygon(Section):
+    """Solid polygon.
+
+    The centreline runs through the origin of its points. Where that is not the centroid, elongation is coupled with
+    bending; where it is not the shear centre, shear is coupled with torsion.
+
+    Args:
+        points: corners (y, z) in the order around the section, shape (n, 2) [m].
+        scale: what multiplies them; a number, (base, tip) for a linear taper, or a function of s.
+        saint_venant: take Saint-Venant's torsion constant and shear centre, by finite elements (which needs the extra
+            `sections`), instead of the polar moment and the centroid.
+    """
+
+    points: Numbers
+    scale: Profile = 1.0
+    saint_venant: bool = False
+
+    def constitution(self, s: float, material: Material | None, where: str) -> Constitution:
+        if material is None:
+            raise checks.fail(where, "needs a material", None)
+        corners = self._corners(where)
+        m, k = _moments(corners), profile(self.scale, f"{where}: scale")(s)
+        plain = Torsion(m.zz + m.yy - m.area * float(m.centroid @ m.centroid), m.centroid)
+        twist = torsion(corners, m.centroid, where) if self.saint_venant else plain
+        E, G, rho, eta = material.young, material.shear, material.density, material.viscosity
+        stiffness = _polygon_matrix(m, twist, k, E, G)
+        damping = _polygon_matrix(m, twist, k, 3 * eta, eta) + material.damping_time * stiffness
+        return Constitution(stiffness, _polygon_matrix(m, plain, k, rho, rho), damping)
+
+    def outline(self, s: float, count: int = 24) -> np.ndarray:
+        points = profile(self.scale, "section: scale")(s) * np.array(self._corners("section"))
+        on_edge = np.arange(max(count // len(points), 1)) / max(count // len(points), 1)
+        edges = np.roll(points, -1, axis=0) - points
+        return (points[:, None] + on_edge[:, None] * edges[:, None]).reshape(-1, 2)
+
+    def inner_radius(self, s: float) -> float:
+        points = np.array(self._corners("section"))
+        edges = np.roll(points, -1, axis=0) - points
+        at = np.clip(-(points * edges).sum(axis=1) / (edges**2).sum(axis=1), 0.0, 1.0)
+        nearest = float(np.linalg.norm(points + at[:, None] * edges, axis=1).min())
+        return profile(self.scale, "section: scale")(s) * nearest
+
+    def _corners(self, where: str) -> Corners:
+        """The points, checked, counter-clockwise."""
+        where = f"{where}: points"
+        points = checks.array(self.points, (-1, 2), where, "must be rows (y, z)")
+        checks.require(len(points) >= 3, where, "must be at least 3", len(points))
+        checks.require(len(points) <= MOST_CORNERS, where, f"must be at most {MOST_CORNERS}", len(points))
+        corners = tuple(map(tuple, points.tolist()))
+        m = _moments(corners)
+        size = float(np.ptp(points, axis=0).max())
+        rule = "must be the corners of a polygon with an area, whose edges have a length and do not meet elsewhere"
+        checks.require(m.is_simple and abs(m.area) > 1e-9 * size**2, where, rule, self.points)
+        return corners if m.area > 0.0 else corners[::-1]
+
+
+def _polygon_matrix(m: Moments, twist: Torsion, k: float, normal: float, shear: float) -> np.ndarray:
+    """∫ normal n nᵀ + shear (t tᵀ + b bᵀ) over the section, scaled by k.
+
+    n, t and b are the strains of a fibre at (y, z) along x, y and z that the strains of the centreline cause. The part
+    of shear is that of the torsion constant, and of the area for what shears the section at the centre of twist.
+    """
+    a, (cy, cz), (ey, ez) = k**2 * m.area, k * m.centroid, k * twist.centre
+    zz, yy, yz, turning = k**4 * np.array([m.zz, m.yy, m.yz, twist.constant])
+    out = np.zeros((6, 6))
+    out[1:4, 1:4] = normal * np.array([[zz, -yz, a * cz], [-yz, yy, -a * cy], [a * cz, -a * cy, a]])
+    t, b = np.array([-ez, 1.0, 0.0]), np.array([ey, 0.0, 1.0])
+    sheared = a * (np.outer(t, t) + np.outer(b, b))
+    sheared[0, 0] += turning
+    out[np.ix_((0, 4, 5), (0, 4, 5))] = shear * sheared
+    return out
+
+
+@lru_cache(maxsize=256)
+def _moments(corners: Corners) -> Moments:
+    """By Green's theorem; the area is negative where the corners go round clockwise."""
+    points = np.array(corners)
+    y, z = points.T
+    Y, Z = np.roll(points, -1, axis=0).T
+    cross = y * Z - Y * z
+    area = float(cross.sum()) / 2
+    first = np.array([(cross * (y + Y)).sum(), (cross * (z + Z)).sum()]) / 6
+    zz, yy = (float((cross * (x * x + x * X + X * X)).sum()) / 12 for x, X in ((z, Z), (y, Y)))
+    yz = float((cross * (y * Z + 2 * y * z + 2 * Y * Z + Y * z)).sum()) / 24
+    centroid = first / area if area else np.zeros(2)
+    return Moments(area, centroid, zz, yy, yz, _is_simple(points))
+
+
+def _is_simple(points: np.ndarray) -> bool:
+    """Whether edges have a length and meet only their neighbours, and those at the corner alone."""
+    ends = np.roll(points, -1, axis=0)
+    edges = ends - points
+
+    def side(of: np.ndarray) -> np.ndarray:
+        """Side of each edge (rows) on which each point lies."""
+        offset = of[None] - points[:, None]
+        return np.sign(edges[:, None, 0] * offset[..., 1] - edges[:, None, 1] * offset[..., 0])
+
+    straddles = side(points) * side(ends) <= 0
+    low, high = np.minimum(points, ends), np.maximum(points, ends)
+    near = ((low[:, None] <= high) & (low <= high[:, None])).all(axis=-1)
+    n = len(points)
+    apart = (np.arange(n)[:, None] - np.arange(n)) % n
+    far = (apart > 1) & (apart < n - 1)
+    ahead = np.roll(edges, -1, axis=0)
+    folds = (edges[:, 0] * ahead[:, 1] == edges[:, 1] * ahead[:, 0]) & ((edges * ahead).sum(axis=1) < 0.0)
+    lengths = bool((edges != 0.0).any(axis=1).all())
+    return lengths and not folds.any() and not (straddles & straddles.T & near & far).any()
+
+
+class Torsion(NamedTuple):
+    """Torsion constant J [m⁴] and shear centre (y, z) [m]."""
+
+    constant: float
+    centre: np.ndarray
+
+
+def torsion(corners: Corners, centroid: np.ndarray, where: str) -> Torsion:
+    """Of the polygon with these corners, in order.
+
+    Raises:
+        ModelError: the packages that it needs are not installed.
+    Accuracy: J to TORSION_ACCURACY.
+    """
+    try:
+        import shapely  # noqa: F401  (optional, heavy)
+        import skfem  # noqa: F401  (optional, heavy)
+    except ImportError as error:
+        needs = "Saint-Venant torsion of a polygon needs scikit-fem and shapely (pip install 'lissom[sections]')"
+        raise ModelError(f"{where}: {needs}; {error}") from error
+    points = np.array(corners) - centroid
+    size = float(np.abs(points).max())
+    scaled = _solved(tuple(map(tuple, (points / size).tolist())))
+    return Torsion(size**4 * scaled.constant, centroid + size * scaled.centre)
+
+
+@lru_cache(maxsize=64)
+def _solved(corners: Corners) -> Torsion:
+    """Of a polygon around its centroid, of size 1."""
+    import skfem
+
+    mesh, gap, lower = _triangles(np.array(corners)), np.inf, 1.0
+    for _ in range(TORSION_ROUNDS):
+        basis: Any = skfem.Basis(mesh, skfem.ElementTriP4(), intorder=8)
+        omega, phi, lower = _potentials(basis)
+        (y, z), slope, stress = basis.global_coordinates(), basis.interpolate(omega).grad, basis.interpolate(phi).grad
+        share = (((slope[0] - z - stress[1]) ** 2 + (slope[1] + y + stress[0]) ** 2) * basis.dx).sum(axis=1)  # (3)
+        gap = float(share.sum())
+        if gap <= 2.0 * TORSION_ACCURACY * lower:
+            return Torsion(lower + gap / 2, _centre(basis, omega))
+        mesh = mesh.refined(np.flatnonzero(share > REFINED_SHARE * share.max()))
+    raise ModelError(f"the torsion constant of a polygon is between bounds {gap / lower:.1e} of it apart after "
+                     f"{TORSION_ROUNDS} refinements; has it corners much sharper or edges much shorter than the "
+                     "others?")  # fmt: skip
+
+
+def _triangles(points: np.ndarray) -> Any:
+    """A mesh of triangles between the corners of a polygon."""
+    import shapely
+    import skfem
+
+    pieces = shapely.constrained_delaunay_triangles(shapely.Polygon(points)).geoms
+    rows = np.array([shapely.get_coordinates(piece)[:3] for piece in pieces])
+    index = np.linalg.norm(rows[:, :, None] - points, axis=-1).argmin(axis=-1)
+    return skfem.MeshTri(points.T.copy(), index.T.copy())
+
+
+def _potentials(basis: Any) -> tuple[np.ndarray, np.ndarray, float]:
+    """ω and φ in the coordinates of the elements, and the bound (2)."""
+    import skfem
+
+    @skfem.BilinearForm
+    def laplacian(u: Any, v: Any, w: Any) -> Any:
+        return u.grad[0] * v.grad[0] + u.grad[1] * v.grad[1]
+
+    @skfem.LinearForm
+    def turning(v: Any, w: Any) -> Any:
+        return w.x[1] * v.grad[0] - w.x[0] * v.grad[1]
+
+    @skfem.LinearForm
+    def pressure(v: Any, w: Any) -> Any:
+        return 2.0 * v
+
+    K, f, p = laplacian.assemble(basis), turning.assemble(basis), pressure.assemble(basis)
+    omega: Any = skfem.solve(*skfem.condense(K, f, D=np.array([0])))  # ω but for a constant
+    phi: Any = skfem.solve(*skfem.condense(K, p, D=basis.get_dofs()))
+    return omega, phi, float(p @ phi)
+
+
+def _centre(basis: Any, omega: np.ndarray) -> np.ndarray:
+    """e of (4), shape (2,)."""
+    (y, z), w, dx = basis.global_coordinates(), basis.interpolate(omega), basis.dx
+    yy, zz, yz, wy, wz = (float((a * b * dx).sum()) for a, b in ((y, y), (z, z), (y, z), (w, y), (w, z)))
+    return np.linalg.solve([[yz, -yy], [zz, -yz]], [-wy, -wz])

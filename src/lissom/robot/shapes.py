@@ -1,4 +1,4 @@
-"""Shapes of what a robot may touch, each with its frame at the centre."""
+"""Shapes that a robot may touch, each with its frame at the centre, and their surfaces to draw."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from lissom.robot import checks, facets
+from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
+AROUND = 48  # corners of a ring
 _TURN = np.linspace(-np.pi / 2, np.pi / 2, 17)  # latitudes of what is drawn of a sphere
 
 
@@ -100,7 +101,7 @@ class ShapeSphere(Shape):
         return Surface(ShapeKind.SPHERE, (checks.number(self.radius, f"{where}: radius", above=0.0), 0, 0), np.eye(3))
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return facets.turned(self.radius * np.sin(_TURN), self.radius * np.cos(_TURN))
+        return revolved(self.radius * np.sin(_TURN), self.radius * np.cos(_TURN))
 
 
 @final
@@ -122,7 +123,7 @@ class ShapeBox(Shape):
         return Surface(ShapeKind.BOX, (x, y, z), np.eye(3))
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
-        return facets.box(0.5 * np.array([self.size_x, self.size_y, self.size_z]))
+        return box_faces(0.5 * np.array([self.size_x, self.size_y, self.size_z]))
 
 
 @final
@@ -151,9 +152,9 @@ class ShapeCylinder(Shape):
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         if self.length is None:
-            return facets.turned(np.linspace(low[2], high[2], 9), np.full(9, self.radius))
+            return revolved(np.linspace(low[2], high[2], 9), np.full(9, self.radius))
         ends = 0.5 * self.length * np.array([-1.0, -1.0, 1.0, 1.0])
-        return facets.turned(ends, self.radius * np.array([0.0, 1.0, 1.0, 0.0]))
+        return revolved(ends, self.radius * np.array([0.0, 1.0, 1.0, 0.0]))
 
 
 @final
@@ -178,7 +179,7 @@ class ShapeCapsule(Shape):
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         ends = 0.5 * self.length * np.where(_TURN < 0, -1.0, 1.0)
-        return facets.turned(self.radius * np.sin(_TURN) + ends, self.radius * np.cos(_TURN))
+        return revolved(self.radius * np.sin(_TURN) + ends, self.radius * np.cos(_TURN))
 
 
 @final
@@ -203,4 +204,29 @@ class ShapeCone(Shape):
 
     def facets(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         ends = 0.5 * self.length * np.array([-1.0, -1.0, 1.0])
-        return facets.turned(ends, self.radius * np.array([0.0, 1.0, 0.0]))
+        return revolved(ends, self.radius * np.array([0.0, 1.0, 0.0]))
+
+
+def _between(rings: np.ndarray) -> np.ndarray:
+    """Quadrilaterals (n, m, 4, 3) between consecutive rings (n, rings, corners, 3)."""
+    ahead = np.roll(rings, -1, axis=2)
+    quads = np.stack([rings[:, :-1], ahead[:, :-1], ahead[:, 1:], rings[:, 1:]], axis=3)
+    return quads.reshape(len(rings), -1, 4, 3)
+
+
+def revolved(z: np.ndarray, radius: np.ndarray) -> np.ndarray:
+    """The surface of revolution about z of a line given by its heights and radii, shape (m, 4, 3)."""
+    angle = 2 * np.pi * np.arange(AROUND) / AROUND
+    rings = np.stack([radius[:, None] * np.cos(angle), radius[:, None] * np.sin(angle), 0 * angle + z[:, None]], axis=2)
+    return _between(rings[None])[0]
+
+
+def box_faces(half: np.ndarray) -> np.ndarray:
+    """The six faces of a box of half-sizes (3,) around the origin, shape (6, 4, 3)."""
+    square = np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]], dtype=np.float64)
+    faces = []
+    for axis in range(3):
+        for sign in (-1.0, 1.0):
+            corners = np.insert(square[:: int(sign)], axis, sign, axis=1)
+            faces.append(corners if axis != 1 else corners[::-1])
+    return np.array(faces) * half

@@ -15,8 +15,7 @@ import numpy as np
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
 from lissom.robot.fields import FunctionOfS
-from lissom.robot.forces import is_compiled
-from lissom.robot.functions import cubic_pieces
+from lissom.robot.functions import cubic_pieces, is_compiled
 
 
 @final

@@ -28,8 +28,8 @@ from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import at_once, cores
 from lissom.launch.progress import progress_bar
 from lissom.launch.workspace import Workspace
-from lissom.model.common import acts_alike
 from lissom.model.model import Model
+from lissom.model.model_batch import acts_alike
 from lissom.model.plausibility import warn_of_motions
 from lissom.simulation.implicit_methods import (
     ContactWarning,

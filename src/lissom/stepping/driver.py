@@ -22,8 +22,8 @@ from lissom.dynamics.loads import rows_of_times
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import states_together
 from lissom.launch.workspace import Workspace
-from lissom.model.common import acts_alike
 from lissom.model.model import Model
+from lissom.model.model_batch import acts_alike
 from lissom.passes.scratch import STATUS_CROWDED
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import Checkpoint, StateDerivative

@@ -25,9 +25,9 @@ from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.model.model import Model
 from lissom.model.points import place_of_point, places_of
-from lissom.robot import facets
 from lissom.robot.actuators import PathBody, PathItem, PathPoint, PathRod, Tendon, offset_function
 from lissom.robot.bodies import Body, Solid
+from lissom.robot.shapes import box_faces, revolved
 
 STATIONS, AROUND = 41, 32  # of a rod, points around a section and around solids
 _ALONG = 2 * STATIONS - 1  # points of a tendon along a rod
@@ -544,12 +544,12 @@ def _contains(a: np.ndarray, b: np.ndarray, c: np.ndarray, points: np.ndarray) -
 def solid_facets(solid: Solid) -> Facets:
     """Facets of a solid in the frame of its body."""
     if solid.form == "box":
-        return welded(facets.box(solid.half) + solid.centre)
+        return welded(box_faces(solid.half) + solid.centre)
     turn = np.linspace(-np.pi / 2, np.pi / 2, 25)
     ends = np.array([-1.0, -1.0, 1.0, 1.0])
     is_round = solid.form == "ellipsoid"
     height, radius = (np.sin(turn), np.cos(turn)) if is_round else (ends, np.array([0.0, 1.0, 1.0, 0.0]))
-    along_z = facets.turned(height, radius)
+    along_z = revolved(height, radius)
     return welded(along_z[..., [2, 0, 1]] * solid.half + solid.centre)
 
 
