@@ -8,8 +8,12 @@ from gradients.moving_robots import ROBOTS, changes, differenced, mismatch, star
 from simulation.test_loops import driven
 
 import lissom as ls
-from lissom.gradients.damped_steps import damped_steps
-from lissom.stepping.schemes import Scheme
+from lissom.gradients.steps import HELD
+from lissom.stepping.newton_stages import BEGIN, CONVERGED, FAILED, UNSOLVED
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.schemes import ORDER_SHARE, StepState
+from lissom.stepping.state import StateDerivative
+from lissom.stepping.step_rows import DAMPED
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.RedundancyWarning")
 DT = 0.02
@@ -35,22 +39,44 @@ def touching():
 
 @pytest.mark.parametrize("scheme", [ls.implicit_euler(), ls.generalized_alpha(0.8), ls.esdirk()], ids=lambda x: x.name)
 @pytest.mark.parametrize("name", ROBOTS)
-def test_steps_are_those_of_the_kernel(name, scheme: Scheme):
-    """A step found either way is one, with stored poses, loops, prescribed motions, contact and water."""
+def test_a_damped_iteration_finds_the_same_step(name, scheme):
+    """Both iterations find one step, with stored poses, loops, prescribed motions, contact and water."""
     model = ROBOTS[name]().build()
     q, v = start(model)
     motion = ls.rollout(model, q, v, np.full(model.nu, 1.5), dt=1e-3, steps=2, method=scheme)
     path = motion.path
     here = path.state(1)
-    found = damped_steps(model, scheme, motion.dt, 1e-11, here, motion.u[1:2], motion.stepping.times(1, 1))
-    assert found.found.all()
+    here = {name: x[0] for name, x in here.items()}
+    state = StepState(
+        motion.dt, *(here[key] for key in ("q", "v", "a", "ahead")), motion.dt, here["force"], np.zeros(0), here["a"],
+        here["force"],
+    )  # fmt: skip
+    found = damped(model, scheme, state, motion.u[1])
     size = model.dofs.scale
-    assert np.abs(ls.difference(model, motion.q[2], found.q[0]) / size).max() < 1e-11
-    for one, other in ((found.v[0], motion.v[2]), (found.a[0], motion.a[2]), (found.ahead, path.ahead[:, 2])):
-        assert np.abs((one - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
-    np.testing.assert_allclose(
-        found.left[0], path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0)
-    )
+    assert np.abs(ls.difference(model, motion.q[2], found["q"][0]) / size).max() < 1e-11
+    for key, other in (("v", motion.v[2]), ("a", motion.a[2]), ("ahead", path.ahead[0, 2])):
+        assert np.abs((found[key][0] - other) / size).max() < 1e-8 * max(1.0, np.abs(other / size).max())
+    left = found["earlier"].reshape(-1, 3, model.nv)[: len(scheme.stages) - 1]
+    np.testing.assert_allclose(left, path.left[0, 1], rtol=1e-7, atol=1e-8 * np.abs(path.left).max(initial=1.0))
+
+
+def damped(model, scheme, state, u):
+    """The buffers after a step whose stages all iterate with damping."""
+    f = StateDerivative(model, HELD)
+    f.held = u
+    steps = ImplicitSteps(model, f, scheme, 1e-11, (1e-14, 1e-14), False, ORDER_SHARE, damps=True)
+    w = steps._buffers()
+    steps._put(w, state, state.h)
+    for k in range(len(scheme.stages)):
+        w.host["inputs"][0, 0, k * model.nu : (k + 1) * model.nu] = u
+        for part in (BEGIN, UNSOLVED):
+            w.host["pause"][0] = 1, part, k
+            w.run()
+        while w.host["pause"][0, 1] < FAILED:
+            w.run()
+        assert w.host["pause"][0, 1] == CONVERGED
+    assert w.host["counts"][0, DAMPED] == 1
+    return w.host
 
 
 def test_long_steps_into_an_obstacle():

@@ -245,8 +245,9 @@ def rollout(
     cost, began = Cost(), time.perf_counter()
 
     def moved(path: Path) -> Rollout:
-        counted = cost.steps, cost.evaluations, cost.matrices, time.perf_counter() - began
-        known = Statistics(own.name, *counted, damped=cost.damped, damped_time=cost.damped_time)
+        took = time.perf_counter() - began
+        counted = cost.steps, cost.evaluations, cost.matrices, took
+        known = Statistics(own.name, *counted, damped=cost.damped, damped_time=took * cost.damped_share)
         path.a[:, 0] = path.ahead[:, 0] = a
         t = dt * np.arange(0, path.steps + 1, every)
         q, v, rate, taken = (x.reshape((*lead, *x.shape[1:])) for x in (path.q, path.v, path.a, path.u))

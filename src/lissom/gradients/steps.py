@@ -1,32 +1,36 @@
 """Steps of one size of motions that run together, taken to the end of Newton's iteration in the kernel of step_kernel,
-or in Python where bodies or maps of the robot are Python's, and what each stage of them was.
+and the stages of each.
 
-Every step is the solution of (1) of newton_stages, so that its derivatives are those of that solution. A step that is
-not found ends the motion; none is cut, since then its size would depend on the state. Loops are closed in q alone
+Every step is the solution of (1) of newton_stages, so that its derivatives are those of that solution. No step is cut,
+since then its size would depend on the state: an iteration that fails goes on with damping, (9) and (10) there, and a
+step that is not found ends the motion. Loops are closed in q alone
 (index 3), as `simulate(project_velocity=False)` does: the projection of velocities follows the matrices that the
 iteration has met, and has no derivative.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from lissom.dynamics.contacts import anchors_after
+from lissom.dynamics.contacts import anchored_copy, present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
-from lissom.gradients.damped_steps import DampedSteps, damped_steps, joined
 from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
 from lissom.passes.scratch import STATUS_CROWDED
-from lissom.stepping.schemes import ORDER_SHARE, Scheme
+from lissom.stepping.python_stages import ImplicitSteps
+from lissom.stepping.schemes import ORDER_SHARE, Scheme, StepState
+from lissom.stepping.state import ControlLaw, StateDerivative
 from lissom.stepping.step_kernel import put_inputs, put_times, recording_workspace, stage_times
-from lissom.stepping.step_rows import EVALUATIONS, MATRICES, scheme_numbers
+from lissom.stepping.step_rows import DAMPED, DAMPED_EVALUATIONS, DONE, EVALUATIONS, MATRICES, scheme_numbers
 
 _OF_SMALL = 1e-3  # absolute tolerance, of the relative one
+_NOTHING = np.zeros(0)
+HELD = ControlLaw(lambda t, q, v, z: _NOTHING, lambda t, q, v, z: _NOTHING, _NOTHING, 0.0)  # inputs of a step are held
 _STATE = ("q", "v", "a", "ahead", "force", "anchors")  # at the ends of steps, what the next one goes on from
 
 
@@ -69,19 +73,26 @@ class Path:
 @final
 @dataclass
 class Cost:
-    """What steps cost so far: how many, residuals, matrices; how many were damped, and the time of those [s]."""
+    """Cost of the steps so far: how many, residuals, matrices; how many were damped, and the residuals for that."""
 
     steps: int = 0
     evaluations: int = 0
     matrices: int = 0
     damped: int = 0
-    damped_time: float = 0.0
+    damped_evaluations: int = 0
+
+    @property
+    def damped_share(self) -> float:
+        """Part of the residuals that damping took."""
+        return self.damped_evaluations / max(self.evaluations, 1)
 
     def take(self, counts: np.ndarray) -> None:
-        """Add what the kernel has counted of some motions, which starts to count again."""
+        """Add the counts of a kernel (n, COUNTS), which then start again."""
         self.evaluations += int(counts[:, EVALUATIONS].sum())
         self.matrices += int(counts[:, MATRICES].sum())
-        counts[:, [EVALUATIONS, MATRICES]] = 0
+        self.damped += int(counts[:, DAMPED].sum())
+        self.damped_evaluations += int(counts[:, DAMPED_EVALUATIONS].sum())
+        counts[:, [EVALUATIONS, MATRICES, DAMPED, DAMPED_EVALUATIONS]] = 0
 
 
 @final
@@ -134,7 +145,7 @@ class Stepping:
         w = recording_workspace(model, n, self.scheme)
         host, longest = w.host, w.host["inputs"].shape[1]
         small = _OF_SMALL * self.tolerance
-        host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE)
+        host["numbers"][:] = scheme_numbers(self.scheme, self.tolerance, (small, small), False, ORDER_SHARE, damps=True)
         host["counts"][:], host["pause"][:], host["adaptive"][:], host["h"][:] = 0, 0, 0.0, self.dt
         anchors = path.anchors
         for name, x in out.items():
@@ -145,8 +156,7 @@ class Stepping:
         ends = np.cumsum([x.shape[-1] for x in out.values()])
         for start in range(0, path.steps, longest):
             many = min(longest, path.steps - start)
-            here = {name: x[:, start] for name, x in out.items()}
-            rows = self._window(model, w, u[:, start : start + many], path.first + start, here, cost)
+            rows = self._window(model, w, u[:, start : start + many], path.first + start, cost)
             for x, found in zip(out.values(), np.split(rows, ends[:-1], axis=-1)):
                 x[:, start + 1 : start + many + 1] = found
             if path.left.size:
@@ -156,95 +166,53 @@ class Stepping:
             yield start + many
 
     def _in_python(self, model: Model, path: Path, out: dict[str, np.ndarray], cost: Cost) -> Iterator[int]:
-        """The same with damping, where bodies ask Python at every state."""
-        n = len(path.u)
-        for k in range(path.steps):
-            for i in range(n):  # one by one: bodies may round otherwise in a batch
-                one = np.array([i])
-                here = {name: x[one, k] for name, x in out.items()} | {"anchors": path.anchors[one, k]}
-                found = self._damped(model, one, n, path.u[one, k], np.array([path.first + k]), here, cost)
-                for name, x in out.items():
-                    x[i, k + 1] = getattr(found, name)[0]
-                path.left[i, k] = found.left[0]
-            if path.anchors.size:
-                path.anchors[:, k + 1] = anchors_after(model, path.anchors[:, k], path.q[:, k + 1], path.v[:, k + 1])
-            yield k + 1
+        """The same where bodies, joints or forces of Python act between the parts of a stage, motion by motion: bodies
+        may round otherwise in a batch."""
+        n, ends = len(path.u), self.times(path.first, path.steps)[:, -1].tolist()
+        sticks = bool(path.anchors.size)
+        with anchored_copy(model, path.anchors[0, 0]) if sticks else nullcontext(model) as own:
+            small = _OF_SMALL * self.tolerance
+            given = self.tolerance, (small, small), False, ORDER_SHARE
+            f = StateDerivative(own, HELD)
+            for k, end in enumerate(ends):
+                t = self.dt * (path.first + k)
+                for i in range(n):
+                    steps = ImplicitSteps(own, f, self.scheme, *given, damps=True)
+                    f.held = path.u[i, k]
+                    if sticks:
+                        put_anchors(own, path.anchors[i, k])
+                    q, v, a, ahead, force = (x[i, k] for x in out.values())
+                    new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
+                    if new is None:
+                        raise self._failure(i, n, t)
+                    for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
+                        x[i, k + 1] = found
+                    path.left[i, k] = steps.earlier
+                    if sticks:
+                        path.anchors[i, k + 1] = present_anchors(own)
+                    cost.take(steps.counts)
+                yield k + 1
 
-    def _window(
-        self, model: Model, w: Workspace, u: np.ndarray, first: int, here: dict[str, np.ndarray], cost: Cost
-    ) -> np.ndarray:
-        """Rows (q, v, a, â, λ) that so many steps from `here` leave as there are inputs."""
+    def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, cost: Cost) -> np.ndarray:
+        """Rows (q, v, a, â, λ) behind each of as many steps as there are inputs."""
         host, many, stages = w.host, u.shape[1], len(self.scheme.stages)
         put_times(model, w, self.times(first, many).ravel().tolist())
         put_inputs(w, np.repeat(u, stages, axis=1), stages)
-        host["counts"][:, 0], host["span"][:] = 0, (0, many, 0)
+        host["counts"][:, DONE], host["span"][:] = 0, (0, many, 0)
         w.run()
-        done = host["counts"][:, 0]
-        rows = host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
-        while (done < many).any():
-            host["span"][:, 0] = many
-            behind = np.flatnonzero(done < many)
-            if (w.status[behind] == STATUS_CROWDED).any():
+        done = host["counts"][:, DONE]
+        if (done < many).any():
+            i = int(np.argmin(done))
+            if w.status[i] == STATUS_CROWDED:
                 raise crowded(model)
-            k = done[behind].copy()
-            starts = np.hstack([x[behind] for x in here.values()])
-            begun = np.where((k > 0)[:, None], rows[behind, np.maximum(k - 1, 0)], starts)
-            cost.take(host["counts"])
-            self._go_on(model, w, (behind, k), u[behind, k], first, _named(begun, here), cost)
-            rows[behind, k] = np.hstack([host[name][behind] for name in here])
-            done[behind] = host["span"][behind, 0] = k + 1
-            w.run()
+            raise self._failure(i, len(u), self.dt * (first + int(done[i])))
         cost.take(host["counts"])
-        return rows
+        return host["out"].reshape(len(u), -1, host["out"].shape[1] // host["h"][:, 1:].shape[1])[:, :many]
 
-    def _go_on(
-        self, model: Model, w: Workspace, at: tuple[np.ndarray, np.ndarray], u: np.ndarray, first: int,
-        here: dict[str, np.ndarray], cost: Cost,
-    ) -> None:  # fmt: skip
-        """Put a step of some motions, the k-th of a window of each, which the kernel did not find, where the next one
-        begins."""
-        (some, k), host, n, many = at, w.host, w.batch, len(at[0])
-        anchors = host["anchor"][some].reshape(many, -1, 6) if "anchor" in host else np.zeros((many, 0, 6))
-        found = self._damped(model, some, n, u, first + k, here | {"anchors": anchors}, cost)
-        if anchors.size:
-            own = [model.one(i, n) for i in some.tolist()] if model.models else [model]
-            rows = zip(*(np.array_split(x, len(own)) for x in (anchors, found.q, found.v)))
-            after = np.concatenate([anchors_after(one, *row) for one, row in zip(own, rows)]).reshape(many, -1)
-            host["anchor"][some] = after.reshape(host["anchor"][some].shape)
-            host["anchored"].reshape(n, -1, after.shape[1])[some, k] = after
-        for name in here:
-            host[name][some] = getattr(found, name)
-        host["before"][some], host["force_before"][some] = found.a, found.force
-        host["counts"][some, 1:] = 0
-        if found.left.size:
-            host["left"].reshape(n, -1, found.left[0].size)[some, k] = found.left.reshape(many, -1)
-
-    def _damped(
-        self, model: Model, some: np.ndarray, n: int, u: np.ndarray, number: np.ndarray, here: dict[str, np.ndarray],
-        cost: Cost,
-    ) -> DampedSteps:  # fmt: skip
-        """A step of some of n motions from states, in Python; those of one model together."""
-        began, times = time.perf_counter(), np.concatenate([self.times(k, 1) for k in number.tolist()])
-        own, parts = [model.one(i, n) for i in some.tolist()] if model.models else [model], []
-        for one, rows in zip(own, np.array_split(np.arange(len(some)), len(own))):
-            begin = {name: x[rows] for name, x in here.items()}
-            parts.append(damped_steps(one, self.scheme, self.dt, self.tolerance, begin, u[rows], times[rows]))
-        found = joined(parts)
-        if not found.found.all():
-            k = int(np.argmin(found.found))
-            where = f"instance {some[k]} of {n}: " if n > 1 else ""
-            raise ConvergenceError(
-                f"{where}rollout by {self.scheme.name} stopped at t={self.dt * number[k]:g} s: Newton's method finds "
-                "no step; take a shorter dt, or one that the stiffest part of the motion allows"
-            )
-        cost.damped += len(some)
-        cost.evaluations += found.iterations
-        cost.matrices += found.iterations
-        cost.damped_time += time.perf_counter() - began
-        return found
-
-
-def _named(rows: np.ndarray, like: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The parts of rows, of the sizes of others."""
-    ends = np.cumsum([x.shape[-1] for x in like.values()])
-    return dict(zip(like, np.split(rows.copy(), ends[:-1], axis=-1)))
+    def _failure(self, i: int, n: int, t: float) -> ConvergenceError:
+        """The error of motion i of n, which has no step at a time."""
+        where = f"instance {i} of {n}: " if n > 1 else ""
+        return ConvergenceError(
+            f"{where}rollout by {self.scheme.name} stopped at t={t:g} s: Newton's method finds "
+            "no step; take a shorter dt, or one that the stiffest part of the motion allows"
+        )

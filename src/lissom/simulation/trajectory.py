@@ -105,7 +105,8 @@ class Statistics:
     Fields:
         method; steps, evaluations of the acceleration, jacobians; wall_time [s].
         remark: what the method changed by itself, such as its order.
-        damped: steps of a rollout that Newton's method found by damping alone; damped_time: what these took [s].
+        damped: steps of a rollout that Newton's method found by damping alone; damped_time: about how long damping took
+        [s], by its share of the evaluations.
         error: estimated by `simulate(check=True)`, as a part of the way that was moved; None where it was not asked.
     """
 

@@ -39,7 +39,21 @@ The error that a step makes is estimated from the values of its stages:
 
 A stage runs in parts: begin, residual, matrix, then solve, correct and decide. The kernel of many steps runs through
 them by itself, or pauses behind each where something needs Python.
-Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O. Brüls, A. Cardona, Numer. Math. 129, 2015.
+
+Rollouts cut no step, so that the size of a step does not depend on the state. Where their iteration fails, it starts
+again, with damping. For the acceleration x, F(x, λ) = (r − Aᵀ λ; e) and the matrix S of (2), bordered by loops, a
+change (δx; δλ) = −S⁻¹ F is halved until one of these holds for its part s:
+
+    |S⁻¹ F(x + s δx, λ + s δλ)| ≤ (1 − s/2) |S⁻¹ F(x, λ)|   in natural units of Δ                             (9)
+    |F(x + s δx, λ + s δλ)| ≤ (1 − ε s) |F(x, λ)|           |r| in units of its rows, and |e|                (10)
+
+(9) makes long steps among stiff rods. (10) serves where a stiff contact begins, of which S has nothing. Along (δx; δλ)
+every row of F falls at the same rate at first, so that r and e may be judged apart. The iteration starts with the robot
+where the stage before left it: contacts that last then act from the start, while a robot that moves on as before may be
+deep inside an obstacle. Of several roots, which a step that is long for its motion has, this start leads to a near one.
+Later starts are x = 0 and the x of the stage before.
+Source: Mathew 2025 §4, eqs. (10)-(12), and §5; Boyer 2023 §VI; M. Arnold, O. Brüls, A. Cardona, Numer. Math. 129, 2015;
+P. Deuflhard, Newton Methods for Nonlinear Problems, 2004, section 3.3 (the natural monotonicity test (9)).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -57,17 +71,25 @@ from lissom.model.tables import Tables
 from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.moves import move_configuration
 from lissom.passes.rare_kinds import may_have_loops
-from lissom.passes.scratch import Scratch
+from lissom.passes.scratch import STATUS_CROWDED, Scratch
 from lissom.stepping.step_rows import (
     C0,
     C1,
+    CLOSED,
+    DAMPED,
+    DAMPED_EVALUATIONS,
+    DAMPED_START,
+    DAMPS,
     ERROR,
     EVALUATIONS,
     FIRST_ERROR,
     FIRST_STAGE,
     FOLLOWS_RATES,
+    FORCES_LEFT,
     FRESH,
+    GAPS_LEFT,
     HAS_MATRIX,
+    IS_DAMPED,
     ITERATION,
     KEPT_C1,
     LAST,
@@ -76,7 +98,9 @@ from lissom.stepping.step_rows import (
     MATRICES,
     N_STAGES,
     NEW_FIRST,
+    PART,
     RATE,
+    SIZE,
     SLOW_IS_ENOUGH,
     STEADY,
     TO_AHEAD,
@@ -90,12 +114,13 @@ from lissom.stepping.step_rows import (
     follow_motions,
     is_steady,
     missed,
+    place_stage,
     predict,
     settle_acceleration,
     still_open,
     take_rates,
 )
-from lissom.systems.bordered import border, take_forces
+from lissom.systems.bordered import LoopRows, border, take_forces
 from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
 from lissom.systems.constrained import hold_prescribed
 from lissom.systems.loop_changes import put_changes
@@ -172,7 +197,8 @@ def estimate_error(t: Tables, x: StepRows, c: Tolerances, i: int, h: wp.float64,
 
 Counts = wp.array2d(dtype=wp.int32)
 
-BEGIN, RESIDUAL, MATRIX, CORRECT, FAILED, CONVERGED = range(6)  # what comes next, or how it ended
+# The next part of a stage, or how the stage ended; UNSOLVED: the iteration leads nowhere, unless damping helps.
+BEGIN, RESIDUAL, MATRIX, CORRECT, UNSOLVED, FAILED, CONVERGED = range(7)
 
 NEWTON_SHARE = wp.constant(wp.float64(1e-2))  # of the tolerance, so that Newton's error hides below the scheme's
 SPEED_SHARE = wp.constant(wp.float64(0.03))  # the same of v, where steps are as long as their error allows
@@ -186,6 +212,12 @@ EPS = wp.constant(wp.float64(np.finfo(float).eps))
 SAME_SIZE = wp.constant(wp.float64(1e-6))  # relative change of the step that a kept matrix allows
 POOR_CONTRACTION = wp.constant(wp.float64(0.5))  # contraction of a step's own matrix above which changes as long as
 LONG_CHANGE = wp.constant(wp.float64(0.2))  # this, of the whole move, may lead to another root: the step is cut
+DAMPED_STARTS = wp.constant(3)
+MOST_DAMPED = wp.constant(wp.float64(60.0))  # changes from one start
+LEAST_PART = wp.constant(wp.float64(2.0**-12))  # of a change
+GAIN = wp.constant(wp.float64(1e-4))  # ε of (10)
+DAMPED_ROUNDING = wp.constant(wp.float64(1e-12))  # changes of this size may be rounding,
+SLOW_DAMPED = wp.constant(wp.float64(0.5))  # where they contract no faster
 
 
 @wp.func(inline=False)
@@ -205,6 +237,10 @@ def run_stage(
             part = take_residual(t, s, b, x, i, gravity, load, counts, residual)
         elif part == MATRIX:
             part = make_matrix(t, s, b, x, c, i, gravity, load, counts, matrix)
+        elif part == UNSOLVED:
+            part = damp_stage(t, s, b, x, i, stage, h, numbers, motion)
+        elif part == CORRECT and x.notes[i, DAMPED_START] > so3.ZERO:
+            part = correct_damped(t, s, b, x, c, i, stage, h, gravity, numbers, motion, factor, solve)
         else:
             closes = c.share >= so3.ZERO or stage + 1 == int(numbers[N_STAGES])
             part = correct_stage(t, s, b, x, c, i, gravity, closes, counts, factor, solve)
@@ -236,6 +272,10 @@ def begin_stage(
     x.notes[i, LAST_MADE_HERE] = so3.ZERO
     x.notes[i, MADE_HERE] = so3.ZERO
     x.notes[i, ITERATION] = so3.ZERO
+    x.notes[i, DAMPED_START] = so3.ZERO
+    x.notes[i, PART] = so3.ZERO
+    if stage == 0:
+        x.notes[i, IS_DAMPED] = so3.ZERO
     return RESIDUAL
 
 
@@ -248,8 +288,11 @@ def take_residual(
     s.status[i] = 0
     residual(t, s, i, x.q, x.v, x.a, x.u, x.extra, gravity, load, b.loops, b.loops.unknown)
     counts[i, EVALUATIONS] = counts[i, EVALUATIONS] + 1
+    is_damped = x.notes[i, DAMPED_START] > so3.ZERO
+    if is_damped:
+        counts[i, DAMPED_EVALUATIONS] = counts[i, DAMPED_EVALUATIONS] + 1
     if s.status[i] != 0:
-        return FAILED
+        return UNSOLVED
     for e in range(t.prescribed.dof.shape[0]):
         b.loops.unknown[i, t.prescribed.dof[e]] = so3.ZERO
     iteration = int(x.notes[i, ITERATION])
@@ -258,6 +301,8 @@ def take_residual(
         counts[i, HAS_MATRIX] == 0 or (iteration > 2 and rate > SLOW_CONTRACTION) or (iteration > 0 and rate > so3.ONE)
     )
     fresh = fresh or iteration == 5 or iteration == 9
+    if is_damped:
+        fresh = x.notes[i, PART] == so3.ZERO
     x.notes[i, FRESH] = wp.where(fresh, so3.ONE, so3.ZERO)
     return wp.where(fresh, MATRIX, CORRECT)
 
@@ -285,6 +330,12 @@ def factor_matrix(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) 
     """Border the matrix by loops where it is new, hold prescribed coordinates, and factor it."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
+    if x.notes[i, DAMPED_START] > so3.ZERO:
+        for j in range(t.nv):
+            largest_entry = wp.float64(0.0)
+            for k in range(t.nv):
+                largest_entry = wp.max(largest_entry, wp.abs(b.matrix[i, j * b.x.width + k]) / x.inverse_scale[k])
+            x.row_unit[i, j] = wp.where(largest_entry > so3.ZERO, largest_entry, so3.ONE)
     n = border(t, b.x, i, b.matrix, b.loops.A_q, b.loops)
     x.notes[i, UNKNOWNS] = wp.float64(n)
     hold_prescribed(t, n, b.loops.width, i, b.loops.unknown, b.loops.matrix, b.loops.unknown)
@@ -301,7 +352,15 @@ def solve_matrix(b: NewtonBuffers, x: StepRows, i: int):
 @wp.func
 def factor_blocks(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) -> bool:
     """Whether the matrix, which is factored block by block as it is made, has factors."""
+    put_energy_units(t, x, i)
     return b.blocks.pivot[i, 0] == 0
+
+
+@wp.func
+def put_energy_units(t: Tables, x: StepRows, i: int):
+    """Units of r in which its rows are energies, where no matrix says how large they are."""
+    for j in range(t.nv):
+        x.row_unit[i, j] = x.inverse_scale[j]
 
 
 @wp.func
@@ -315,6 +374,7 @@ def factor_closed(t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int) 
     """The same with loops."""
     if x.notes[i, FRESH] == so3.ZERO:
         return True
+    put_energy_units(t, x, i)
     pivot = factor_closed_blocks(t, s, b.kept, b.closed, i, so3.ONE, b.loops, put_changes)
     x.notes[i, UNKNOWNS] = wp.float64(t.nv + b.loops.kept[i])
     return pivot == 0
@@ -343,14 +403,14 @@ def correct_stage(
     """Factor the matrix where it is new, solve for a change and make it; a stage that closes loops ends with them
     closed."""
     if not factor(t, s, b, x, i):
-        return FAILED
+        return UNSOLVED
     c0 = x.notes[i, C0]
     c1 = x.notes[i, C1]
     ask_loops(t, s, x, c, i, c1, gravity, b.loops)
     solve(b, x, i)
     size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
     if not (size < FINITE):
-        return FAILED
+        return UNSOLVED
     correct(t.nv, x, i, b.loops.unknown, c0, c1, x.notes[i, TO_AHEAD])
     if c.follows_rates != so3.ZERO:
         take_rates(t, x, i)
@@ -392,11 +452,11 @@ def decided(
         if kept_open <= so3.ONE:
             counts[i, HAS_MATRIX] = 0  # other rows than those chosen are independent by now
     if own and rate > POOR_CONTRACTION and size > LONG_CHANGE * far:
-        return FAILED
+        return UNSOLVED
     x.notes[i, LAST_MADE_HERE] = x.notes[i, MADE_HERE]
     x.notes[i, LAST] = size
     x.notes[i, ITERATION] = wp.float64(iteration)
-    return wp.where(iteration < MOST_ITERATIONS, RESIDUAL, FAILED)
+    return wp.where(iteration < MOST_ITERATIONS, RESIDUAL, UNSOLVED)
 
 
 @wp.func
@@ -457,7 +517,151 @@ def conclude(
 ):  # fmt: skip
     """Note how a step of size h went, and settle its acceleration where the scheme asks for that."""
     counts[i, STEADY] = is_steady(t, x, i)
+    if x.notes[i, IS_DAMPED] != so3.ZERO:
+        counts[i, DAMPED] = counts[i, DAMPED] + 1
     if c.share < so3.ZERO:  # steps of a given size ask for a share
         estimate_error(t, x, c, i, h, numbers)
     if may_have_loops() and c.settle != so3.ZERO and t.loops.node.shape[0] > 0:
         settle_acceleration(t, b, x, i, x.notes[i, C0], solve)
+
+
+@wp.func
+def damp_stage(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64,
+    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64),
+) -> int:  # fmt: skip
+    """Try half the part of a change, or the next start where there is no change or it is too short."""
+    if numbers[DAMPS] == so3.ZERO or s.status[i] == STATUS_CROWDED:
+        return FAILED
+    part = wp.float64(0.5) * x.notes[i, PART]
+    if part < LEAST_PART:
+        return start_damped(t, b, x, i, stage, h, numbers, motion)
+    return try_part(t, b, x, i, stage, h, part, numbers, motion)
+
+
+@wp.func
+def start_damped(
+    t: Tables, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64, numbers: wp.array(dtype=wp.float64),
+    motion: wp.array(dtype=wp.float64),
+) -> int:  # fmt: skip
+    """Begin a damped iteration from the next of the starts: the robot where it is, x = 0, x of the stage before."""
+    start = int(x.notes[i, DAMPED_START]) + 1
+    if start > DAMPED_STARTS:
+        return FAILED
+    for j in range(t.nv):
+        x.guess[i, j] = wp.where(start == DAMPED_STARTS, x.recent[i, j], so3.ZERO)
+    if start == 1:
+        place_stage(t, x, i, stage, h, numbers)
+        for j in range(t.nv):
+            move = so3.ZERO
+            if stage > 0:
+                move = x.earlier[i, 3 * (stage - 1) * t.nv + j]
+            x.guess[i, j] = (move - x.move[i, j]) * x.notes[i, C0]
+    for j in range(t.nv):
+        x.base[i, j] = x.guess[i, j]
+    for row in range(x.base_force.shape[1]):
+        x.base_force[i, row] = x.force_recent[i, row]
+        x.change_force[i, row] = so3.ZERO
+    x.notes[i, DAMPED_START] = wp.float64(start)
+    x.notes[i, ITERATION] = so3.ZERO
+    x.notes[i, LAST] = -so3.ONE
+    return try_part(t, b, x, i, stage, h, so3.ZERO, numbers, motion)
+
+
+@wp.func
+def try_part(
+    t: Tables, b: NewtonBuffers, x: StepRows, i: int, stage: int, h: wp.float64, part: wp.float64,
+    numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64),
+) -> int:  # fmt: skip
+    """Move a damped iteration to a part of its change."""
+    x.notes[i, PART] = part
+    if part > so3.ZERO:
+        for j in range(t.nv):
+            x.guess[i, j] = x.base[i, j] - part * x.notes[i, C0] * x.change[i, j]
+    for row in range(x.base_force.shape[1]):
+        b.loops.force[i, row] = x.base_force[i, row] - part * x.change_force[i, row]
+    place_stage(t, x, i, stage, h, numbers)
+    follow_motions(t, x, i, motion)
+    move_configuration(t, i, x.start, x.move, x.q)
+    return RESIDUAL
+
+
+@wp.func
+def correct_damped(
+    t: Tables, s: Scratch, b: NewtonBuffers, x: StepRows, c: Tolerances, i: int, stage: int, h: wp.float64,
+    gravity: vec3, numbers: wp.array(dtype=wp.float64), motion: wp.array(dtype=wp.float64), factor: wp.Function,
+    solve: wp.Function,
+) -> int:  # fmt: skip
+    """Solve for a change of a damped iteration, and try it whole or end with it; or judge the part that was tried."""
+    if not factor(t, s, b, x, i):
+        return UNSOLVED
+    forces = norm_of_rows(t.nv, i, x.row_unit, b.loops.unknown)
+    ask_loops(t, s, x, c, i, x.notes[i, C1], gravity, b.loops)
+    gaps = kept_gaps(i, b.loops)
+    for j in range(t.nv):
+        x.residual[i, j] = b.loops.unknown[i, j]
+    solve(b, x, i)
+    size = largest(t.nv, i, x.inverse_scale, b.loops.unknown)
+    part = x.notes[i, PART]
+    if part > so3.ZERO:
+        if not falls(x, i, size, forces, gaps):
+            return UNSOLVED
+        x.notes[i, LAST] = wp.where(part == so3.ONE, x.notes[i, SIZE], -so3.ONE)
+        for j in range(t.nv):
+            x.base[i, j] = x.guess[i, j]
+            b.loops.unknown[i, j] = x.residual[i, j]
+        for row in range(x.base_force.shape[1]):
+            x.base_force[i, row] = b.loops.force[i, row]
+        x.notes[i, PART] = so3.ZERO
+        x.notes[i, FRESH] = so3.ONE
+        return MATRIX
+    x.notes[i, ITERATION] = x.notes[i, ITERATION] + so3.ONE
+    if not (size < FINITE) or x.notes[i, ITERATION] > MOST_DAMPED:
+        return UNSOLVED
+    x.notes[i, SIZE] = size
+    x.notes[i, FORCES_LEFT] = forces
+    x.notes[i, GAPS_LEFT] = gaps
+    for j in range(t.nv):
+        x.change[i, j] = b.loops.unknown[i, j]
+    for row in range(x.base_force.shape[1]):
+        at = b.loops.slot[i, row]
+        x.change_force[i, row] = so3.ZERO
+        if at >= 0:
+            x.change_force[i, row] = b.loops.sigma[i] * b.loops.unknown[i, t.nv + at]
+    going = try_part(t, b, x, i, stage, h, so3.ONE, numbers, motion)
+    far = largest(t.nv, i, x.inverse_scale, x.move)
+    is_rounding = size < DAMPED_ROUNDING and x.notes[i, LAST] > so3.ZERO and size > SLOW_DAMPED * x.notes[i, LAST]
+    if size <= NEWTON_SHARE * c.rtol * far or is_rounding:
+        x.notes[i, IS_DAMPED] = so3.ONE
+        return CONVERGED
+    return going
+
+
+@wp.func
+def falls(x: StepRows, i: int, size: wp.float64, forces: wp.float64, gaps: wp.float64) -> bool:
+    """Whether (9) or (10) holds for the part that is tried, which leaves a change of a size, |r| and |e|."""
+    part = x.notes[i, PART]
+    shorter = size <= (so3.ONE - wp.float64(0.5) * part) * x.notes[i, SIZE]
+    left = so3.ONE - GAIN * part
+    lower = forces <= left * x.notes[i, FORCES_LEFT] and gaps <= wp.max(left * x.notes[i, GAPS_LEFT], CLOSED)
+    return shorter or lower or (x.notes[i, SIZE] < DAMPED_ROUNDING and size < FINITE)
+
+
+@wp.func
+def norm_of_rows(n: int, i: int, unit: wp.array2d(dtype=wp.float64), r: wp.array2d(dtype=wp.float64)) -> wp.float64:
+    """Norm of r in units of its rows."""
+    sum = wp.float64(0.0)
+    for j in range(n):
+        value = r[i, j] / unit[i, j]
+        sum += value * value
+    return wp.sqrt(sum)
+
+
+@wp.func
+def kept_gaps(i: int, loops: LoopRows) -> wp.float64:
+    """Largest residual of the loops' independent rows."""
+    most = wp.float64(0.0)
+    for row in range(loops.gap.shape[1]):
+        if loops.slot[i, row] >= 0:
+            most = wp.max(most, wp.abs(loops.gap[i, row]))
+    return most

@@ -42,6 +42,7 @@ from lissom.stepping.newton_stages import (
     RESIDUAL,
     SAME_SIZE,
     SLOW_CONTRACTION,
+    UNSOLVED,
 )
 from lissom.stepping.schemes import Scheme, StepState
 from lissom.stepping.state import StateDerivative, takes_state
@@ -182,10 +183,12 @@ class ImplicitSteps:
         atol: tuple[float, float],
         project: bool,
         share: float | None = None,
+        *,
+        damps: bool = False,
     ) -> None:
         self.model, self.f, self.scheme, self.control = model, f, scheme, ControllerSteps(f, scheme)
         self.rtol, self.atol, self.project = rtol, atol, project and model.n_rows > 0
-        self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share)
+        self.numbers = scheme_numbers(scheme, rtol, atol, self.project, share, damps=damps)
         self.leaves_states = states_follow(model, self.project, share is None)
         self.room: tuple[int, int] | None = None
         self.w: Workspace | None = None  # its own, from the first step on
@@ -263,6 +266,17 @@ class ImplicitSteps:
             self.w, self.room, self.has_matrix = workspace_with_room(self.model, 1, *room), room, False
         return self.w
 
+    @property
+    def counts(self) -> np.ndarray:
+        """Counts of the kernel, (1, COUNTS), which it adds to."""
+        return self._buffers().host["counts"]
+
+    @property
+    def earlier(self) -> np.ndarray:
+        """Δ, its rate and a of the stages before the last of the last step, (stages − 1, 3, nv)."""
+        rows = self._buffers().host["earlier"].reshape(-1, 3, self.model.nv)
+        return rows[: len(self.scheme.stages) - 1]
+
     def forget(self) -> None:
         """Let the next step begin with a matrix of its own."""
         self.has_matrix = False
@@ -303,7 +317,8 @@ class ImplicitSteps:
                 except Exception:
                     if takes_state(self.model, q, v) and takes_state(self.model, *self._moved(q, v)[1:]):
                         raise
-                    return None  # Newton's method has left the states that the robot can have
+                    part = UNSOLVED  # Newton's method has left the states that the robot can have
+                    continue
                 part = int(w.host["pause"][0, 1])
             if w.status[0] == STATUS_CROWDED:
                 w.raise_for_status()

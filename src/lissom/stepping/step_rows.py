@@ -34,22 +34,25 @@ STAGE = 13 + 9 * (MOST_STAGES - 1)  # numbers of a stage
 N_STAGES = 6  # where behind the tolerances it stands how many there are,
 FOLLOWS_RATES = 7  # whether they add up rates,
 POWER = 8  # to which power of h the estimated error grows,
-FIRST_ERROR = 9  # where its weights begin,
+DAMPS = 9  # whether iterations that fail go on with damping,
+FIRST_ERROR = 10  # where the weights of the error begin,
 FIRST_STAGE = FIRST_ERROR + 4 + 3 * (MOST_STAGES - 1)  # and where the stages do
 SCHEME_NUMBERS = FIRST_STAGE + MOST_STAGES * STAGE
 
 # What is noted of an iteration, by instance: contraction, size of the last change, whether that was by a matrix made in
 # this stage, whether the next one is, whether the matrix is to be made anew, whether a kept one is tried first, the
 # number of the iteration, that of unknowns, ∂a/∂Δ, ∂v/∂Δ and ∂â/∂Δ, the ∂v/∂Δ of the matrix at hand, and the estimated
-# error of the step in units of the tolerance.
+# error of the step in units of the tolerance. Of damped iterations (damped_stages): the number of the start, 0 without
+# damping; the part of the change that is tried, 0 before one is; size of the change, |r| and |e| of the residual before
+# it; and whether a stage of this step was damped.
 RATE, LAST, LAST_MADE_HERE, MADE_HERE, FRESH, TRIES_KEPT, ITERATION, UNKNOWNS, C0, C1, TO_AHEAD, KEPT_C1 = range(12)
-ERROR = 12
-NOTES = 13
+ERROR, DAMPED_START, PART, SIZE, FORCES_LEFT, GAPS_LEFT, IS_DAMPED = range(12, 19)
+NOTES = 19
 # What is counted: steps done, residuals, matrices; whether there is a matrix; how many stages yet make a new matrix
 # first (1: only the next, should its kept one fail too); whether the acceleration goes on as it changed; and how many
-# stages yet take a slow iteration as it is.
-DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH = range(7)
-COUNTS = 7
+# stages yet take a slow iteration as it is; steps with damping, and residuals that damped iterations took.
+DONE, EVALUATIONS, MATRICES, HAS_MATRIX, NEW_FIRST, STEADY, SLOW_IS_ENOUGH, DAMPED, DAMPED_EVALUATIONS = range(9)
+COUNTS = 9
 
 
 @wp.struct
@@ -57,8 +60,10 @@ class StepRowsStruct:
     """The state of a step and the work of its iteration, by instance; `ahead` is â of the scheme, `before` the
     acceleration at the start and `trend` its change since a step ago, `recent` the one a stage ago,
     `guess` the one that a stage was begun with, `earlier` Δ, v and a of the stages before; forces of loops alike.
-    `rate` is that of Δ, and `bare` the acceleration were it v. `left` has `earlier` at the end of each step, and
-    `anchored` the anchors of contacts that stick there; either may have no room."""
+    `rate` is that of Δ, and `bare` the acceleration were it v. A damped iteration changes the acceleration `base`
+    and the forces `base_force` along `change` of Δ and `change_force`; `residual` is r, in units `row_unit`.
+    `left` has `earlier` at the end of each step, and `anchored` the anchors of contacts that stick there; either may
+    have no room."""
 
     start: Rows
     q: Rows
@@ -77,6 +82,12 @@ class StepRowsStruct:
     move: Rows
     rate: Rows
     bare: Rows
+    base: Rows
+    change: Rows
+    base_force: Rows
+    change_force: Rows
+    row_unit: Rows
+    residual: Rows
     u: Rows
     extra: Rows
     notes: Rows
@@ -93,8 +104,8 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
     anchors at the ends of steps."""
     nv, m = model.nv, model.n_rows
     sizes = {"start": model.nq, "q": model.nq, "u": model.nu, "notes": NOTES}
-    sizes |= {"force_before": m, "force_recent": m, "earlier": 3 * (MOST_STAGES - 1) * nv}
-    sizes |= {"left": left, "anchored": anchored}
+    sizes |= dict.fromkeys(("force_before", "force_recent", "base_force", "change_force"), m)
+    sizes |= {"earlier": 3 * (MOST_STAGES - 1) * nv, "left": left, "anchored": anchored}
     x = StepRowsStruct()
     for name in StepRowsStruct.vars:
         if name != "inverse_scale":
@@ -105,13 +116,14 @@ def step_rows(w: Buffers, model: Model, left: int = 0, anchored: int = 0) -> Ste
 
 
 def scheme_numbers(
-    scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None
+    scheme: Scheme, rtol: float, atol: tuple[float, float], project: bool, share: float | None, *, damps: bool = False
 ) -> np.ndarray:
-    """What kernels read of a scheme: tolerances, then the weights of its stages as `predict` wants them."""
+    """Numbers of a scheme for kernels: tolerances, then the weights of its stages in the order of `predict`. With
+    `damps` an iteration that fails goes on with damping; loops then close in q alone."""
     numbers = np.zeros(SCHEME_NUMBERS)
     settles = project and scheme.is_undamped
     numbers[:N_STAGES] = rtol, *atol, project, settles, -1.0 if share is None else share
-    numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), scheme.follows_rates, scheme.error_power
+    numbers[N_STAGES:FIRST_ERROR] = len(scheme.stages), scheme.follows_rates, scheme.error_power, damps
     numbers[FIRST_ERROR:][: len(scheme.error)] = scheme.error
     for k, stage in enumerate(scheme.stages):
         weights = (stage.position, stage.velocity, stage.ahead)
@@ -195,10 +207,9 @@ def put_prediction(nv: int, x: StepRows, w: Weights, i: int):
 
 
 @wp.func
-def begin_step(t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64, gain: wp.float64,
-               numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
-    """Note where a step starts, and predict its first stage by (5), which adds `gain` of the change since a step ago;
-    that and â first move to the step size, by `ratio` longer."""
+def begin_step(t: Tables, x: StepRows, i: int, ratio: wp.float64, gain: wp.float64, loops: LoopRows):
+    """Note where a step starts, and guess the acceleration of its first stage by (5), which adds `gain` of the change
+    since a step ago; that and â first move to the step size, by `ratio` longer."""
     for j in range(x.q.shape[1]):
         x.start[i, j] = x.q[i, j]
     for j in range(t.nv):
@@ -210,7 +221,6 @@ def begin_step(t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64,
         x.recent[i, j] = a
         x.v_start[i, j] = x.v[i, j]
         x.ahead_start[i, j] = a + ratio * (x.ahead[i, j] - a)
-    put_prediction(t.nv, x, weights(numbers, FIRST_STAGE, h), i)
     for row in range(x.force_before.shape[1]):
         force = loops.force[i, row]
         loops.force[i, row] = force + gain * ratio * (force - x.force_before[i, row])
@@ -219,10 +229,9 @@ def begin_step(t: Tables, x: StepRows, i: int, h: wp.float64, ratio: wp.float64,
 
 
 @wp.func
-def begin_next(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, gain: wp.float64,
-               numbers: wp.array(dtype=wp.float64), loops: LoopRows):  # fmt: skip
-    """Note Δ, v and a of the stage before, and predict this one by (5), which adds `gain` of what that one changed."""
-    at = FIRST_STAGE + STAGE * stage
+def begin_next(t: Tables, x: StepRows, i: int, stage: int, gain: wp.float64, loops: LoopRows):
+    """Note Δ, v and a of the stage before, and guess the acceleration of this one by (5), which adds `gain` of the
+    change in that one."""
     place = 3 * (stage - 1) * t.nv
     for j in range(t.nv):
         a = x.a[i, j]
@@ -231,9 +240,6 @@ def begin_next(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, gain: 
         x.earlier[i, place + 2 * t.nv + j] = a
         x.guess[i, j] = a + gain * (a - x.recent[i, j])
         x.recent[i, j] = a
-    put_prediction(t.nv, x, weights(numbers, at, h), i)
-    for e in range(stage):
-        add_earlier(t, x, i, e, at + 13 + 9 * e, h, numbers)
     for row in range(x.force_before.shape[1]):
         force = loops.force[i, row]
         loops.force[i, row] = force + gain * (force - x.force_recent[i, row])
@@ -253,13 +259,23 @@ def predict(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, ratio: wp
     if steady != 1:
         gain = so3.ZERO
     if stage == 0:
-        begin_step(t, x, i, h, ratio, gain, numbers, loops)
+        begin_step(t, x, i, ratio, gain, loops)
     else:
-        begin_next(t, x, i, stage, h, gain, numbers, loops)
+        begin_next(t, x, i, stage, gain, loops)
     inverse = so3.ONE / (numbers[at + 1] * h * h)
     x.notes[i, C0] = inverse
     x.notes[i, C1] = numbers[at + 5] * h * inverse
     x.notes[i, TO_AHEAD] = numbers[at + 9] * inverse
+    place_stage(t, x, i, stage, h, numbers)
+
+
+@wp.func
+def place_stage(t: Tables, x: StepRows, i: int, stage: int, h: wp.float64, numbers: wp.array(dtype=wp.float64)):
+    """Δ, its rate, v, a and â of a stage, were the acceleration as guessed."""
+    at = FIRST_STAGE + STAGE * stage
+    put_prediction(t.nv, x, weights(numbers, at, h), i)
+    for e in range(stage):
+        add_earlier(t, x, i, e, at + 13 + 9 * e, h, numbers)
     for j in range(t.nv):
         x.rate[i, j] = x.v[i, j]
         x.bare[i, j] = x.a[i, j]
