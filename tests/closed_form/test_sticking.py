@@ -133,3 +133,28 @@ def test_a_sliding_ball_comes_to_roll(name):
     motion = ls.simulate(model, 0.3, q, [0, 0, 0, 0.7, 0, 0], method="generalized_alpha", dt=1e-3, **INPUT[name])
     assert np.linalg.norm(motion.v[-1, 3:5:2]) <= 0.5 + 1e-6
     assert abs(0.05 * np.linalg.norm(motion.v[-1, :3]) - 0.5) < 1e-4
+
+
+def test_copies_with_other_anchors_keep_them(resting):
+    """Purpose: copies that live at the same time keep their own anchors, later ones take over the tables and buffers of
+    those that are gone, and all give the results of a model built anew."""
+    model, found = block(np.radians(20)), resting[1]
+    z, rng = np.zeros(model.nv), np.random.default_rng(0)
+    moved = [found.anchors + 1e-5 * rng.normal(size=found.anchors.shape) for _ in range(4)]
+    expected = [ls.forward_dynamics(block(np.radians(20)).anchored(rows), found.q, z) for rows in moved]
+    assert len({a.tobytes() for a in expected}) == 4
+    seen = set()
+    for _ in range(2):
+        alive = [model.anchored(rows) for rows in moved]
+        for copies, answers in ((alive, expected), (alive[::-1], expected[::-1]), (alive, expected)):
+            for copy, answer in zip(copies, answers):
+                np.testing.assert_array_equal(ls.forward_dynamics(copy, found.q, z), answer)
+                np.testing.assert_array_equal(ls.forward_dynamics(copy, [found.q] * 3, [z] * 3)[1], answer)
+        seen |= {id(copy.cache) for copy in alive}
+    del alive, copies, copy
+    later = [model.anchored(rows) for rows in moved]
+    assert {id(copy.cache) for copy in later} <= seen
+    motion = ls.simulate(later[0].anchored(moved[0]), 0.02, found.q, **STEPS)
+    again = ls.simulate(block(np.radians(20)).anchored(moved[0]), 0.02, found.q, **STEPS)
+    np.testing.assert_array_equal(motion.q, again.q)
+    np.testing.assert_array_equal(ls.forward_dynamics(later[0], found.q, z), expected[0])

@@ -6,8 +6,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, final
@@ -22,7 +20,7 @@ from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, filled, flat, leading, parts, stack, workspace
 from lissom.lie.types import kernel_options, vec3, vec6
-from lissom.model.model import Model, with_groups
+from lissom.model.model import Model
 from lissom.model.tables import Tables, TablesStruct, device_tables
 from lissom.passes import traversal
 from lissom.passes.base_frames import origin_between, place_bases
@@ -288,23 +286,6 @@ def _put_anchors_of(rows: np.ndarray, to: np.ndarray) -> None:
 def put_anchors(model: Model, anchors: np.ndarray) -> None:
     """Write anchors into the tables of a model that nobody else has."""
     device_tables(model).surroundings.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
-
-
-@contextmanager
-def anchored_copy(model: Model, anchors: np.ndarray) -> Iterator[Model]:
-    """A copy of a model whose contacts hold on at given anchors, for one run that moves them.
-
-    Tables and buffers of copies of earlier runs serve again: to make them takes a hundred times as long as a step.
-    """
-    free = model.cached(("tables and buffers of anchored copies",), list)
-    known = free.pop() if free else {}
-    copy = with_groups(model.anchored(anchors), cache=known)
-    if known:
-        put_anchors(copy, anchors)
-    try:
-        yield copy
-    finally:
-        free.append(known)
 
 
 def present_anchors(model: Model) -> np.ndarray:

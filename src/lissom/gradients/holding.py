@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 import numpy as np
 
-from lissom.dynamics.contacts import anchored_copy, anchors_after, put_anchors
+from lissom.dynamics.contacts import anchors_after
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.stepping.driver import accelerations
@@ -32,13 +30,9 @@ def held_starts(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tu
     own = own_anchors(model, len(q))
     if not own.size:
         return own, *accelerations(model, 0.0, q, v, u)
-    first, found, copies = anchors_after(model, own, q, v), [], {}
-    with ExitStack() as lent:
-        for i, one in enumerate(model.of_rows(len(q))):
-            if id(one) not in copies:
-                copies[id(one)] = lent.enter_context(anchored_copy(one, own[i]))
-            copy = copies[id(one)]
-            put_anchors(copy, first[i])
-            found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
+    first, found = anchors_after(model, own, q, v), []
+    for i, one in enumerate(model.of_rows(len(q))):
+        copy = one.anchored(first[i])
+        found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
     a, force = zip(*found)
     return first, np.concatenate(a), np.concatenate(force)

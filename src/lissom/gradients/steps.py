@@ -11,13 +11,12 @@ iteration has met, and has no derivative.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from lissom.dynamics.contacts import anchored_copy, present_anchors, put_anchors
+from lissom.dynamics.contacts import present_anchors, put_anchors
 from lissom.errors import ConvergenceError, keeping
 from lissom.launch.workspace import Workspace, crowded
 from lissom.model.model import Model
@@ -170,28 +169,28 @@ class Stepping:
         may round otherwise in a batch."""
         n, ends = len(path.u), self.times(path.first, path.steps)[:, -1].tolist()
         sticks = bool(path.anchors.size)
-        with anchored_copy(model, path.anchors[0, 0]) if sticks else nullcontext(model) as own:
-            small = _OF_SMALL * self.tolerance
-            given = self.tolerance, (small, small), False, ORDER_SHARE
-            f = StateDerivative(own, HELD)
-            for k, end in enumerate(ends):
-                t = self.dt * (path.first + k)
-                for i in range(n):
-                    steps = ImplicitSteps(own, f, self.scheme, *given, damps=True)
-                    f.held = path.u[i, k]
-                    if sticks:
-                        put_anchors(own, path.anchors[i, k])
-                    q, v, a, ahead, force = (x[i, k] for x in out.values())
-                    new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
-                    if new is None:
-                        raise self._failure(i, n, t)
-                    for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
-                        x[i, k + 1] = found
-                    path.left[i, k] = steps.earlier
-                    if sticks:
-                        path.anchors[i, k + 1] = present_anchors(own)
-                    cost.take(steps.counts)
-                yield k + 1
+        own = model.anchored(path.anchors[0, 0]) if sticks else model
+        small = _OF_SMALL * self.tolerance
+        given = self.tolerance, (small, small), False, ORDER_SHARE
+        f = StateDerivative(own, HELD)
+        for k, end in enumerate(ends):
+            t = self.dt * (path.first + k)
+            for i in range(n):
+                steps = ImplicitSteps(own, f, self.scheme, *given, damps=True)
+                f.held = path.u[i, k]
+                if sticks:
+                    put_anchors(own, path.anchors[i, k])
+                q, v, a, ahead, force = (x[i, k] for x in out.values())
+                new = steps.step_to(StepState(t, q, v, a, ahead, self.dt, force, HELD.start, a, force), end)
+                if new is None:
+                    raise self._failure(i, n, t)
+                for x, found in zip(out.values(), (new.q, new.v, new.a, new.ahead, new.force)):
+                    x[i, k + 1] = found
+                path.left[i, k] = steps.earlier
+                if sticks:
+                    path.anchors[i, k + 1] = present_anchors(own)
+                cost.take(steps.counts)
+            yield k + 1
 
     def _window(self, model: Model, w: Workspace, u: np.ndarray, first: int, cost: Cost) -> np.ndarray:
         """Rows (q, v, a, â, λ) behind each of as many steps as there are inputs."""

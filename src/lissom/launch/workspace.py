@@ -212,7 +212,7 @@ def workspace(model: Model, family: str, batch: int, make: Callable[[Model, int]
     buffers = pool.taken(batch)
     if buffers is None:
         with making():
-            buffers = make(model, batch)
+            buffers = make(model.home, batch)
         pool.buffers.append(buffers)
         model.cache.pop(key, None)
         model.cached(key, lambda: pool)  # which now counts with its memory, and is what was used last
@@ -223,7 +223,7 @@ def own_workspace(model: Model, batch: int, make: Callable[[Model, int], Buffers
     """Buffers that come from no pool, for those who have them for long."""
     pool = Pool()
     with making():
-        pool.buffers.append(make(model, batch))
+        pool.buffers.append(make(model.home, batch))
     return Workspace(pool.buffers[0], pool)
 
 

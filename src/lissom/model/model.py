@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
+from weakref import finalize
 
 import numpy as np
 
@@ -301,7 +302,24 @@ class Model:
         if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
             raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
         rows.setflags(write=False)
-        return with_groups(self, surroundings=replace(self.surroundings, anchors=rows), cache={})
+        root, world = self.__dict__.get("_root", self), replace(self.surroundings, anchors=rows)
+        free = root.cached(("homes of anchored copies",), list)
+        try:
+            home = free.pop()
+        except IndexError:
+            home = with_groups(root, cache={})
+        home.__dict__["surroundings"] = world
+        if "tables" in home.cache:
+            home.cache["tables"].surroundings.anchor.assign(rows.reshape(1, -1, 3))
+        copy = with_groups(self, surroundings=world, cache=home.cache, _root=root, _home=home)
+        finalize(copy, free.append, home).atexit = False
+        return copy
+
+    @property
+    def home(self) -> Model:
+        """The equal model for which tables and buffers are made. An anchored copy has one for itself, which serves the
+        next copy once Python drops this one: to make tables and buffers takes a hundred times as long as a step."""
+        return self.__dict__.get("_home", self)
 
     def holding(self, dofs: np.ndarray, steady: np.ndarray | None) -> Model:
         """The same model with more coordinates held as if they had a motion, in a steady motion of velocity (nv,)."""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
@@ -27,7 +26,7 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.dynamics.constraints import constraint_kernel
-from lissom.dynamics.contacts import anchored_copy, contact_anchors, present_anchors
+from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
@@ -206,10 +205,10 @@ def _simulated(
         return _explained(_stacked(model, method, motions, lead, wanted, nz), why)
     for i, begin in enumerate(begun):
         own = model.one(i, count)
-        with of_instance(i, count), progress_bar(progress, float(duration)) as advance, ExitStack() as lent:
+        with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
             if own.surroundings.sticks:
-                own = lent.enter_context(anchored_copy(own, contact_anchors(own, *begin)))
+                own = own.anchored(contact_anchors(own, *begin))
             f = StateDerivative(own, law)
             x0 = np.concatenate([*begin, law.carried])
             given = times, float(duration), law.period, rtol, atols, dt, project_velocity

@@ -34,7 +34,6 @@ from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
 from lissom.dynamics.contacts import (
-    anchored_copy,
     contact_anchors,
     contact_forces,
     present_anchors,
@@ -368,12 +367,12 @@ def _free_to_slip(model: Model, q: np.ndarray) -> Iterator[Model]:
     if not model.surroundings.sticks or not len(q):
         yield model
         return
-    with anchored_copy(model, contact_anchors(model, q[0])) as copy:
-        try:
-            yield copy
-        except ConvergenceError as error:
-            error.partial = replace(error.partial, model=model.anchored(present_anchors(copy)))
-            raise
+    copy = model.anchored(contact_anchors(model, q[0]))
+    try:
+        yield copy
+    except ConvergenceError as error:
+        error.partial = replace(error.partial, model=model.anchored(present_anchors(copy)))
+        raise
 
 
 def _search(
