@@ -19,7 +19,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6

@@ -26,7 +26,7 @@ from lissom.dynamics.articulated_dynamics import articulated_kernel, record_arti
 from lissom.dynamics.closed_dynamics import closed_kernel, record_closed, solves_closed
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Shapes
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import for_models

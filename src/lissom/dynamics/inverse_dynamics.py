@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import Wanted

@@ -33,8 +33,8 @@ import warp as wp
 
 from lissom.dynamics.loads import Times, called_response, put_loads
 from lissom.dynamics.python_forces import python_responses
-from lissom.forces.acting import Acting
-from lissom.forces.tendons import ask_channels
+from lissom.forces.tendons import channel_sizes
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import over_models
@@ -92,7 +92,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, a)
         G = gravity[0]
-        ask_channels(t, s, i, u)
+        channel_sizes(t, s, i, u)
         recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[0], add)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
         columns.clear_rows(t.nv, b.x.width, i, dq)

@@ -36,8 +36,8 @@ import warp as wp
 
 from lissom.dynamics.loads import called_response, put_loads
 from lissom.errors import ShapeError
-from lissom.forces.acting import Acting
-from lissom.forces.answers import change_by_answers
+from lissom.forces.term import change_by_responses
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import Wanted
@@ -141,7 +141,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
             for k in range(t.n_dynamic):
                 H[i, k] = mat6()
             respond(t, s, i, gravity[0], load[i], terms[0], H)
-            change_by_answers(t, s, i, H, d.node)
+            change_by_responses(t, s, i, H, d.node)
         for j in range(t.nv):
             tau[i, j] = so3.ZERO
         for step in range(t.n_dynamic):

@@ -18,8 +18,8 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting, no_memory
-from lissom.forces.touching import holder
+from lissom.forces.contact import anchor_row
+from lissom.forces.terms import Acting, no_memory
 from lissom.integration.paced_steps import (
     IS_PLANNED,
     NEXT,
@@ -105,7 +105,7 @@ def keep_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
         x.left[i, k * many + j] = x.earlier[i, j]
     points = x.anchored.shape[1] / (3 * steps)
     for j in range(points):
-        anchor = t.surroundings.anchor[holder(t, i), j]
+        anchor = t.surroundings.anchor[anchor_row(t, i), j]
         for r in range(3):
             x.anchored[i, 3 * (k * points + j) + r] = anchor[r]
 

@@ -50,7 +50,7 @@ def _near(model: Model, batch: int) -> Near:
     for name, shape in shapes.items():
         setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
-    near.touching = wp.zeros(tied, dtype=wp.int32, device=model.device)
+    near.coupled = wp.zeros(tied, dtype=wp.int32, device=model.device)
     return near
 
 

@@ -23,7 +23,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_k
 from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import LONG, Buffers
 from lissom.launch.compiling import ahead
 from lissom.launch.loop_buffers import shown

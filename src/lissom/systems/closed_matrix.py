@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.answers import with_response
+from lissom.forces.term import with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import about, rate_of_momentum
 from lissom.lie.types import mat6, vec3, vec6

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.answers import couple_tied, with_response
+from lissom.forces.term import add_coupled, with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
 from lissom.lie.types import by_reference, mat6, vec6
@@ -205,8 +205,8 @@ def couple_ends(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix
         for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
             add_cross_product(x, i, k, other, coupling, J, W)
-    couple_tied(s, x, i, k, 0, J, W)
-    couple_tied(s, x, i, k, 1, J_R, W)
+    add_coupled(s, x, i, k, 0, J, W)
+    add_coupled(s, x, i, k, 1, J_R, W)
 
 
 @wp.func
@@ -299,7 +299,7 @@ def derivative_inward(
         count_in_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
         if is_body(t.node[k].kind):
             couple_body(t, s, b, i, k, v, a, dq, dv, da)
-        couple_tied(s, b.x, i, k, 1, b.J, b.W_v)
+        add_coupled(s, b.x, i, k, 1, b.J, b.W_v)
         couple_ends(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
         fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,
                          b.W_a, b.W_v, b.W_q, da, dv, dq)  # fmt: skip

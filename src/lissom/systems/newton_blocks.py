@@ -31,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.forces.answers import with_response
+from lissom.forces.term import with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
 from lissom.lie.types import RARE, by_reference, mat6, vec3, vec6

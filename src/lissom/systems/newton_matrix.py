@@ -24,7 +24,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model

@@ -11,8 +11,8 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
-from lissom.forces.tendons import ask_channels
+from lissom.forces.tendons import channel_sizes
+from lissom.forces.terms import Acting
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
@@ -53,7 +53,7 @@ def residual_force(
     force: wp.Function,
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
-    ask_channels(t, s, i, u)
+    channel_sizes(t, s, i, u)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING, add)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
