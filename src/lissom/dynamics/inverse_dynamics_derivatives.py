@@ -49,17 +49,18 @@ from lissom.passes.column_tables import Matrix, column_width
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
-from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,
+    LoopDerivativesStruct,
+    add_loop_derivatives,
     derivative_buffers,
     derivative_inward,
     derivative_outward,
 )
-from lissom.systems.loop_derivatives import LoopDerivativesStruct, add_loop_derivatives
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_rows
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -50,8 +50,8 @@ from lissom.passes import deforming_derivatives, kinds, traversal
 from lissom.passes.column_tables import Matrix
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
-from lissom.systems.armature import add_armature_force
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_force
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

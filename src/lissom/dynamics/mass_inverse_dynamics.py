@@ -33,7 +33,7 @@ from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.robot import telling
 from lissom.robot.checks import time
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -54,10 +54,9 @@ from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.moves import move_configuration
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import Scratch
-from lissom.systems.bordered import border, take_forces
+from lissom.systems.bordered import border, hold_prescribed, take_forces
 from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
-from lissom.systems.constrained import hold_prescribed
-from lissom.systems.loop_changes import put_changes
+from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 

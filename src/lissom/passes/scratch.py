@@ -131,8 +131,8 @@ class DeformingState:
 @wp.struct
 class PullState:
     """Unit inputs inside deformable bodies: work (minus the length of a tendon) and wrench on the frame in its axes by
-    (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; the response to θ of
-    the wrench that a frame needs by (instance, column) of Deforming, in models with pressures."""
+    (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; the response to θ
+    of the wrench that a frame needs by (instance, column) of Deforming, in models with pressures."""
 
     work: wp.array2d(dtype=wp.float64)
     wrench: wp.array2d(dtype=vec6)
@@ -167,8 +167,8 @@ Scratch = by_reference(ScratchStruct)
 
 @wp.struct
 class NodeChange:
-    """The change of a node along a direction: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and the change of
-    its wrench."""
+    """The change of a node along a direction: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and
+    the change of its wrench."""
 
     x: vec6
     w: vec6

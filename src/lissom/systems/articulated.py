@@ -33,7 +33,7 @@ from lissom.passes.block_tables import Blocks, block_width, squares
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import is_body, is_mapped
 from lissom.passes.scratch import Scratch
-from lissom.systems.armature import add_armature_block
+from lissom.systems.mass import add_armature_block
 
 native = native_functions("systems/articulated.h")
 

@@ -53,7 +53,6 @@ from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.rare_kinds import is_stored
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.robot.joints import MotionKind
-from lissom.systems.armature import add_armature_rows
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
     clear_columns,
@@ -71,6 +70,7 @@ from lissom.systems.block_elimination import (
     take_band,
     with_hanging,
 )
+from lissom.systems.mass import add_armature_rows
 
 _LEAST_COORDINATES = 64  # from which on a step took less time on chains of rods and of rigid links
 PLAIN = [kind.value for kind in MotionKind if kind.name not in RARE]
