@@ -90,7 +90,7 @@ def gather_node(
     x: Columns, y: Blocks, i: int, e: int, k: int, inertia: mat6, composite: mat6, J: Matrix, H: Matrix, G: Matrix,
     diagonal: Matrix,
 ):  # fmt: skip
-    """What node k adds to H and G of (2) and to the diagonal of M."""
+    """Add node k to H and G of (2) and to the diagonal of M."""
     ...
 
 

@@ -122,7 +122,7 @@ def derivative_outward(
 
 @wp.func
 def twist_response(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
-    """N of node k: of the inertia M, of what acts, and of a deformable body."""
+    """N of node k: of the inertia M, of the terms of force, and of a deformable body."""
     N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
     if is_body(t.node[k].kind):
         N += deforming_derivatives.twist_response(t, s, i, k)
@@ -142,7 +142,8 @@ def couple_body(
     dv: Matrix,
     da: Matrix,
 ):
-    """What ties the coordinates of a deformable body to the rest, in the three matrices and their running sums."""
+    """The coupling of the coordinates of a deformable body to the rest, in the three matrices and their running
+    sums."""
     one = so3.ONE
     none = so3.ZERO
     deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
@@ -273,7 +274,7 @@ def inward_node(
 def fold_junction(
     t: Tables, b: DerivativeBuffers, i: int, k: int, j: int, dq: Matrix, dv: Matrix, da: Matrix
 ):  # fmt: skip
-    """What the blocks on both sides of junction j have in common, by (1) and (2) of junctions."""
+    """The common part of the blocks on both sides of junction j, by (1) and (2) of junctions."""
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J, da)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_E, dv)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J, dv)

@@ -367,7 +367,7 @@ LISSOM_INLINE int take_children(
     return given;
 }
 
-// What the coordinates of block e do to one row through node k, behind `given` other columns.
+// Columns of the coordinates of block e in one row through node k, behind `given` other columns.
 LISSOM_INLINE void pass_block(
     const Columns& x, const Blocks& y, int i, int e, int k, int at, int given, double sign, vec6 f, array<double> L,
     array<double> scale, array<double> work

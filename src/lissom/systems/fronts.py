@@ -143,7 +143,7 @@ def pass_block(
     x: Columns, y: Blocks, i: int, e: int, k: int, at: int, given: int, sign: wp.float64, f: vec6, L: Matrix,
     scale: wp.array(dtype=wp.float64), work: Matrix,
 ):  # fmt: skip
-    """What the coordinates of block e do to one row through node k, behind `given` other columns."""
+    """Columns of the coordinates of block e in one row through node k, behind `given` other columns."""
     ...
 
 
@@ -167,7 +167,7 @@ def put_passing(
     x: Columns, y: Blocks, z: Fronts, i: int, e: int, given: int, centre: vec3, rows: wp.array2d(dtype=vec6),
     L: Matrix, scale: wp.array(dtype=wp.float64), work: Matrix,
 ):  # fmt: skip
-    """What the coordinates of block e do to all rows of loops with ends behind it, which are wrenches in the base."""
+    """Columns of the coordinates of block e in all rows of loops with ends behind it, as wrenches in the base."""
     for m in range(z.child_start[e], z.child_start[e + 1]):
         child = z.child[m]
         for a in range(z.up_start[child], z.up_start[child + 1]):

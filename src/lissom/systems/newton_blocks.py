@@ -81,7 +81,7 @@ class NewtonBlocksStruct:
     """Tables. Of the block at work, by its nodes in the order of all: columns S, S T and path sums J, J_P, J_R and L
     within it, M and N. By node H; by junction N and M of all that hangs on it, and L, J, J_R and J_P. Local + K; by
     block where it is seen from, the factors of B with the rows swapped, B⁻¹ G, V, the wrench Σ ĉ and y. The pivot that
-    vanished, as factor_block tells it."""
+    vanished, as from factor_block."""
 
     x: ColumnsStruct
     band: ColumnsStruct

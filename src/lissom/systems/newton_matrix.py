@@ -151,7 +151,7 @@ def make_newton_matrix(
 
 @cache
 def newton_matrix_of(act: Acting) -> Any:
-    """make_newton_matrix with what acts."""
+    """make_newton_matrix with the terms of a model."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")
@@ -166,7 +166,7 @@ def newton_matrix_of(act: Acting) -> Any:
 
 @cache
 def newton_blocks_of(act: Acting) -> Any:
-    """make_newton_blocks with what acts, in the buffers of newton_matrix."""
+    """make_newton_blocks with the terms of a model, in the buffers of newton_matrix."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")
