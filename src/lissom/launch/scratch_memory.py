@@ -80,7 +80,7 @@ def _pull_state(model: Model, batch: int) -> PullState:
     columns = int(pulls.column_start[-1])
     sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
     sizes |= {"B_q": int(pulls.pair_start[-1])}
-    sizes |= {"answer": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
+    sizes |= {"response": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))
     return state
