@@ -7,8 +7,7 @@ import pytest
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.forces.acting import acting_on
-from lissom.forces.terms import TERMS
+from lissom.forces.terms import TERMS, acting_on
 from lissom.launch.composed import kernel_for
 from lissom.lie.types import MORE
 from lissom.passes.scratch import INPUTS

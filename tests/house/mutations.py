@@ -51,8 +51,8 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
-        "the list of near pairs is never made anew",
-        "forces/touching.py",
+        "the list of near pairs is never renewed",
+        "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",
         "        if not (wp.dot(moved, moved) < limit):\n            return 0",
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),

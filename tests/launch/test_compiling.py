@@ -16,7 +16,7 @@ from house.test_kernels import kernels
 
 import lissom as ls
 from lissom.cli.main import main
-from lissom.forces.acting import acting_on
+from lissom.forces.terms import acting_on
 from lissom.kernels import KERNELS
 from lissom.launch import compiling, composed
 from lissom.launch.composed import kernel_for

@@ -22,9 +22,16 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
-from lissom.forces.acting import Acting
-from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
-from lissom.forces.tendons import add_channel_wrenches, path_length, path_tangent, project_at, strain_at
+from lissom.forces.tendons import (
+    add_channel_wrenches,
+    add_pull_forces,
+    add_pull_wrenches,
+    path_length,
+    path_tangent,
+    project_at,
+    strain_at,
+)
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models

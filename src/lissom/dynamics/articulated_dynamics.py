@@ -15,7 +15,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model

@@ -28,7 +28,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.systems.allowed_motions import solve_with_mass
+from lissom.systems.bordered import solve_with_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

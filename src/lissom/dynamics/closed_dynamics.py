@@ -19,7 +19,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
@@ -30,14 +30,17 @@ from lissom.passes.moves import put_configuration_rate
 from lissom.passes.scratch import ScratchStruct
 from lissom.systems.bordered import LoopRows, LoopRowsStruct
 from lissom.systems.closed_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
     ClosedBlocks,
     ClosedBlocksStruct,
+    block_matrix,
     closed_blocks,
     closes_by_blocks,
     factor_closed_blocks,
+    make_mass_blocks,
     solve_closed_blocks,
 )
-from lissom.systems.kept_blocks import KeptBlocks, KeptBlocksStruct, kept_blocks, make_mass_blocks
 from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
 from lissom.systems.residual import residual_of
@@ -49,7 +52,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func
 def solve_accelerations(
-    t: Tables, b: KeptBlocks, c: ClosedBlocks, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
+    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
 ):  # fmt: skip
     """a and λ of (1) by the factors, what is left of the equation of motion without them being in a."""
     for j in range(t.nv):
@@ -78,7 +81,7 @@ def closed_kernel(act: Acting) -> Any:
     def closed_accelerations(
         t: TablesStruct,
         s: ScratchStruct,
-        b: KeptBlocksStruct,
+        b: BlockMatrixStruct,
         c: ClosedBlocksStruct,
         q: Rows,
         v: Rows,
@@ -118,7 +121,7 @@ def solves_closed(model: Model) -> bool:
 
 def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
     """Record the launch for the buffers of forward_dynamics."""
-    d, blocks = w.on_device, [partial(kept_blocks, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
     tables = [w.tables, w.scratch, *map(Passing, blocks)]
     inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
     w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])

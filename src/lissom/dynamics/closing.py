@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops
@@ -42,16 +42,19 @@ from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.systems.bordered import LoopRows, LoopRowsStruct
 from lissom.systems.closed_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
     ClosedBlocks,
     ClosedBlocksStruct,
-    ask_all,
+    block_matrix,
+    choose_all,
     closed_blocks,
     eliminate,
     factor_closed_blocks,
+    make_mass_blocks,
     solve_closed_blocks,
 )
-from lissom.systems.independent_rows import row_sizes
-from lissom.systems.kept_blocks import KeptBlocks, KeptBlocksStruct, kept_blocks, make_mass_blocks
+from lissom.systems.fronts import row_sizes
 from lissom.systems.loop_unknowns import put_forces, put_residuals
 from lissom.systems.loops import loop_rates, loop_residuals
 
@@ -67,7 +70,7 @@ Numbers = wp.array(dtype=wp.float64)
 
 
 @wp.func(inline=False)
-def put_weights(t: Tables, b: KeptBlocks, i: int, weights: Numbers):
+def put_weights(t: Tables, b: BlockMatrix, i: int, weights: Numbers):
     """W⁻² and nothing else in place of what make_mass_blocks left."""
     for j in range(b.K.shape[1]):
         b.K[i, j] = so3.ZERO
@@ -78,7 +81,7 @@ def put_weights(t: Tables, b: KeptBlocks, i: int, weights: Numbers):
 
 
 @wp.func
-def clear_inertias(t: Tables, b: KeptBlocks, i: int):
+def clear_inertias(t: Tables, b: BlockMatrix, i: int):
     """Nothing moves what hangs on a node."""
     for k in range(t.n_dynamic):
         b.H[i, k] = mat6()
@@ -87,7 +90,9 @@ def clear_inertias(t: Tables, b: KeptBlocks, i: int):
 
 
 @wp.func
-def solve_rows(t: Tables, b: KeptBlocks, c: ClosedBlocks, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows):
+def solve_rows(
+    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows
+):
     """(δ; λ) of (1) in loops.unknown for what the kept rows miss, times a factor."""
     for j in range(t.nv):
         loops.unknown[i, j] = so3.ZERO
@@ -99,7 +104,7 @@ def solve_rows(t: Tables, b: KeptBlocks, c: ClosedBlocks, i: int, missing: Matri
 
 
 @wp.func
-def fade_once(t: Tables, b: KeptBlocks, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows) -> wp.float64:
+def fade_once(t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows) -> wp.float64:
     """One turn of (2) for loops.work; by how much it changes."""
     solve_rows(t, b, c, i, loops.work, factor, loops)
     change = wp.float64(0.0)
@@ -111,7 +116,7 @@ def fade_once(t: Tables, b: KeptBlocks, c: ClosedBlocks, i: int, factor: wp.floa
 
 
 @wp.func(inline=False)
-def fade(t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+def fade(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
     """(2) for loops.force, all rows being asked; 0, or what eliminate says."""
     largest = wp.float64(0.0)
     size = wp.float64(0.0)
@@ -135,9 +140,9 @@ def fade(t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, loops: L
 
 
 @wp.func
-def least_forces(t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
     """Forces of least norm; those of independent rows are that."""
-    ask_all(i, loops)
+    choose_all(i, loops)
     put_forces(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, so3.ZERO, False)
     if pivot < 0:
@@ -153,7 +158,7 @@ def closing_kernel(act: Acting) -> Any:
     def closing_alone(
         t: TablesStruct,
         s: ScratchStruct,
-        b: KeptBlocksStruct,
+        b: BlockMatrixStruct,
         c: ClosedBlocksStruct,
         q: Matrix,
         v: Matrix,
@@ -204,7 +209,7 @@ def _make(model: Model, batch: int) -> Buffers:
     w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
     loops, task = with_loops(w, model, batch, whole=False), w.buffer("task", (1,), wp.int32, common=True)
     weights = w.buffer("weights", (model.nv,), common=True)
-    blocks = [partial(kept_blocks, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    blocks = [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
     d = w.on_device
     tables = [w.tables, w.scratch, *map(Passing, blocks)]
     w.record(closing_kernel, [*tables, d["q"], d["v"], task, weights, d["damping"], d["size"], loops, d["move"]])

@@ -29,7 +29,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     square_results,
 )
 from lissom.errors import RedundancyWarning
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.loop_buffers import with_loops

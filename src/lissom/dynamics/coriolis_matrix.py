@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import over_models

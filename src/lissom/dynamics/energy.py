@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled
@@ -31,7 +31,7 @@ from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot import telling
-from lissom.systems.armature import armature_energy
+from lissom.systems.mass import armature_energy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

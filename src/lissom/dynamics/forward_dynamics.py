@@ -26,7 +26,7 @@ from lissom.dynamics.articulated_dynamics import articulated_kernel, record_arti
 from lissom.dynamics.closed_dynamics import closed_kernel, record_closed, solves_closed
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Shapes
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import for_models
@@ -44,8 +44,7 @@ from lissom.passes.moves import put_configuration_rate
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct
 from lissom.robot.checks import time
-from lissom.systems.bordered import LoopRowsStruct, own_rows
-from lissom.systems.constrained import hold_prescribed, solve_constrained
+from lissom.systems.bordered import LoopRowsStruct, hold_prescribed, own_rows, solve_constrained
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.residual import residual_of

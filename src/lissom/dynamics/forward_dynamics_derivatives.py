@@ -24,7 +24,7 @@ from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading, parts, stack
 from lissom.model.model import Model
-from lissom.systems.allowed_motions import solve_with_mass
+from lissom.systems.bordered import solve_with_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

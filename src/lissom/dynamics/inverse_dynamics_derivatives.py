@@ -33,8 +33,8 @@ import warp as wp
 
 from lissom.dynamics.loads import Times, called_response, put_loads
 from lissom.dynamics.python_forces import python_responses
-from lissom.forces.acting import Acting
-from lissom.forces.tendons import ask_channels
+from lissom.forces.tendons import channel_sizes
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.loop_buffers import with_loops
 from lissom.launch.over_models import over_models
@@ -49,17 +49,18 @@ from lissom.passes.column_tables import Matrix, column_width
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
-from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, choose_independent
 from lissom.systems.derivative_sweeps import (
     DerivativeBuffersStruct,
+    LoopDerivativesStruct,
+    add_loop_derivatives,
     derivative_buffers,
     derivative_inward,
     derivative_outward,
 )
-from lissom.systems.loop_derivatives import LoopDerivativesStruct, add_loop_derivatives
 from lissom.systems.loops import add_loop_stiffness, add_loop_wrenches, loop_rates
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_rows
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -92,7 +93,7 @@ def residual_derivatives_kernel(act: Acting) -> Any:
         i = first + wp.tid()
         traversal.inspect(t, s, i, q, v, a)
         G = gravity[0]
-        ask_channels(t, s, i, u)
+        channel_sizes(t, s, i, u)
         recursive_newton_euler(t, s, i, q, v, a, G, load[i], terms[0], add)
         add_loop_wrenches(t, s, i, loops.force, loops.gap)
         columns.clear_rows(t.nv, b.x.width, i, dq)

@@ -36,8 +36,8 @@ import warp as wp
 
 from lissom.dynamics.loads import called_response, put_loads
 from lissom.errors import ShapeError
-from lissom.forces.acting import Acting
-from lissom.forces.answers import change_by_answers
+from lissom.forces.term import change_by_responses
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import Wanted
@@ -50,8 +50,8 @@ from lissom.passes import deforming_derivatives, kinds, traversal
 from lissom.passes.column_tables import Matrix
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Direction, DirectionStruct, NodeChange, Scratch, ScratchStruct, acting_flags
-from lissom.systems.armature import add_armature_force
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_force
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -141,7 +141,7 @@ def inverse_dynamics_tangent_kernel(act: Acting) -> Any:
             for k in range(t.n_dynamic):
                 H[i, k] = mat6()
             respond(t, s, i, gravity[0], load[i], terms[0], H)
-            change_by_answers(t, s, i, H, d.node)
+            change_by_responses(t, s, i, H, d.node)
         for j in range(t.nv):
             tau[i, j] = so3.ZERO
         for step in range(t.n_dynamic):

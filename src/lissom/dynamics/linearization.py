@@ -39,7 +39,7 @@ from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import telling
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.systems.bordered import allowed_motions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -18,7 +18,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.loads import put_loads
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models
 from lissom.launch.prepare import Wanted
@@ -33,7 +33,7 @@ from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.robot import telling
 from lissom.robot.checks import time
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -4,7 +4,7 @@
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
 Columns need no transport in the base frame, so V is a running sum. Rigid bodies on joints of one axis take the short
-way of rigid_mass.
+way of mass (4).
 Source: Mathew 2025 (D58)-(D59), in the base frame.
 """
 
@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
 from lissom.launch.composed import free_of_forces
 from lissom.launch.over_models import for_models
@@ -33,9 +33,16 @@ from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct
-from lissom.systems.armature import add_armature_rows
-from lissom.systems.mass import MassBuffersStruct, mass_buffers, square_mass_matrix
-from lissom.systems.rigid_mass import RigidBuffersStruct, is_rigid, rigid_buffers, rigid_mass
+from lissom.systems.mass import (
+    MassBuffersStruct,
+    RigidBuffersStruct,
+    add_armature_rows,
+    is_rigid,
+    mass_buffers,
+    rigid_buffers,
+    rigid_mass,
+    square_mass_matrix,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
-from lissom.forces.distances import SHORT
+from lissom.forces.contact import SHORT
 from lissom.forces.tendons import path_tangent, segment_end, strain_at
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.composed import free_of_forces
 from lissom.launch.prepare import Wanted

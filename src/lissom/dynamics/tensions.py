@@ -13,7 +13,7 @@ import numpy as np
 from lissom.dynamics.actuation import actuation_matrix, custom_actuation, run_actuation, weighted_actuation
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.forward_dynamics import input_rows
-from lissom.forces.elastic_tendons import BEGINS_TO_PULL
+from lissom.forces.tendons import BEGINS_TO_PULL
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import leading, require_finite_rows, stack
 from lissom.model.model import Model

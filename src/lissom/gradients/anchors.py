@@ -225,7 +225,7 @@ def _slipped(
 
 
 def _rolled(n: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """G and G' of friction."""
+    """G and G' of contact (8)."""
     z = -np.einsum("ri,ri->r", n, b)
     near = 1.0 - z < _SMALL
     y, G, bent, term = np.where(near, 1.0 - z, 0.0), np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z))

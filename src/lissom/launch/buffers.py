@@ -17,7 +17,7 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import tables_with_terms
+from lissom.forces.terms import tables_with_terms
 from lissom.launch.compiling import load
 from lissom.launch.composed import kernel_for
 from lissom.launch.cores import cores, making, on_all

@@ -8,7 +8,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting, acting_on, nothing_on
+from lissom.forces.terms import Acting, acting_on, nothing_on
 from lissom.model.model import Model
 
 _FREE: set[Any] = set()  # factories whose kernels know nothing of forces

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import tables_with_terms
+from lissom.forces.terms import tables_with_terms
 from lissom.launch.warp_private import struct_of
 from lissom.model.model import Model
 from lissom.model.tables import TablesStruct, altered, with_anchors

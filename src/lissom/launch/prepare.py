@@ -82,7 +82,7 @@ def prepare(views: Views, host: dict[str, Any], wanted: Wanted) -> None:
         if _drives(host):
             _pull(model, views, host["q"], wanted.differentiates)
         else:
-            views.scratch.pulls.answer.zero_()  # of an earlier launch with inputs
+            views.scratch.pulls.response.zero_()  # of an earlier launch with inputs
 
 
 def _called(model: Model, everywhere: bool) -> list[int]:

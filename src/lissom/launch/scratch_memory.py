@@ -50,7 +50,7 @@ def _near(model: Model, batch: int) -> Near:
     for name, shape in shapes.items():
         setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
     near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
-    near.touching = wp.zeros(tied, dtype=wp.int32, device=model.device)
+    near.coupled = wp.zeros(tied, dtype=wp.int32, device=model.device)
     return near
 
 
@@ -80,7 +80,7 @@ def _pull_state(model: Model, batch: int) -> PullState:
     columns = int(pulls.column_start[-1])
     sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
     sizes |= {"B_q": int(pulls.pair_start[-1])}
-    sizes |= {"answer": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
+    sizes |= {"response": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
     for name, size in sizes.items():
         setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))
     return state

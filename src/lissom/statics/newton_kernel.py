@@ -23,7 +23,7 @@ from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_k
 from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.loads import load_rows
 from lissom.dynamics.steady_motion import steady_velocity
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import LONG, Buffers
 from lissom.launch.compiling import ahead
 from lissom.launch.loop_buffers import shown
@@ -37,8 +37,7 @@ from lissom.passes.column_tables import column_width
 from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.moves import move_configuration
 from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
-from lissom.systems.bordered import LoopRows, ask_closed, border
-from lissom.systems.constrained import hold_prescribed
+from lissom.systems.bordered import LoopRows, ask_closed, border, hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 

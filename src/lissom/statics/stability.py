@@ -44,7 +44,7 @@ from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import parts
 from lissom.model.model import Model
 from lissom.statics.residual import static_residual
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.systems.bordered import allowed_motions
 
 _ROUNDING = 4e-15  # twenty units in the last place, of the largest eigenvalue
 _NEUTRAL = 1e-12  # of the largest eigenvalue: what costs nothing by symmetry is left 1e-14 by loops and their forces
