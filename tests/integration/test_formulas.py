@@ -5,7 +5,7 @@ import pytest
 from integration.driven_arms import describe_driven_arm, in_python, starts
 
 import lissom as ls
-from lissom.dynamics.laws_of_time import laws_of_time
+from lissom.dynamics.loads import laws_of_time
 from lissom.integration import fused_runs, paced_runs
 from lissom.integration.fused_steps import driven_steps_kernel, implicit_steps_kernel
 from lissom.integration.paced_batches import ManyPacedMotions

@@ -6,8 +6,7 @@ from integration.driven_arms import describe_driven_arm, in_python, starts
 from scipy.interpolate import CubicSpline
 
 import lissom as ls
-from lissom.dynamics.laws_of_time import laws_of_time
-from lissom.dynamics.loads import load_rows
+from lissom.dynamics.loads import laws_of_time, load_rows
 from lissom.integration.paced_batches import ManyPacedMotions
 from lissom.integration.paced_runs import PacedSteps
 

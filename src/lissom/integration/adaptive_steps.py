@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
-from lissom.dynamics.laws_of_time import laws_of_time
+from lissom.dynamics.loads import laws_of_time
 from lissom.errors import ConvergenceError
 from lissom.integration.dense_output import between, cubic
 from lissom.integration.encounters import Lookout

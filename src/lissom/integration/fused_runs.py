@@ -15,8 +15,7 @@ from typing import Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
-from lissom.dynamics.loads import rows_of_times
+from lissom.dynamics.loads import constant_laws, laws_of_time, rows_of_times, steps_of_laws
 from lissom.integration.fused_steps import (
     block_steps_kernel,
     closed_steps_kernel,

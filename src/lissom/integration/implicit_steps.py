@@ -43,11 +43,11 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.contacts import contact_anchors, put_anchors
-from lissom.dynamics.python_forces import put_python_forces, python_response
-from lissom.dynamics.tensions import input_response
+from lissom.dynamics.loads import put_python_forces, python_response
 from lissom.integration.controller_steps import ControllerSteps, ControllerUnsolved
 from lissom.integration.fused_runs import (
     put_start,

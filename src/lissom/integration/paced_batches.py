@@ -12,7 +12,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
+from lissom.dynamics.loads import laws_of_time, steps_of_inputs
 from lissom.integration.adaptive_steps import FIRST_STEP, LEAST_STEP, NO_STEP, failure
 from lissom.integration.batches import Batch, MotionFailed, present_anchors_of, put_anchors_at
 from lissom.integration.dense_output import within

@@ -11,8 +11,7 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
-from lissom.dynamics.loads import load_table
+from lissom.dynamics.loads import laws_of_time, load_table, steps_of_inputs
 from lissom.integration.fused_runs import (
     LONGEST_RUN,
     program_of,

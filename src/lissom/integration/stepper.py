@@ -11,10 +11,10 @@ from typing import Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
-from lissom.dynamics.forward_dynamics import input_rows
 from lissom.integration.controllers import ControlLaw
 from lissom.integration.fused_runs import LONGEST_RUN, FusedSteps
 from lissom.integration.implicit_steps import ImplicitSteps
