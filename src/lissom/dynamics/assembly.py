@@ -14,11 +14,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lissom.dynamics.closed_dynamics import solves_closed
-from lissom.dynamics.closing import SHUT, STILL, SWING, run_closing
 from lissom.dynamics.configuration import checked_configuration, integrate
-from lissom.dynamics.constraints import loop_residual, run_constraints, run_residuals, warn_of_redundancy
-from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.constraints import (
+    SHUT,
+    STILL,
+    SWING,
+    loop_residual,
+    run_closing,
+    run_constraints,
+    run_residuals,
+    warn_of_redundancy,
+)
+from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError

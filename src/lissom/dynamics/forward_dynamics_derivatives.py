@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
+from lissom.dynamics.actuation import input_response, input_rows
+from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.tensions import input_response
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, flat, leading, parts, stack

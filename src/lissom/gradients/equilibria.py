@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.tensions import input_response
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.gradients.designs import Designs
 from lissom.gradients.stage_states import StageStates

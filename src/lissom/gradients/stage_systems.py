@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.configuration import groups
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
@@ -18,8 +19,7 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
     run_residual_derivatives,
 )
-from lissom.dynamics.python_forces import python_responses
-from lissom.dynamics.tensions import input_response
+from lissom.dynamics.loads import python_responses
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
 from lissom.gradients.stage_states import StageStates, six, stage_states

@@ -16,9 +16,9 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import closing_weights
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.tensions import input_response
 from lissom.gradients.anchors import anchor_moves, anchor_pulls, anchor_rows
 from lissom.gradients.holding import own_anchors
 from lissom.model.model import Model

@@ -21,8 +21,8 @@ import warp as wp
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
 from lissom.dynamics.kinematics import frames_kernel
+from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.loads import load_rows
-from lissom.dynamics.steady_motion import steady_velocity
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import LONG, Buffers
 from lissom.launch.compiling import ahead

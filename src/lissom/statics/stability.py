@@ -38,7 +38,7 @@ import scipy
 
 from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.workspace import parts

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
-from lissom.dynamics.loads import rows_of_times
+from lissom.dynamics.loads import constant_laws, laws_of_time, rows_of_times, steps_of_laws
 from lissom.forces.contact import anchor_row
 from lissom.forces.terms import Acting, no_memory
 from lissom.launch.buffers import LONG, Buffers
