@@ -42,10 +42,9 @@ from lissom.forces.elastic_tendons import BEGINS_TO_PULL
 from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
 from lissom.forces.tendons import add_channel_wrenches, path_length, path_tangent, project_at, segment_end, strain_at
 from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.stacks import pulls
+from lissom.launch.prepare import Wanted, pulls
 from lissom.launch.workspace import Workspace, filled, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6

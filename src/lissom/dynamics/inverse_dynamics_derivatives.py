@@ -59,8 +59,7 @@ from lissom.errors import ShapeError
 from lissom.forces.acting import Acting
 from lissom.forces.answers import change_by_answers
 from lissom.forces.tendons import ask_channels
-from lissom.launch.buffers import Buffers, Passing
-from lissom.launch.loop_buffers import with_loops
+from lissom.launch.buffers import Buffers, Passing, with_loops
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, filled, require_finite

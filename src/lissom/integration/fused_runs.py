@@ -29,8 +29,7 @@ from lissom.integration.schemes import ORDER_SHARE, Scheme, StepState
 from lissom.integration.state import StateDerivative
 from lissom.integration.step_meetings import meeting_rows
 from lissom.integration.step_rows import MOST_STAGES, SCHEME_NUMBERS, scheme_numbers, step_rows
-from lissom.launch.buffers import LONG, Buffers
-from lissom.launch.loop_buffers import shown
+from lissom.launch.buffers import LONG, Buffers, shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, own_workspace, workspace
 from lissom.lie.types import vec6
