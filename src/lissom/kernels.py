@@ -31,10 +31,8 @@ from lissom.dynamics.mass_matrix import (
 )
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
-from lissom.launch.compiling import begin, build, load
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import begin, build, check_target, kernel_for, load, ready_made
 from lissom.launch.cores import making
-from lissom.launch.targets import check_target, ready_made
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model

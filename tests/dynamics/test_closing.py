@@ -13,7 +13,7 @@ from lissom.dynamics import assembly, forward_dynamics
 from lissom.dynamics.assembly import closing_weights, consistent_velocity, onto_loops
 from lissom.dynamics.constraints import LEAST, SHUT, STILL, SWING, minimum_norm, run_closing, run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.workspace import chosen_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 

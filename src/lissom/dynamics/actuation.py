@@ -50,10 +50,9 @@ from lissom.forces.tendons import (
 )
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.stacks import pulls
+from lissom.launch.prepare import Wanted, pulls
 from lissom.launch.workspace import Workspace, filled, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6

@@ -30,9 +30,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.cores import states_together
-from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import chosen_rows, parts
 from lissom.model.model import Model
 from lissom.robot import checks
 from lissom.systems.bordered import solve_with_mass

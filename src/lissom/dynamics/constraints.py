@@ -47,9 +47,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 )
 from lissom.errors import RedundancyWarning
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing
-from lissom.launch.composed import free_of_forces
-from lissom.launch.loop_buffers import with_loops
+from lissom.launch.buffers import Buffers, Passing, with_loops
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
 from lissom.lie import so3

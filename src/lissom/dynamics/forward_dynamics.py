@@ -33,8 +33,7 @@ from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing, Shapes
-from lissom.launch.loop_buffers import with_loops
+from lissom.launch.buffers import Buffers, Passing, Shapes, with_loops
 from lissom.launch.over_models import for_models
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace

@@ -59,8 +59,7 @@ from lissom.errors import ShapeError
 from lissom.forces.tendons import channel_sizes
 from lissom.forces.term import change_by_responses
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import Buffers, Passing
-from lissom.launch.loop_buffers import with_loops
+from lissom.launch.buffers import Buffers, Passing, with_loops
 from lissom.launch.over_models import over_models
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, filled, require_finite

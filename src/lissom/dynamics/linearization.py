@@ -38,9 +38,8 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
 )
 from lissom.errors import AccuracyWarning, ShapeError
-from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import require_finite
+from lissom.launch.workspace import chosen_rows, require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.robot import checks, telling

@@ -35,7 +35,7 @@ import warp as wp
 from lissom.dynamics.loads import put_loads
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import call_of, filled

@@ -20,7 +20,7 @@ from lissom.dynamics.linearization import modes
 from lissom.errors import ShapeError
 from lissom.gradients.designs import CENTRAL, SHARE, Designs, Entry
 from lissom.gradients.equilibria import equilibrium_derivatives
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.workspace import chosen_rows
 from lissom.model.model import Model
 from lissom.robot import telling
 from lissom.statics.equilibrium import Equilibrium

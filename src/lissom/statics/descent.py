@@ -29,7 +29,7 @@ from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.workspace import chosen_rows
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric

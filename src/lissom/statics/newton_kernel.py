@@ -24,9 +24,8 @@ from lissom.dynamics.kinematics import frames_kernel
 from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.loads import load_rows
 from lissom.forces.terms import Acting
-from lissom.launch.buffers import LONG, Buffers
+from lissom.launch.buffers import LONG, Buffers, shown
 from lissom.launch.compiling import ahead
-from lissom.launch.loop_buffers import shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, crowded, workspace
 from lissom.lie import so3

@@ -40,8 +40,7 @@ from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
-from lissom.launch.loop_buffers import chosen_rows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import chosen_rows, parts
 from lissom.model.model import Model
 from lissom.statics.residual import static_residual
 from lissom.systems.bordered import allowed_motions

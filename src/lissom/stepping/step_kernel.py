@@ -23,8 +23,7 @@ import warp as wp
 from lissom.dynamics.loads import constant_laws, laws_of_time, rows_of_times, steps_of_laws
 from lissom.forces.contact import anchor_row
 from lissom.forces.terms import Acting, no_memory
-from lissom.launch.buffers import LONG, Buffers
-from lissom.launch.loop_buffers import shown
+from lissom.launch.buffers import LONG, Buffers, shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, own_workspace, workspace
 from lissom.lie import so3
