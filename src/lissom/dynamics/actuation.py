@@ -44,9 +44,7 @@ from lissom.forces.tendons import (
     add_pull_wrenches,
     path_length,
     path_tangent,
-    project_at,
     segment_end,
-    strain_at,
 )
 from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
@@ -63,6 +61,7 @@ from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.rare_kinds import may_be_tied
 from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.strains import project_at, strain_at
 from lissom.passes.traversal import project
 
 if TYPE_CHECKING:

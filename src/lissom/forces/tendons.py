@@ -54,7 +54,6 @@ from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.spatial import adbar_matrix
 from lissom.lie.types import mat3, mat6, vec3, vec6
-from lissom.model.groups import vec6i, vec7i
 from lissom.model.tables import Tables
 from lissom.passes import group
 from lissom.passes.base_frames import origin_of
@@ -62,28 +61,14 @@ from lissom.passes.column_products import add_point_block
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import is_stored, may_be_tied, may_stretch
 from lissom.passes.scratch import INPUTS, Scratch
+from lissom.passes.strains import project_at, strain_at
 from lissom.passes.traversal import project
 
-strains = native_functions("passes/strains.h")
-rows = native_functions("passes/rows.h")
+native = native_functions("passes/rows.h")
 
 BEGINS_TO_PULL = 1e-12  # over the slack length: a tendon that is shorter by this counts as taut
 BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))
 NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # tension of a tendon that begins to pull
-
-
-@wp.func_native(strains("strain_at"))
-def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Matrix) -> vec6:
-    """Φ q at one strain point."""
-    ...
-
-
-@wp.func_native(strains("project_at"))
-def project_at(
-    phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, shift: int, y: vec6, tau: Matrix
-):
-    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
-    ...
 
 
 @wp.func
@@ -358,7 +343,7 @@ def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
             add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
 
 
-@wp.func_native(rows("add_outer_product"))
+@wp.func_native(native("add_outer_product"))
 def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matrix, right: Matrix, out: Matrix):
     """out += size · left rightᵀ, out in rows of `width`."""
     ...
