@@ -304,7 +304,7 @@ MUTATIONS = (
     ),
     Mutation(
         "frequencies answer to no change of mass",
-        "gradients/frequencies.py",
+        "gradients/equilibria.py",
         '    rate -= squares * np.einsum("ik,ij,jk->k", shapes, slope[1], shapes)\n',
         "    rate -= 0.0 * squares\n",
         ("tests/gradients/test_equilibria.py", "-k", "frequencies"),

@@ -24,11 +24,10 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups, integrate
+from lissom.dynamics.configuration import groups, integrate, over_groups
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.gradients.recursion import StageSystems
-from lissom.gradients.stage_states import StageStates, over_groups
-from lissom.gradients.stage_systems import stage_weights, systems_of_states
+from lissom.gradients.stage_systems import StageStates, stage_weights, systems_of_states
 from lissom.model.model import Model
 from lissom.stepping.schemes import Scheme
 

@@ -27,7 +27,7 @@ from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
 from lissom.forces.tendons import BEGINS_TO_PULL
-from lissom.gradients.stage_states import StageStates
+from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
 from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
 from lissom.launch.workspace import parts

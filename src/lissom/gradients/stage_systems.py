@@ -1,17 +1,17 @@
-"""The systems of the stages of a path, from the exact derivatives of the residual at their states (recursion)."""
+"""States of the stages of a path, and the systems (2) of recursion there, from exact derivatives of the residual."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import input_response
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.configuration import difference, groups, integrate, over_groups, six
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import (
@@ -22,7 +22,6 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
 from lissom.dynamics.loads import python_responses
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
-from lissom.gradients.stage_states import StageStates, six, stage_states
 from lissom.launch.workspace import Workspace, parts
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
@@ -36,6 +35,58 @@ if TYPE_CHECKING:
 _ROWS = 64  # states whose derivatives are found in one launch
 _MOST_BYTES = 2**21  # of their matrices and of the systems made of them
 _NAMES = ("dq", "dv", "da", "A", "A_q", "slot")
+
+
+@final
+@dataclass(frozen=True)
+class StageStates:
+    """The state at the end of each stage of a path, rows of motion after motion, step by step.
+
+    Fields:
+        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored. anchors: where contacts that
+        stick hold on until then, (rows, n_pairs, 6); None: where those of the model do.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    force: np.ndarray | None
+    t: np.ndarray
+    move: np.ndarray | None
+    rate: np.ndarray | None
+    anchors: np.ndarray | None = None
+
+    def some(self, rows: slice) -> StageStates:
+        """Some of the rows."""
+        found = (getattr(self, field.name) for field in fields(self))
+        return StageStates(*(None if x is None else x[rows] for x in found))  # pyright: ignore
+
+
+def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
+    """The states of all stages. Forces of loops in stages before the last one are not kept by the steps: None."""
+    n, steps, before = path.left.shape[:3]
+    start, has_groups = path.q[:, :-1], bool(groups(model))
+    move = rate = None
+    v, a = path.v[:, 1:, None], path.a[:, 1:, None]
+    q = path.q[:, 1:, None]
+    if has_groups:
+        move = difference(model, start, path.q[:, 1:])[:, :, None]
+        rate = over_groups(model, move, v, invert=True) if stepping.scheme.follows_rates else v
+    if before:
+        moves, rates, found = (path.left[:, :, :, k] for k in range(3))
+        speeds = over_groups(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
+        q = np.concatenate([integrate(model, start[:, :, None], moves), q], axis=2)
+        v, a = np.concatenate([speeds, v], axis=2), np.concatenate([found, a], axis=2)
+        if move is not None and rate is not None:
+            move, rate = np.concatenate([moves, move], axis=2), np.concatenate([rates, rate], axis=2)
+    times = np.broadcast_to(stepping.times(path.first, steps), (n, steps, before + 1))
+    u = np.repeat(path.u.reshape(n * steps, -1), before + 1, axis=0)
+    rows = [None if x is None else x.reshape(n * steps * (before + 1), -1) for x in (q, v, a, move, rate)]
+    force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
+    held = path.anchors[:, :-1]
+    anchors = np.repeat(held.reshape(n * steps, *held.shape[2:]), before + 1, axis=0)
+    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4], anchors)  # pyright: ignore
 
 
 def stage_weights(scheme: Scheme, h: float) -> np.ndarray:

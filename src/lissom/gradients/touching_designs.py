@@ -3,7 +3,7 @@
 A contact has kinks: where it begins, where its ball begins to slip, where damping would pull, between the features of a
 shape. Differences across one are wrong by any amount. The law of contact takes X, which has no kinks: its constants,
 the radius, the centre c, the pose R, p of the obstacle and its sizes, the rotation R_a of the ball's node, the velocity
-u of the centre and the spin ω against the obstacle. X is differenced over design values. With f and m of contact_force,
+u of the centre and the spin ω against the obstacle. X is differenced over design values. With f and m of contact,
 and the Jacobians J_c, J_ω of the ball against the obstacle (anchors), r = … − J_cᵀ f − J_ωᵀ m changes by
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
