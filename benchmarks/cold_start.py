@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from lissom.launch.targets import targets_here
+from lissom.launch.compiling import targets_here
 
 EXAMPLE = """
 import lissom as ls

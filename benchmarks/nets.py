@@ -26,7 +26,7 @@ from unittest.mock import patch
 import numpy as np
 
 import lissom as ls
-from lissom.dynamics import closed_dynamics
+from lissom.dynamics import forward_dynamics
 from lissom.systems import closed_blocks
 
 SIDES = (2, 3, 5, 7, 11, 15)
@@ -88,7 +88,7 @@ def row(model: ls.Model) -> tuple[float, float, float]:
 def whole_matrix(side: int) -> tuple[float, float, float]:
     """The same of a new model that solves for all coordinates together."""
     with (
-        patch.object(closed_dynamics, "_LEAST_COORDINATES", sys.maxsize),
+        patch.object(forward_dynamics, "_LEAST_COORDINATES_CLOSED", sys.maxsize),
         patch.object(closed_blocks, "_LEAST_COORDINATES", sys.maxsize),
     ):
         return row(net(side))

@@ -32,7 +32,7 @@ from run import smallest, state
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
-from lissom.launch import workspace
+from lissom.launch import buffers
 from lissom.lie.arrays import se3_ad, se3_exp
 from lissom.model import quadrature
 from lissom.model.nodes import interval_ends, pair_ends
@@ -177,7 +177,7 @@ def draw(found: dict[int, dict[str, Any]], path: str) -> None:
 
 def main() -> None:
     """Print a table for each order, and draw them where a path is given."""
-    workspace._LEAST_PER_THREAD = 10**9  # one launch, so one core
+    buffers._LEAST_PER_THREAD = 10**9  # one launch, so one core
     found = {order: table(order) for order in ORDERS}
     for order, ways in found.items():
         for name, rows in ways.items():

@@ -8,29 +8,31 @@ from typing import Any, final
 
 import warp as wp
 
-from lissom.dynamics.actuation import actuation_kernel
-from lissom.dynamics.articulated_dynamics import articulated_kernel
-from lissom.dynamics.closed_dynamics import closed_kernel
-from lissom.dynamics.closing import closing_kernel
-from lissom.dynamics.constraints import constraint_kernel
+from lissom.dynamics.actuation import actuation_kernel, path_rates_kernel
+from lissom.dynamics.constraints import closing_kernel, constraint_kernel
 from lissom.dynamics.contacts import contacts_kernel
-from lissom.dynamics.coriolis_matrix import coriolis_kernel
 from lissom.dynamics.energy import energy_kernel
-from lissom.dynamics.forward_dynamics import accelerations_kernel, forward_dynamics_kernel, residual_kernel
+from lissom.dynamics.forward_dynamics import (
+    accelerations_kernel,
+    articulated_kernel,
+    closed_kernel,
+    forward_dynamics_kernel,
+    residual_kernel,
+)
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
-from lissom.dynamics.inverse_dynamics_tangent import inverse_dynamics_tangent_kernel
+from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_tangent_kernel, residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel, motion_kernel
 from lissom.dynamics.kinematics_derivatives import kinematics_derivatives_kernel
-from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics_kernel
-from lissom.dynamics.mass_matrix import mass_matrix_kernel, rigid_mass_matrix_kernel
-from lissom.dynamics.path_rates import path_rates_kernel
+from lissom.dynamics.mass_matrix import (
+    coriolis_kernel,
+    mass_inverse_dynamics_kernel,
+    mass_matrix_kernel,
+    rigid_mass_matrix_kernel,
+)
 from lissom.errors import ModelError
 from lissom.gradients.recursion import recursion_kernel
-from lissom.launch.compiling import begin, build, load
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import begin, build, check_target, kernel_for, load, ready_made
 from lissom.launch.cores import making
-from lissom.launch.targets import check_target, ready_made
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model

@@ -12,8 +12,8 @@ from lissom.bodies.body import DeformableBody
 from lissom.bodies.finite_elements import KinematicsFiniteElements, KinematicsReduced
 from lissom.bodies.materials import HyperelasticLinear
 from lissom.bodies.meshes import DomainTetrahedra, box_mesh
-from lissom.dynamics import articulated_dynamics
-from lissom.dynamics.articulated_dynamics import solves_by_blocks
+from lissom.dynamics import forward_dynamics
+from lissom.dynamics.forward_dynamics import solves_by_blocks
 
 HINGE = ls.JointRevolute((0, 1, 0))
 
@@ -21,15 +21,14 @@ HINGE = ls.JointRevolute((0, 1, 0))
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Every robot that can is solved by blocks."""
-    monkeypatch.setattr(articulated_dynamics, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_OPEN", 0)
 
 
 def accelerations(monkeypatch, model, *state):
     """Forward dynamics by the mass matrix, and by blocks whatever their sizes."""
-    monkeypatch.setattr(articulated_dynamics, "_LEAST_COORDINATES", model.nv + 1)
+    monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_OPEN", model.nv + 1)
     dense = ls.forward_dynamics(copy(model), *state)
-    monkeypatch.setattr(articulated_dynamics, "solves_by_blocks", lambda model: True)
-    monkeypatch.setattr("lissom.dynamics.forward_dynamics.solves_by_blocks", lambda model: True)
+    monkeypatch.setattr(forward_dynamics, "solves_by_blocks", lambda model: True)
     return dense, ls.forward_dynamics(copy(model), *state)
 
 
@@ -148,7 +147,7 @@ def test_motions_are_those_of_the_mass_matrix(monkeypatch, method):
     model = describe_mixed().build()
     options = {"method": method, "rtol": 1e-9, "u": np.full(model.nu, 0.2), "t_eval": [0.0, 0.01]}
     dense = ls.simulate(copy(model), 0.01, **options)
-    monkeypatch.setattr(articulated_dynamics, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_OPEN", 0)
     model = copy(model)
     blocks = ls.simulate(model, 0.01, **options)
     assert solves_by_blocks(model)

@@ -9,9 +9,8 @@ from gallery.examples import example
 from net_robots import BAR, describe_net, turned
 
 import lissom as ls
-from lissom.dynamics import closed_dynamics
-from lissom.dynamics.closed_dynamics import solves_closed
-from lissom.dynamics.forward_dynamics import run_forward_dynamics
+from lissom.dynamics import forward_dynamics
+from lissom.dynamics.forward_dynamics import run_forward_dynamics, solves_closed
 
 HINGE = ls.JointRevolute((0, 0, 1))
 
@@ -19,14 +18,14 @@ HINGE = ls.JointRevolute((0, 0, 1))
 @pytest.fixture
 def by_blocks(monkeypatch):
     """Every robot with loops that can is solved by blocks."""
-    monkeypatch.setattr(closed_dynamics, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", 0)
 
 
 def both_ways(monkeypatch, model, q, v, u=None, t=0.0):
     """Accelerations and forces of loops by the whole matrix, and by blocks, with a pull onto the loops."""
     found = []
     for least in (model.nv + 1, 0):
-        monkeypatch.setattr(closed_dynamics, "_LEAST_COORDINATES", least)
+        monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", least)
         one = copy(model)
         assert solves_closed(one) == (least == 0)
         w = run_forward_dynamics(one, q, v, np.zeros(model.nu) if u is None else u, t, 3.0)

@@ -9,12 +9,11 @@ from dynamics.test_closed_dynamics import NETS, closed_state, planar, state
 from net_robots import BAR, describe_net
 
 import lissom as ls
-from lissom.dynamics import assembly, closed_dynamics
+from lissom.dynamics import assembly, forward_dynamics
 from lissom.dynamics.assembly import closing_weights, consistent_velocity, onto_loops
-from lissom.dynamics.closing import LEAST, SHUT, STILL, SWING, run_closing
-from lissom.dynamics.constraints import minimum_norm, run_constraints
+from lissom.dynamics.constraints import LEAST, SHUT, STILL, SWING, minimum_norm, run_closing, run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.workspace import chosen_rows
 
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.errors.RedundancyWarning")
 
@@ -23,7 +22,7 @@ def both_ways(monkeypatch, model, compute):
     """What a function of a model gives by rows and by blocks, each with a model that remembers nothing."""
     found = []
     for least in (model.nv + 1, 0):
-        monkeypatch.setattr(closed_dynamics, "_LEAST_COORDINATES", least)
+        monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", least)
         found.append(compute(copy(model)))
     return found
 
@@ -114,7 +113,7 @@ def test_outputs_are_moved_onto_loops(monkeypatch):
 
 def test_rows_take_over_where_a_block_is_singular(monkeypatch):
     """Closed and still all the same."""
-    monkeypatch.setattr(closed_dynamics, "_LEAST_COORDINATES", 0)
+    monkeypatch.setattr(forward_dynamics, "_LEAST_COORDINATES_CLOSED", 0)
     sizes = np.ones((1, 1000))
 
     def singular(model, *_, **__):

@@ -12,7 +12,7 @@ from dynamics.small_robots import MATERIAL, describe_looped, describe_mixed, des
 from touching_robots import moved
 
 import lissom as ls
-from lissom.dynamics.articulated_dynamics import solves_by_blocks
+from lissom.dynamics.forward_dynamics import solves_by_blocks
 
 N = 3
 

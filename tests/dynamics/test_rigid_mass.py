@@ -9,7 +9,7 @@ from robots import random_placement
 
 import lissom as ls
 from lissom.dynamics.mass_matrix import kernel_of, mass_matrix_kernel, rigid_mass_matrix_kernel
-from lissom.systems.rigid_mass import is_rigid
+from lissom.systems.mass import is_rigid
 
 JOINTS = (
     ls.JointRevolute((0.3, -0.5, 0.7), armature=0.3),

@@ -7,7 +7,7 @@ import warp as wp
 from forces.exact_distances import distance, features
 
 import lissom as ls
-from lissom.forces.distances import signed_distance
+from lissom.forces.contact import signed_distance
 from lissom.lie.types import kernel_options, mat3, vec3
 from lissom.robot.shapes import Shape
 

@@ -7,9 +7,8 @@ import pytest
 
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.forces.acting import acting_on
-from lissom.forces.terms import TERMS
-from lissom.launch.composed import kernel_for
+from lissom.forces.terms import TERMS, acting_on
+from lissom.launch.compiling import kernel_for
 from lissom.lie.types import MORE
 from lissom.passes.scratch import INPUTS
 
@@ -17,7 +16,7 @@ STOPS = {"limits": (-1.0, 1.0), "limit_stiffness": 3.0}
 NAME = """
 import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import kernel_for
 robot = ls.Robot("other")
 robot.add_link("a", ls.RigidBody.sphere(0.2, density=9.0), ls.JointPrismatic())
 print(kernel_for(inverse_dynamics_kernel, robot.build()).module.name)

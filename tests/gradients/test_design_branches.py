@@ -8,7 +8,7 @@ import lissom as ls
 from lissom.dynamics.contacts import anchors_after
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.gradients.designs import Designs
-from lissom.gradients.stage_states import StageStates
+from lissom.gradients.stage_systems import StageStates
 
 DT, STEPS = 1e-3, 30
 

@@ -51,8 +51,8 @@ MUTATIONS = (
         ("tests/native/test_native_systems.py", "tests/simulation/test_loops.py"),
     ),
     Mutation(
-        "the list of near pairs is never made anew",
-        "forces/touching.py",
+        "the list of near pairs is never renewed",
+        "forces/contact.py",
         "        if not (wp.dot(moved, moved) < limit):\n            return 1",
         "        if not (wp.dot(moved, moved) < limit):\n            return 0",
         ("tests/dynamics/test_contacts.py", "tests/closed_form/test_contact.py"),
@@ -304,7 +304,7 @@ MUTATIONS = (
     ),
     Mutation(
         "frequencies answer to no change of mass",
-        "gradients/frequencies.py",
+        "gradients/equilibria.py",
         '    rate -= squares * np.einsum("ik,ij,jk->k", shapes, slope[1], shapes)\n',
         "    rate -= 0.0 * squares\n",
         ("tests/gradients/test_equilibria.py", "-k", "frequencies"),

@@ -17,7 +17,7 @@ from robots import build, random_tree
 from touching_robots import LAW, hybrid
 
 import lissom as ls
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import kernel_for
 from lissom.lie.types import vec6
 
 ARCHITECTURE = 90

@@ -14,7 +14,7 @@ COLD = """
 import importlib, inspect, json, sys, tempfile, time
 import lissom as ls
 import warp as wp
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import kernel_for
 wp.config.kernel_cache_dir, names = tempfile.mkdtemp(), sys.argv[1:]
 robot = ls.Robot("plain")
 robot.add_link("body", body=ls.RigidBody.sphere(0.1, density=1e3), joint=ls.JointRevolute())

@@ -10,7 +10,7 @@ import pytest
 import warp as wp
 
 import lissom as ls
-from lissom.launch import compiling, targets
+from lissom.launch import compiling
 from lissom.launch.warp_private import is_whole
 from lissom.lie import arrays, start
 from lissom.lie.types import kernel_options
@@ -123,13 +123,13 @@ def test_what_came_broken_is_compiled_here(cache, tmp_path, monkeypatch, end):
 def test_building_for_a_target_replaces_broken_files(tmp_path, part):
     """A file that is there but broken does not count as made."""
     twice.module.unload()
-    if not targets.targets_here():
+    if not compiling.targets_here():
         pytest.skip("kernels are compiled ahead for aarch64 and for x86-64 with AVX2 alone")
-    target = targets.targets_here()[0]
-    targets.make_ready(twice.module, target, tmp_path / "out")
+    target = compiling.targets_here()[0]
+    compiling.make_ready(twice.module, target, tmp_path / "out")
     code = next((tmp_path / "out").rglob("*.o"))
     cut(code, part)
-    targets.make_ready(twice.module, target, tmp_path / "out")
+    compiling.make_ready(twice.module, target, tmp_path / "out")
     assert is_whole(code, code.with_suffix(".meta"))
 
 

@@ -16,10 +16,10 @@ from house.test_kernels import kernels
 
 import lissom as ls
 from lissom.cli.main import main
-from lissom.forces.acting import acting_on
+from lissom.forces.terms import acting_on
 from lissom.kernels import KERNELS
-from lissom.launch import compiling, composed
-from lissom.launch.composed import kernel_for
+from lissom.launch import compiling
+from lissom.launch.compiling import kernel_for
 from lissom.lie.types import CPU_FLAGS, MORE
 
 ALONE = """
@@ -129,7 +129,7 @@ def test_plain_robots_get_the_same_numbers_from_all_kernels(monkeypatch):
         return [*rows, ls.forward_dynamics(model, q, v, [1.0]), ls.solve_statics(model, u=[2.0]).q, path.q, path.v]
 
     plain = numbers()
-    monkeypatch.setattr(composed, "acting_on", lambda model: acting_on(model)._replace(kinds=(MORE,)))
+    monkeypatch.setattr(compiling, "acting_on", lambda model: acting_on(model)._replace(kinds=(MORE,)))
     assert all(np.array_equal(x, y) for x, y in zip(plain, numbers(), strict=True))
 
 

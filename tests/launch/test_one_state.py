@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.launch.one_state import unprepared
-from lissom.launch.workspace import call_of
+from lissom.launch.workspace import call_of, unprepared
 
 
 def arm():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import lissom as ls
-from lissom.launch import stacks
+from lissom.launch import prepare
 
 jax = pytest.importorskip("jax")
 pytestmark = pytest.mark.filterwarnings("ignore::lissom.PlausibilityWarning")
@@ -52,9 +52,9 @@ def models():
 
 def test_alike_go_together(models):
     """Those of one description are a stack; a body of another motion is one of its own."""
-    together, apart = (sorted(len(stack.q) for stack in stacks.stacks(model)) for model in models)
+    together, apart = (sorted(len(stack.q) for stack in prepare.stacks(model)) for model in models)
     assert together == [1, 3] and apart == [1, 1, 1, 1]
-    assert sorted(part.q.shape for part in stacks.pulls(models[0])) == [(1,), (3, 2)]
+    assert sorted(part.q.shape for part in prepare.pulls(models[0])) == [(1,), (3, 2)]
 
 
 def test_together_as_alone(models):
@@ -75,7 +75,7 @@ def test_together_as_alone(models):
 def test_jax_is_asked_once(models, monkeypatch):
     """Once for each stack at a state, for all of its bodies."""
     model, calls = models[0], []
-    integrals = {type(stack.integrals) for stack in stacks.stacks(model)}
+    integrals = {type(stack.integrals) for stack in prepare.stacks(model)}
     (kind,) = integrals
     values = kind.values
 

@@ -12,7 +12,7 @@ import warp as wp
 import lissom as ls
 from lissom.cli.main import main
 from lissom.kernels import KERNELS
-from lissom.launch import compiling, targets
+from lissom.launch import compiling
 from lissom.launch.warp_private import name_in_cache
 from lissom.lie import arrays
 
@@ -24,7 +24,7 @@ from lissom.lie import arrays
 load([wp.get_module(arrays.__name__)], "cpu")
 print(*arrays.so3_exp(np.array([[0.0, 0.0, 0.5 * np.pi]])).round(12).ravel())
 """
-TARGET = next(iter(targets.targets_here()), "")
+TARGET = next(iter(compiling.targets_here()), "")
 needs_one = pytest.mark.skipif(
     not TARGET,
     reason="kernels are compiled ahead for aarch64 and for x86-64 with AVX2 or AVX-512 alone, and only Linux lists "
@@ -84,13 +84,13 @@ def test_other_processors_do_not_take_it(folder, monkeypatch):
     """A processor that lists fewer instructions, or of another architecture, finds nothing."""
     module = wp.get_module(arrays.__name__)
     monkeypatch.setenv("LISSOM_KERNELS", str(folder))
-    code, description = targets.ready_made(module, "cpu")
+    code, description = compiling.ready_made(module, "cpu")
     assert code.stem == description.stem == name_in_cache(module) and TARGET in code.parent.name
-    monkeypatch.setattr(targets, "_instructions", lambda: frozenset({"sse2", "avx"}))
-    monkeypatch.setattr(targets.platform, "machine", lambda: "x86_64")
-    assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
-    monkeypatch.setattr(targets.platform, "machine", lambda: "riscv64")
-    assert targets.targets_here() == () and targets.ready_made(module, "cpu") is None
+    monkeypatch.setattr(compiling, "_instructions", lambda: frozenset({"sse2", "avx"}))
+    monkeypatch.setattr(compiling.platform, "machine", lambda: "x86_64")
+    assert compiling.targets_here() == () and compiling.ready_made(module, "cpu") is None
+    monkeypatch.setattr(compiling.platform, "machine", lambda: "riscv64")
+    assert compiling.targets_here() == () and compiling.ready_made(module, "cpu") is None
 
 
 def test_this_processor_is_known():
@@ -104,13 +104,13 @@ def test_this_processor_is_known():
 def test_kinds_of_processors(monkeypatch):
     """Those that can more take kernels that use it, and the others behind."""
     for machine, listed, expected in (
-        ("x86_64", targets.TARGETS["x86-64-v4"][1], ("x86-64-v4", "x86-64-v3")),
-        ("AMD64", targets.TARGETS["x86-64-v3"][1], ("x86-64-v3",)),
+        ("x86_64", compiling.TARGETS["x86-64-v4"][1], ("x86-64-v4", "x86-64-v3")),
+        ("AMD64", compiling.TARGETS["x86-64-v3"][1], ("x86-64-v3",)),
         ("arm64", frozenset(), ("aarch64",)),
     ):
-        monkeypatch.setattr(targets.platform, "machine", lambda machine=machine: machine)
-        monkeypatch.setattr(targets, "_instructions", lambda listed=listed: listed)
-        assert targets.targets_here() == expected
+        monkeypatch.setattr(compiling.platform, "machine", lambda machine=machine: machine)
+        monkeypatch.setattr(compiling, "_instructions", lambda listed=listed: listed)
+        assert compiling.targets_here() == expected
 
 
 def test_targets_that_cannot_be(tmp_path):

@@ -14,7 +14,7 @@ import lissom as ls
 from lissom.dynamics.inverse_dynamics import inverse_dynamics_kernel
 from lissom.dynamics.kinematics import frames_kernel, jacobian_kernel
 from lissom.launch import warp_private
-from lissom.launch.composed import kernel_for
+from lissom.launch.compiling import kernel_for
 from lissom.lie.types import CPU_FLAGS, kernel_options
 from lissom.model.tables import device_tables
 from lissom.passes.column_tables import column_tables

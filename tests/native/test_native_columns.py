@@ -21,12 +21,12 @@ from native.native_calls import (
     random,
 )
 
-from lissom.forces.tendons import project_at, strain_at
 from lissom.lie.types import kernel_options, mat3, mat6, vec6
 from lissom.model.groups import vec6i, vec7i
 from lissom.passes import column_products as products
 from lissom.passes import columns, strains
 from lissom.passes.column_tables import ColumnsStruct, Matrix
+from lissom.passes.strains import project_at, strain_at
 
 wp.set_module_options(kernel_options())
 

@@ -11,10 +11,8 @@ from lissom.passes.block_tables import BlocksStruct, block_columns, block_tables
 from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.front_tables import FrontsStruct, front_tables
 from lissom.systems import block_elimination as elimination
-from lissom.systems import front_factors as factors
-from lissom.systems import front_solves as solves
-from lissom.systems import independent_rows as rows
-from lissom.systems import loop_changes
+from lissom.systems import fronts
+from lissom.systems.loop_unknowns import completed, inverted
 
 wp.set_module_options(kernel_options())
 
@@ -64,18 +62,18 @@ def k_front(
 ):  # fmt: skip
     if e < y.count:
         doubt[0] = elimination.factor_block(y, i, e, B, pivots, answer, V)
-        factors.reduce_front(y, z, i, e, B, pivots, answer, V, C, R, work, gross)
-    doubt[1] = factors.close_front(z, i, e, own, gross, swap, work)
-    factors.store_front(z, i, e, work, kept, front)
+        fronts.reduce_front(y, z, i, e, B, pivots, answer, V, C, R, work, gross)
+    doubt[1] = fronts.close_front(z, i, e, own, gross, swap, work)
+    fronts.store_front(z, i, e, work, kept, front)
     if e < y.count:
         c[0] = elimination.solve_inward(y, i, e, vec6(), B, pivots, V, f)
-    c[0] = solves.front_inward(y, z, i, e, c[0], f, R, kept, swap, right, local)
+    c[0] = fronts.front_inward(y, z, i, e, c[0], f, R, kept, swap, right, local)
     if e < y.count:
         elimination.solve_outward(y, i, e, x, w, m, answer, f)
-    solves.front_outward(y, z, i, e, x, w, m, C, kept, found, local, f)
+    fronts.front_outward(y, z, i, e, x, w, m, C, kept, found, local, f)
     for part in range(3):
-        c[1 + part] = factors.front_row(z, i, e, 1, part, front)
-    c[4] = factors.front_column(z, i, e, 1, front)
+        c[1 + part] = fronts.front_row(z, i, e, 1, part, front)
+    c[4] = fronts.front_column(z, i, e, 1, front)
 
 
 def buffer(total, start, values):
@@ -153,10 +151,10 @@ def k_gather(
     work: Matrix, C: Matrix, R: Matrix, front: Matrix, J: Matrix, L: Matrix, x: ColumnsStruct, y: BlocksStruct,
     z: FrontsStruct, e: int, child: int, k: int, at: int, r: vec3, f: vec6, i: int,
 ):  # fmt: skip
-    factors.clear_front(y, z, i, e, work, C, R)
-    factors.merge_front(z, i, e, child, front, work)
-    factors.add_row(x, y, z, i, e, k, at, 1, r, f, J, work, R)
-    factors.add_column(x, y, z, i, e, k, at, r, f, L, work, C)
+    fronts.clear_front(y, z, i, e, work, C, R)
+    fronts.merge_front(z, i, e, child, front, work)
+    fronts.add_row(x, y, z, i, e, k, at, 1, r, f, J, work, R)
+    fronts.add_column(x, y, z, i, e, k, at, r, f, L, work, C)
 
 
 def test_gathering_a_front():
@@ -194,7 +192,7 @@ def k_choose(
     centre: wp.array2d(dtype=vec3), y_rows: wp.array2d(dtype=vec6), scale: wp.array(dtype=wp.float64), x: ColumnsStruct,
     y: BlocksStruct, z: FrontsStruct, kept: wp.array(dtype=wp.int32), i: int,
 ):  # fmt: skip
-    kept[0] = rows.choose_by_blocks(x, y, z, i, centre, y_rows, L, scale, work, mirror, front, size, slot)
+    kept[0] = fronts.choose_by_blocks(x, y, z, i, centre, y_rows, L, scale, work, mirror, front, size, slot)
 
 
 def test_choosing_rows():
@@ -232,12 +230,12 @@ def k_rows(
     L: Matrix, scale: wp.array(dtype=wp.float64), x: ColumnsStruct, y: BlocksStruct, z: FrontsStruct, e: int, k: int,
     at: int, f: vec6, largest: wp.float64, given: wp.array(dtype=wp.int32), i: int,
 ):  # fmt: skip
-    given[0] = rows.take_children(y, z, i, e, front, work)
-    rows.pass_block(x, y, i, e, k, at, given[0], wp.float64(-1.0), f, L, scale, work)
-    rows.add_sizes(y, z, i, e, given[0], work, size)
+    given[0] = fronts.take_children(y, z, i, e, front, work)
+    fronts.pass_block(x, y, i, e, k, at, given[0], wp.float64(-1.0), f, L, scale, work)
+    fronts.add_sizes(y, z, i, e, given[0], work, size)
     for j in range(work.shape[1]):
         before[i, j] = work[i, j]
-    rows.choose_closing(y, z, i, e, given[0], largest, work, mirror, front, slot)
+    fronts.choose_closing(y, z, i, e, given[0], largest, work, mirror, front, slot)
 
 
 def test_rows_of_one_block():
@@ -275,8 +273,8 @@ def test_rows_of_one_block():
 
 @wp.kernel
 def k_complete(given: mat6, mask: int, out: wp.array(dtype=mat6)):
-    out[0] = loop_changes.completed(given, mask)
-    out[1] = loop_changes.inverted(out[0])
+    out[0] = completed(given, mask)
+    out[1] = inverted(out[0])
 
 
 @pytest.mark.parametrize("mask", [0, 0b111111, 0b010110, 0b000001])

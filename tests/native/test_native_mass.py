@@ -28,8 +28,7 @@ from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.columns import put_turned_columns
 from lissom.passes.traversal import is_finite
-from lissom.systems.mass import MassBuffersStruct, add_matrix, fold_mass, put_square
-from lissom.systems.rigid_mass import rigid_buffers, rigid_mass
+from lissom.systems.mass import MassBuffersStruct, add_matrix, fold_mass, put_square, rigid_buffers, rigid_mass
 
 wp.set_module_options(kernel_options())
 

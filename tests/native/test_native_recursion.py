@@ -17,7 +17,7 @@ SCALE = np.linspace(0.5, 2.0, NV)
 
 
 def systems_of(parts, stages, rates, group):
-    """S by the equations of stage_matrices, without units."""
+    """S by (4) of recursion, without units."""
     S = np.zeros((2 * STEPS * stages, NV + ROWS, NV + ROWS))
     for r in range(len(S)):
         p0, w0 = parts["weights"][r % stages].reshape(3, -1)[:2, 0]

@@ -9,8 +9,8 @@ import warp as wp
 from house.sources import package_files, tree
 from native.native_calls import COUNT, HERE, MODEL, NODES, NV, RNG, SITES, TABLES, WIDTH, changed, device, random
 
-from lissom.forces.elastic_tendons import add_outer_product
 from lissom.forces.elasticity import add_weighted_elastic_rows, changed_elastic_rows, elastic_rows
+from lissom.forces.tendons import add_outer_product
 from lissom.lie.types import kernel_options, vec6
 from lissom.passes import linear_solve
 from lissom.passes.column_tables import Matrix

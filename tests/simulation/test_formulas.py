@@ -5,7 +5,7 @@ import pytest
 from simulation.driven_arms import describe_driven_arm, in_python, starts
 
 import lissom as ls
-from lissom.dynamics.laws_of_time import laws_of_time
+from lissom.dynamics.loads import laws_of_time
 from lissom.simulation import inputs
 from lissom.simulation.batches import AdaptiveBatch
 from lissom.stepping import step_kernel

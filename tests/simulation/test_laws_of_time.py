@@ -6,8 +6,7 @@ from scipy.interpolate import CubicSpline
 from simulation.driven_arms import describe_driven_arm, in_python, starts
 
 import lissom as ls
-from lissom.dynamics.laws_of_time import laws_of_time
-from lissom.dynamics.loads import load_rows
+from lissom.dynamics.loads import laws_of_time, load_rows
 from lissom.simulation.batches import AdaptiveBatch
 from lissom.stepping.adaptive import AdaptiveKernelSteps
 

@@ -12,8 +12,7 @@ from lissom.lie.types import kernel_options
 from lissom.model.tables import TablesStruct, device_tables
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.stepping.driver import Motions
-from lissom.systems.bordered import LoopRowsStruct, border, loop_rows
-from lissom.systems.constrained import hold_prescribed
+from lissom.systems.bordered import LoopRowsStruct, border, hold_prescribed, loop_rows
 
 wp.set_module_options(kernel_options())
 

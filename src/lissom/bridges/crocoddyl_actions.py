@@ -16,9 +16,8 @@ import numpy as np
 
 from lissom.bridges.shooting_nodes import Node, shooting_node, shooting_start
 from lissom.control.tracking_cost import TrackingCost
-from lissom.dynamics.configuration import difference, groups, integrate
+from lissom.dynamics.configuration import difference, groups, integrate, over_groups, six
 from lissom.errors import ModelError, renamed
-from lissom.gradients.stage_states import over_groups, six
 from lissom.lie.arrays import se3_Ad, se3_exp
 from lissom.model.model import Model
 from lissom.robot import checks

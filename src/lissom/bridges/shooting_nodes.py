@@ -17,9 +17,8 @@ from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.actuation import pushing_without_warning
 from lissom.dynamics.configuration import checked_configuration, unit_quaternions
 from lissom.errors import ConvergenceError, ModelError, ShapeError
-from lissom.gradients.holding import forbid_anchors
-from lissom.gradients.one_step import step_derivatives
-from lissom.gradients.rollout import rollout
+from lissom.gradients.rollout import rollout, step_derivatives
+from lissom.gradients.starts import forbid_anchors
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch

@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.actuation import actuation_matrix, run_actuation
+from lissom.dynamics.actuation import actuation_matrix, has_path_bends, path_bends, run_actuation
 from lissom.dynamics.configuration import groups, integrate
-from lissom.dynamics.path_rates import has_path_bends, path_bends
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks

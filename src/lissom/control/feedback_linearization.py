@@ -37,7 +37,7 @@ from lissom.control.actuation_coordinates import (
 )
 from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
+from lissom.dynamics.mass_matrix import mass_inverse_dynamics
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.robot import checks

@@ -34,8 +34,8 @@ from lissom.control.tracking_cost import References, TrackingCost
 from lissom.dynamics.configuration import checked_configuration
 from lissom.errors import ConvergenceError, ModelError, ShapeError, renamed
 from lissom.gradients.carried import matrices_of_path
-from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
+from lissom.gradients.starts import forbid_anchors
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks, telling

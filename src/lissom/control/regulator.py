@@ -27,13 +27,12 @@ from scipy.linalg import LinAlgError, block_diag, expm, null_space, solve_contin
 
 from lissom.control.feedback_linearization import gain
 from lissom.dynamics.actuation import actuation_matrix
-from lissom.dynamics.configuration import checked_configuration, difference
+from lissom.dynamics.configuration import checked_configuration, difference, over_groups
 from lissom.dynamics.constraints import constraint_jacobian
 from lissom.dynamics.inverse_dynamics import inverse_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import inverse_dynamics_derivatives
 from lissom.dynamics.linearization import linearize
 from lissom.errors import ModelError, ShapeError
-from lissom.gradients.stage_states import over_groups
 from lissom.model.model import Model
 from lissom.robot import checks, telling
 from lissom.simulation.inputs import Controller

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, final
 import numpy as np
 
 from lissom.control.feedback_linearization import gain
-from lissom.dynamics.configuration import checked_configuration, difference, groups
+from lissom.dynamics.configuration import checked_configuration, difference, groups, over_groups
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ShapeError
-from lissom.gradients.stage_states import over_groups
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
 from lissom.robot import checks

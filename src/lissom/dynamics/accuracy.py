@@ -26,8 +26,9 @@ from typing import TYPE_CHECKING, final
 import numpy as np
 
 from lissom.bodies.body import DeformableBody
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
-from lissom.dynamics.forward_dynamics import input_rows, run_residual
+from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
 from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import AccuracyWarning
@@ -300,55 +301,3 @@ def _cure(model: Model, fine: Finer, at: np.ndarray, points: np.ndarray, basis: 
                 f"give {STRAINS[i]} of link {name!r} more modes")  # fmt: skip
             found.append((moved, to))
     return max(found, key=lambda one: one[0])[1] if found else ""
-
-
-@final
-@dataclass(frozen=True)
-class ModesAccuracy:
-    """Estimated relative errors of frequencies by the points along rods and by the bases.
-
-    Fields:
-        points, basis: of each mode, (n,) [-]. cure: what lowers that of the lowest mode, "" where there is none.
-    """
-
-    points: np.ndarray
-    basis: np.ndarray
-    cure: str
-
-    @property
-    def error(self) -> np.ndarray:
-        """points + basis (n,) [-]."""
-        return self.points + self.basis
-
-    def __repr__(self) -> str:
-        lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
-        return telling.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
-
-
-def accuracy_of_modes(
-    model: Model, q: np.ndarray, u: np.ndarray, v: np.ndarray, t: float, frequencies: np.ndarray, damped: bool
-) -> ModesAccuracy:
-    """How far frequencies, rising, are from those of finer models about the equilibrium of these."""
-    from lissom.dynamics.linearization import modes
-
-    found = []
-    for enriched in (False, True):
-        fine = finer(model, enriched=enriched)
-        if fine is None:
-            return ModesAccuracy(0.0 * frequencies, 0.0 * frequencies, "")
-        q_f, v_f, a_f = fine.state(q, v, 0.0 * v)
-        none, every = np.zeros(fine.model.n_rows), np.arange(fine.model.nv)
-        there = corrected(fine.model, q_f, v_f, a_f, u, none, t, None, every)
-        of_it = modes(fine.model, there, u, v=v_f if v.any() else None, damped=damped, t=t).frequencies
-        found.append(np.resize(of_it, len(frequencies)) if len(of_it) < len(frequencies) else of_it)
-    size = np.maximum(np.abs(frequencies), 1e-6 * np.abs(frequencies).max(initial=1e-300))
-    by_points, by_both = (one[: len(frequencies)] for one in found)
-    points, basis = np.abs(by_points - frequencies) / size, np.abs(by_both - by_points) / size
-    cure = ""
-    if len(points):
-        lowest = int(np.argmax(np.abs(frequencies) > 1e-3 * np.abs(frequencies).max()))
-        cure = "more gauss_points" if points[lowest] > basis[lowest] else "higher orders of the bases"
-        if points[lowest] + basis[lowest] > DOUBTFUL:
-            text = f"the lowest frequency is off by about {100 * (points + basis)[lowest]:.1g} %; take {cure}"
-            warnings.warn(text, AccuracyWarning, stacklevel=4)
-    return ModesAccuracy(points, basis, cure)

@@ -1,15 +1,27 @@
-"""Tendons, chambers, motors, wrenches and user actuators: generalised forces B(q) u.
+"""Generalised forces of inputs and of elasticity: tendons, chambers, motors, wrenches, user actuators and springs.
 
     L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
     B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
 
-A chamber has −wA for w, and t = x for one whose pressure acts normal to the section.
+A chamber has −wA for w, and t = x for one whose pressure acts normal to the section. The tension of an elastic tendon
+depends on its length; that of any other tendon is its input:
+
+    T = max(0, k (L − L₀ + u))   of an elastic tendon,   T = u of another                                 (3)
+    ∂(B T)/∂u = B where a tendon is not elastic, k B where an elastic one is taut, 0 where it is slack       (4)
+
+Lengths of tendons and volumes of chambers curve along a motion, by L̈ at a = 0:
+
+    ÿ = Bᵀ a + Ḃᵀ v,   (Ḃᵀ v)_c = −L̈_c at a = 0                                                           (5)
+    in a rod        L̈ = Σ w (|𝒯̇|² − (t·𝒯̇)²)/|𝒯|,   𝒯̇ of 𝒯 = ε + κ×d + d′, which is linear in q           (6)
+    straight        L̈ = t·(ẍ_b − ẍ_a) + (|ẋ_b − ẋ_a|² − L̇²)/L                                             (7)
+
+The ends in (7) have their accelerations at a = 0. Python fills in the share of deformable bodies before the launch.
 Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -21,23 +33,35 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
+from lissom.dynamics.configuration import checked_configuration
+from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import AccuracyWarning, ShapeError, check_kept
-from lissom.forces.acting import Acting
-from lissom.forces.pulls import add_pull_forces, add_pull_wrenches
-from lissom.forces.tendons import add_channel_wrenches, path_length, path_tangent, project_at, strain_at
+from lissom.forces.contact import SHORT
+from lissom.forces.tendons import (
+    BEGINS_TO_PULL,
+    add_channel_wrenches,
+    add_pull_forces,
+    add_pull_wrenches,
+    path_length,
+    path_tangent,
+    segment_end,
+)
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, filled
+from lissom.launch.prepare import Wanted, pulls
+from lissom.launch.workspace import Workspace, filled, leading, require_finite_rows, stack
 from lissom.lie import se3, so3
-from lissom.lie.types import kernel_options, vec6
+from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import Differs
 from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import traversal
 from lissom.passes.base_frames import place_bases
-from lissom.passes.scratch import ScratchStruct
+from lissom.passes.rare_kinds import may_be_tied
+from lissom.passes.scratch import Scratch, ScratchStruct
+from lissom.passes.strains import project_at, strain_at
 from lissom.passes.traversal import project
 
 if TYPE_CHECKING:
@@ -101,6 +125,11 @@ def _make(model: Model, batch: int) -> Buffers:
     return w
 
 
+def input_rows(model: Model, u: Any) -> np.ndarray:
+    """u as (..., nu); None is zero."""
+    return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
+
+
 def run_actuation(model: Model, q: Any) -> tuple[Workspace, tuple[int, ...]]:
     """The workspace whose `length` (n_channels,) and `B` (n_channels, nv) are those of q per unit of each channel."""
     w, lead = filled(model, "actuation", _make, ("q",), q)
@@ -134,8 +163,8 @@ def tightening_inputs(model: Model) -> np.ndarray:
 
 
 def warn_of_pushing(model: Model, u: np.ndarray, depth: int = 3) -> None:
-    """Warn, once for a model, that inputs (..., nu) ask a tendon to push; it is computed as asked. An elastic tendon
-    never pushes."""
+    """Warn, once for a model, that inputs (..., nu) make a tendon push. The push is computed as given. An elastic
+    tendon never pushes."""
     if "warned of pushing" in model.cache:
         return
     if isinstance(model.channels.gain, Differs):
@@ -158,7 +187,7 @@ def warn_of_pushing(model: Model, u: np.ndarray, depth: int = 3) -> None:
 
 @contextmanager
 def pushing_without_warning(model: Model) -> Iterator[None]:
-    """Let tendons push without a warning, and without using the one up: inputs that a solver only tries."""
+    """Let tendons push without a warning, for trial inputs of a solver; later inputs still warn."""
     warned = "warned of pushing" in model.cache
     model.cache["warned of pushing"] = True
     try:
@@ -209,3 +238,193 @@ def path_lengths(model: Model, q: ArrayLike) -> np.ndarray:
     """
     w, lead = run_actuation(model, q)
     return w.result("length", lead, len(model.channels.names))[..., model.channels.is_tendon]
+
+
+def channel_sizes(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Tensions by (3) [N], pressures [Pa] and sizes of wrenches under inputs, shape (..., n_channels)."""
+    lead = np.broadcast_shapes(q.shape[:-1], u.shape[:-1])
+    size = np.broadcast_to(u @ model.channels.gain.T, (*lead, len(model.channels.names))).copy()
+    if len(model.spools.channel):
+        size[..., model.spools.channel] = model.spools.stiffness * np.maximum(0.0, _stretch(model, q, u))
+    return size
+
+
+def _stretch(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """L − L₀ + u of the elastic tendons, negative where they are slack, shape (..., n)."""
+    w, lead = run_actuation(model, q)
+    c = model.spools.channel
+    return (
+        w.result("length", lead, len(model.channels.names))[..., c] - model.spools.slack + u @ model.channels.gain[c].T
+    )
+
+
+@over_models("q", "u")
+def tendon_tensions(model: Model, q: ArrayLike, u: ArrayLike | None = None) -> np.ndarray:
+    """Tensions of the tendons under given inputs [N], in the order added.
+
+    Args:
+        q: configuration, shape (..., nq). u: inputs, shape (..., nu); None is zero.
+    Returns:
+        T, shape (..., n_tendons): max(0, k (L − L₀ + u)) of an elastic tendon; of another its input, as it is given.
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    q, u = stack("q", q, model.nq), input_rows(model, u)
+    leading(q=q, u=u)
+    require_finite_rows(q=q, u=u)
+    q = checked_configuration(model, "q", q)
+    return channel_sizes(model, q, u)[..., model.channels.is_tendon]
+
+
+def input_force(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Generalised force of all inputs, B T of (4), of states (n, ...); shape (n, nv)."""
+    if not len(model.spools.channel):
+        return np.einsum("nij,nj->ni", actuation_matrix(model, q), u)
+    w, lead = run_actuation(model, q)
+    B = w.result("B", lead, len(model.channels.names), model.nv)
+    force = np.einsum("nci,nc->ni", B, channel_sizes(model, q, u)) + u @ model.inputs.joint_gain.T
+    if model.inputs.custom:
+        force += np.array([custom_actuation(model, row) @ given for row, given in zip(q, u)])
+    return force
+
+
+def input_response(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """Derivative of the generalised force with respect to the inputs, (4), shape (..., nv, nu)."""
+    if not len(model.spools.channel):
+        return actuation_matrix(model, q)
+    taut = _stretch(model, q, u) > -BEGINS_TO_PULL * model.spools.slack
+    size = np.ones((*taut.shape[:-1], len(model.channels.names)))
+    size[..., model.spools.channel] = taut * model.spools.stiffness
+    return weighted_actuation(model, q, size)
+
+
+@wp.func
+def end_rates(t: Tables, s: Scratch, i: int, j: int, side: int):
+    """Position, velocity and acceleration of one end of straight piece j in the base frame."""
+    x = segment_end(t, s, i, j, side)
+    k = t.segments.node[j, side]
+    if k < 0:
+        return x, vec3(), vec3()
+    turn = se3.angular(s.node[i, k].eta)
+    rate = wp.cross(turn, x) + se3.linear(s.node[i, k].eta)
+    bend = wp.cross(se3.angular(s.node[i, k].acc), x) + se3.linear(s.node[i, k].acc) + wp.cross(turn, rate)
+    return x, rate, bend
+
+
+@wp.func
+def segment_bend(t: Tables, s: Scratch, i: int, j: int) -> wp.float64:
+    """L̈ of straight piece j by (7)."""
+    a, a1, a2 = end_rates(t, s, i, j, 0)
+    b, b1, b2 = end_rates(t, s, i, j, 1)
+    length = wp.length(b - a)
+    if length < SHORT:
+        return so3.ZERO
+    along = (b - a) / length
+    rate = wp.dot(along, b1 - a1)
+    return wp.dot(along, b2 - a2) + (wp.dot(b1 - a1, b1 - a1) - rate * rate) / length
+
+
+@wp.func
+def rod_bend(t: Tables, i: int, c: int, q: Rows, v: Rows) -> wp.float64:
+    """L̈ of channel c inside rods by (6)."""
+    total = wp.float64(0.0)
+    for k in range(t.points.xi.shape[0]):
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.channel[e] == c and t.paths.is_normal[e] == 0:
+                start = t.points.run_start[k]
+                xi = t.points.xi[k] + strain_at(t.points.phi, start, t.points.run_v[k], i, t.points.q_shift[k], q)
+                xi_dot = strain_at(t.points.phi, start, t.points.run_v[k], i, 0, v)
+                along, stretch = path_tangent(t, xi, e)
+                T_dot = se3.linear(xi_dot) + wp.cross(se3.angular(xi_dot), t.paths.offset[e])
+                rate = wp.dot(along, T_dot)
+                total -= t.paths.weight[e] * (wp.dot(T_dot, T_dot) - rate * rate) / stretch
+    return total
+
+
+@free_of_forces
+def path_rates_kernel(act: Acting) -> Any:
+    """Kernel of L̈ by (6) and (7)."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def bends(
+        t: TablesStruct, s: ScratchStruct, q: Rows, v: Rows, a: Rows, inside: Rows, out: Rows, first: int
+    ):  # fmt: skip
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, a, se3.join(vec3(), vec3()))
+        for c in range(out.shape[1]):
+            total = rod_bend(t, i, c, q, v)
+            if may_be_tied():
+                for j in range(t.segments.channel.shape[0]):
+                    if t.segments.channel[j] == c:
+                        total += segment_bend(t, s, i, j)
+            for e in range(t.pulls.channel.shape[0]):
+                if t.pulls.channel[e] == c:
+                    total -= inside[i, e]
+            out[i, c] = total
+
+    return bends
+
+
+def _make_path_rates(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,), "inside": (len(model.pulls),)}
+    outputs = {"bend": (len(model.channels.names),)}
+    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(weighs=False, sums=True))
+    w.record(path_rates_kernel, [w.tables, w.scratch, *(w.on_device[name] for name in (*inputs, *outputs))])
+    return w
+
+
+def has_path_bends(model: Model) -> bool:
+    """Whether all inputs but motors are lengths and volumes, whose L̈ is known here."""
+    others = any(model.channels.gain[c].any() for c in (*model.spools.channel, *model.wrenches.channel))
+    return not (others or model.pulls.presses.any() or model.inputs.custom)
+
+
+def path_bends(model: Model, q: np.ndarray, v: np.ndarray) -> np.ndarray:
+    """L̈ of (5) of all channels at one state, shape (n_channels,) [m/s², m³/s²]."""
+    w, lead = filled(model, "path_rates", _make_path_rates, ("q", "v"), q, v)
+    for part in pulls(model):
+        w.host["inside"][0, part.by_pull] = part.pulls.second_along(q[part.q], v[part.v])
+    w.run()
+    w.raise_for_status()
+    return w.result("bend", lead, len(model.channels.names))
+
+
+@over_models()
+def stiffness_matrix(model: Model) -> np.ndarray:
+    """Stiffness matrix K of the equation of motion, shape (nv, nv) [N·m², N·m, N in the units of each coordinate].
+
+    Constant; for the spring of a spherical or free joint it is the value at rest.
+
+    Source: SoRoSim 2022 eq. (28), on the rods' Gauss points.
+    """
+    return model.elasticity.stiffness.copy()
+
+
+@over_models()
+def damping_matrix(model: Model) -> np.ndarray:
+    """Damping matrix D of the equation of motion, shape (nv, nv) [N·m²·s, N·m·s, N·s in the units of each coordinate].
+
+    Constant.
+
+    Source: SoRoSim 2022 eq. (27), on the rods' Gauss points.
+    """
+    return model.elasticity.damping.copy()
+
+
+@over_models("q")
+def spring_lengths(model: Model, q: ArrayLike) -> np.ndarray:
+    """Lengths of the springs between points [m], in the order added, shape (..., n_springs).
+
+    Args:
+        q: configuration, shape (..., nq).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    """
+    springs, g = model.springs, forward_kinematics(model, q)
+    world = np.broadcast_to(np.eye(4), (*g.shape[:-3], 1, 4, 4))
+    here = np.concatenate([g, world], axis=-3)[..., springs.node, :, :]  # node -1 is the last
+    ends = np.einsum("...ij,...j->...i", here[..., :3, :3], springs.position) + here[..., :3, 3]
+    return np.linalg.norm(ends[..., 1, :] - ends[..., 0, :], axis=-1)

@@ -14,21 +14,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from lissom.dynamics.closed_dynamics import solves_closed
-from lissom.dynamics.closing import SHUT, STILL, SWING, run_closing
 from lissom.dynamics.configuration import checked_configuration, integrate
-from lissom.dynamics.constraints import loop_residual, run_constraints, run_residuals, warn_of_redundancy
-from lissom.dynamics.forward_dynamics import forward_dynamics
+from lissom.dynamics.constraints import (
+    SHUT,
+    STILL,
+    SWING,
+    loop_residual,
+    run_closing,
+    run_constraints,
+    run_residuals,
+    warn_of_redundancy,
+)
+from lissom.dynamics.forward_dynamics import forward_dynamics, solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.dynamics.mass_matrix import mass_matrix
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.launch.cores import states_together
-from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import chosen_rows, parts
 from lissom.model.model import Model
 from lissom.robot import checks
-from lissom.systems.allowed_motions import solve_with_mass
+from lissom.systems.bordered import solve_with_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

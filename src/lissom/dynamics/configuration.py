@@ -12,7 +12,7 @@ import numpy as np
 from lissom.errors import ShapeError
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import leading, stack, stretched
-from lissom.lie.arrays import se3_log, so3_log
+from lissom.lie.arrays import se3_log, se3_tangent, se3_tangent_inverse, so3_log
 from lissom.model.model import Model
 from lissom.robot.joints import MotionKind
 
@@ -204,6 +204,23 @@ def configuration_rate_derivatives(
             rate_v[place, j + 3 : j + 6] = R
             tangent[j + 3 : j + 6, place] = R.T
     return rate_q, rate_v, tangent
+
+
+def over_groups(model: Model, move: np.ndarray, x: np.ndarray, *, invert: bool = False) -> np.ndarray:
+    """T(Δ) x in the coordinates of stored poses, or T(Δ)⁻¹ x; the others stay."""
+    out = np.array(np.broadcast_to(x, np.broadcast_shapes(x.shape, move.shape)))
+    for _, j, free in groups(model):
+        block = slice(j, j + (6 if free else 3))
+        own = six(move[..., block])
+        T = (se3_tangent_inverse if invert else se3_tangent)(own)
+        many = block.stop - block.start
+        out[..., block] = np.einsum("...ij,...j->...i", T[..., :many, :many], out[..., block])
+    return out
+
+
+def six(x: np.ndarray) -> np.ndarray:
+    """Increments of a spherical joint as those of a free one that stays in place."""
+    return x if x.shape[-1] == 6 else np.concatenate([x, np.zeros_like(x)], axis=-1)
 
 
 def _left(x: np.ndarray) -> np.ndarray:

@@ -1,14 +1,32 @@
-"""Constraints as arrays: residuals of loops, the constraint Jacobian and its derivatives, and the wrenches in loops.
+"""Constraints as arrays: residuals of loops, the constraint Jacobian and its derivatives, wrenches in loops, and steps
+onto the loops.
 
     M a + c + g + K q + D v = B u + F + Aᵀ λ,   A v = prescribed velocities, then 0 for loops              (1)
 
 Rows and λ stand in one order: prescribed motions, then loops, as added. Where rows depend on each other λ is not
 unique; the one of least norm lies in the range of A, λ = Q Qᵀ λ with Q an orthonormal basis of that range.
-Source: Mathew 2025 §5.2, (47), (D68)-(D83).
+
+Robots with many links step onto their loops block by block, at a cost that grows with the number of links and of loops
+that are open at once:
+
+    [K, −Aᵀ; A, μ] (δ; λ) = (0; −e)                                                                       (2)
+
+with K = W⁻², W weights of the coordinates, is a step of minimum |δ|²_K + |e + A δ|²_{1/μ}, and for μ = 0 the least one
+that meets the rows; with K = M it changes velocities by the least kinetic energy. Neither A nor K is ever made
+(closed_blocks).
+
+Forces λ and λ − n act alike if n lies in the null space of Aᵀ. The part n of λ in that null space is the limit of
+
+    n ← ε (A D² Aᵀ + ε)⁻¹ n,   n = λ at first                                                             (3)
+
+with D the units of the coordinates: each turn divides the part outside that null space by 1 + σ² / ε.
+Source: Mathew 2025 §5.2, (47), (D68)-(D83); for (2) as forward_dynamics; for (3) J. D. Riley, Math. Tables Aids
+Comput. 9, 1955.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -20,8 +38,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.closed_dynamics import solves_closed
-from lissom.dynamics.closing import LEAST, STILL, run_closing
+from lissom.dynamics.forward_dynamics import solves_closed
 from lissom.dynamics.inverse_dynamics_derivatives import (
     derivative_workspace,
     row_results,
@@ -29,22 +46,37 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     square_results,
 )
 from lissom.errors import RedundancyWarning
-from lissom.forces.acting import Acting
-from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
-from lissom.launch.loop_buffers import with_loops
+from lissom.forces.terms import Acting
+from lissom.launch.buffers import Buffers, Passing, with_loops
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack
-from lissom.lie.types import kernel_options, vec6
+from lissom.launch.workspace import Workspace, batch_of, filled, leading, parts, stack, workspace
+from lissom.lie import so3
+from lissom.lie.types import kernel_options, mat6, vec6
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct
-from lissom.passes import kinds, traversal
+from lissom.model.tables import Tables, TablesStruct
+from lissom.passes import kinds, scratch, traversal
 from lissom.passes.base_frames import place_bases
 from lissom.passes.block_tables import block_columns
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.passes.scratch import ScratchStruct
+from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot import telling
-from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, choose_independent, own_rows
+from lissom.systems.closed_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
+    ClosedBlocks,
+    ClosedBlocksStruct,
+    block_matrix,
+    choose_all,
+    closed_blocks,
+    eliminate,
+    factor_closed_blocks,
+    make_mass_blocks,
+    solve_closed_blocks,
+)
+from lissom.systems.fronts import row_sizes
+from lissom.systems.loop_unknowns import put_forces, put_residuals
 from lissom.systems.loops import loop_rates, loop_residuals
 
 if TYPE_CHECKING:
@@ -331,3 +363,175 @@ def _with_motions(model: Model, rows: np.ndarray, unit: float) -> np.ndarray:
     held = np.zeros((*rows.shape[:-2], model.n_motions, model.nv))
     held[..., np.arange(model.n_motions), model.prescribed.dof] = unit
     return np.concatenate([held, rows], axis=-2)
+
+
+SHUT = 1  # steps of q onto the loops, by weights
+STILL = 2  # of v, by weights
+SWING = 3  # of v, by kinetic energy
+LEAST = 4  # forces of least norm
+_BOUNDLESS = wp.constant(wp.float64(1e200))  # K of a coordinate that stays
+_FADING = wp.constant(wp.float64(1e-8))  # ε of (3), of the largest row: as far from rounding as from all there is
+_MOST_TURNS = wp.constant(50)
+
+Numbers = wp.array(dtype=wp.float64)
+
+
+@wp.func(inline=False)
+def put_weights(t: Tables, b: BlockMatrix, i: int, weights: Numbers):
+    """Put W⁻² alone in place of the blocks of make_mass_blocks."""
+    for j in range(b.K.shape[1]):
+        b.K[i, j] = so3.ZERO
+    for j in range(t.nv):
+        square = weights[j] * weights[j]
+        b.K[i, j * b.band.width + j] = wp.where(square * _BOUNDLESS > so3.ONE, so3.ONE / square, _BOUNDLESS)
+    clear_inertias(t, b, i)
+
+
+@wp.func
+def clear_inertias(t: Tables, b: BlockMatrix, i: int):
+    """Set the inertias of all nodes to zero."""
+    for k in range(t.n_dynamic):
+        b.H[i, k] = mat6()
+        b.N[i, k] = mat6()
+        b.M[i, k] = mat6()
+
+
+@wp.func
+def solve_rows(
+    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, missing: Matrix, factor: wp.float64, loops: LoopRows
+):
+    """(δ; λ) of (2) in loops.unknown, for residuals of the kept rows times a factor."""
+    for j in range(t.nv):
+        loops.unknown[i, j] = so3.ZERO
+    for row in range(missing.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.unknown[i, t.nv + at] = factor * missing[i, row]
+    solve_closed_blocks(b, c, i, t.nv, loops)
+
+
+@wp.func
+def fade_once(t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, factor: wp.float64, loops: LoopRows) -> wp.float64:
+    """One turn of (3) for loops.work; returns the largest change."""
+    solve_rows(t, b, c, i, loops.work, factor, loops)
+    change = wp.float64(0.0)
+    for row in range(loops.force.shape[1]):
+        left = loops.unknown[i, t.nv + row]
+        change = wp.max(change, wp.abs(left - loops.work[i, row]))
+        loops.work[i, row] = left
+    return change
+
+
+@wp.func(inline=False)
+def fade(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+    """Turns of (3) for loops.force, with all rows; returns 0 or the status of eliminate."""
+    largest = wp.float64(0.0)
+    size = wp.float64(0.0)
+    row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, loops.scale, c.work, c.size)
+    for row in range(loops.force.shape[1]):
+        largest = wp.max(largest, c.size[i, row])
+        size = wp.max(size, wp.abs(loops.force[i, row]))
+        loops.work[i, row] = loops.force[i, row]
+    for row in range(loops.force.shape[1]):
+        c.p.damping[i, row] = _FADING * largest
+    clear_inertias(t, b, i)
+    put_forces(t, s, c.p, i, loops)
+    pivot = eliminate(t, s, b, c, i, so3.ZERO, True)
+    change = wp.float64(1.0)
+    for _turn in range(_MOST_TURNS):
+        if pivot == 0 and change > _FADING * size:
+            change = fade_once(t, b, c, i, _FADING * largest, loops)
+    for row in range(loops.force.shape[1]):
+        loops.force[i, row] = loops.force[i, row] - loops.work[i, row]
+    return pivot
+
+
+@wp.func
+def least_forces(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows) -> int:
+    """Forces of least norm; those of independent rows are that."""
+    choose_all(i, loops)
+    put_forces(t, s, c.p, i, loops)
+    pivot = eliminate(t, s, b, c, i, so3.ZERO, False)
+    if pivot < 0:
+        pivot = fade(t, s, b, c, i, loops)
+    return pivot
+
+
+@free_of_forces
+def closing_kernel(act: Acting) -> Any:
+    """Kernel of steps onto the loops."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def closing_alone(
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: BlockMatrixStruct,
+        c: ClosedBlocksStruct,
+        q: Matrix,
+        v: Matrix,
+        task: wp.array(dtype=wp.int32),
+        weights: Numbers,
+        damping: Matrix,
+        size: Matrix,
+        loops: LoopRowsStruct,
+        move: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+        loop_residuals(t, s, i, loops.gap)
+        loop_rates(t, s, i, vec6(), loops.rate, loops.acceleration)
+        make_mass_blocks(t, s, b, i)
+        for row in range(loops.force.shape[1]):
+            c.p.damping[i, row] = damping[i, row]
+        pivot = wp.int32(0)
+        if task[0] == LEAST:
+            put_weights(t, b, i, loops.scale)
+            pivot = least_forces(t, s, b, c, i, loops)
+        elif task[0] == SHUT:
+            put_weights(t, b, i, weights)
+            pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_residuals)
+            row_sizes(b.x, b.y, c.rows, i, b.centre, c.p.pull, b.L, weights, c.work, size)
+            solve_rows(t, b, c, i, loops.gap, -so3.ONE, loops)
+        else:
+            if task[0] == STILL:
+                put_weights(t, b, i, weights)
+            pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
+            solve_rows(t, b, c, i, loops.rate, -so3.ONE, loops)
+        if pivot != 0 and s.status[i] == 0:
+            s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
+        if task[0] != LEAST:
+            for j in range(t.nv):
+                move[i, j] = loops.unknown[i, j]
+            traversal.inspect_result(s, i, move)
+
+    return closing_alone
+
+
+def _make_closing(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "damping": (model.n_rows,)}
+    w = Buffers(model, batch, inputs, {"move": (model.nv,), "size": (model.n_rows,)})
+    loops, task = with_loops(w, model, batch, whole=False), w.buffer("task", (1,), wp.int32, common=True)
+    weights = w.buffer("weights", (model.nv,), common=True)
+    blocks = [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    d = w.on_device
+    tables = [w.tables, w.scratch, *map(Passing, blocks)]
+    w.record(closing_kernel, [*tables, d["q"], d["v"], task, weights, d["damping"], d["size"], loops, d["move"]])
+    return w
+
+
+def run_closing(
+    model: Model, task: int, q: np.ndarray, v: Any = 0.0, *, weights: Any = 0.0, damping: Any = 0.0, force: Any = 0.0
+) -> Workspace:
+    """δ of (2) in states (n, nq), (n, nv) left in `move`, the rows kept in `slot` and `kept`, residuals and rates of
+    all in `gap` and `rate`, and where q is moved the squares of the rows A W in `size`; or forces in `force`. Weights
+    are (nv,), μ (n, n_rows); the caller looks at `status`."""
+    w = workspace(model, "closing", len(q), _make_closing)
+    values = {"q": q, "v": v, "task": task, "weights": weights, "damping": damping, "force": force}
+    for name, value in values.items():
+        w.host[name][:] = value
+    w.run()
+    return w

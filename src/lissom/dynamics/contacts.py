@@ -14,8 +14,7 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ShapeError
-from lissom.forces.contact_force import contact_force
-from lissom.forces.touching import gap_of_pair, has_moved, list_near, new_anchor, touch_of
+from lissom.forces.contact import contact_force, contact_of, gap_of_pair, has_moved, list_near, new_anchor
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, filled, flat, leading, parts, stack, workspace
@@ -102,7 +101,7 @@ def contacts_kernel(
     count = wp.int32(0)
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        x = touch_of(t, s, i, e)
+        x = contact_of(t, s, i, e)
         if x.depth > wp.float64(0.0):
             f, _m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
             on_obstacle = vec3()

@@ -1,4 +1,4 @@
-"""Energies of a robot, and the sums over its masses that come with them.
+"""Energies, momentum and centre of mass of a robot, from sums over its masses.
 
     h = Σ Ad_g⁻ᵀ M η,  moved from the base frame's origin o to the world's: (L + o × p; p)                 (1)
     m c = Σ R m_k c_k + m_k (p_k + o)                                                                     (2)
@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.errors import ModelError
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import filled
@@ -31,7 +32,7 @@ from lissom.passes.base_frames import origin_of, place_bases
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch, ScratchStruct
 from lissom.robot import telling
-from lissom.systems.armature import armature_energy
+from lissom.systems.mass import armature_energy
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -73,7 +74,7 @@ def momentum_of(t: Tables, s: Scratch, i: int, k: int, v: Rows):
 
 @wp.func
 def first_moments(t: Tables, s: Scratch, i: int, k: int):
-    """First moments in its own axes of the mass of node k, and of what gravity pulls there."""
+    """First moments in its own axes of the mass of node k, and of its mass under gravity."""
     if is_body(t.node[k].kind):
         return s.deforming.c[i, t.node[k].map], s.deforming.c[i, t.node[k].map]
     return t.node[k].mass_c, t.node[k].heavy_c
@@ -149,3 +150,51 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike) -> Energy:
     w.raise_for_status()
     kinetic, gravitational, elastic = np.moveaxis(w.result("out", lead, 12)[..., :3], -1, 0)
     return Energy(kinetic, gravitational, elastic)
+
+
+@over_models("q", "v", together=True)
+def momentum(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Angular momentum about the world's origin and linear momentum of the whole robot, in the world's axes.
+
+        (L; p) = Σ Ad_g⁻ᵀ M η,   d(L; p)/dt = Σ (x × F + C; F) over all external loads
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+    Returns:
+        Momentum, shape (..., 6), angular first [kg·m²/s, kg·m/s].
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: as inverse_dynamics. Cost: O(nodes).
+    Source: the sum of M η over the nodes, taken to the world as a wrench is.
+    """
+    w, lead = filled(model, "energy", mass_sums, ("q", "v"), q, v)
+    w.run()
+    w.raise_for_status()
+    return w.result("out", lead, 12)[..., 3:9].copy()
+
+
+@over_models("q", together=True)
+def center_of_mass(model: Model, q: ArrayLike) -> np.ndarray:
+    """Centre of mass of the whole robot in the world.
+
+    Args:
+        q: configuration, shape (..., nq).
+    Returns:
+        Position, shape (..., 3) [m].
+    Raises:
+        ModelError: the robot has no mass.
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: as inverse_dynamics. Cost: O(nodes).
+    """
+    w, lead = filled(model, "center_of_mass", mass_sums, ("q",), q)  # its own workspace: v stays zero there
+    mass = np.atleast_1d(model.by_row(_mass, w.batch))
+    w.run()
+    w.raise_for_status()
+    return w.result("out", lead, 12)[..., 9:] / (mass.reshape(*lead, 1) if len(mass) > 1 else mass)
+
+
+def _mass(model: Model) -> float:
+    mass = float(model.links.mass.sum())
+    if not mass > 0.0:
+        raise ModelError(f"robot {model.name!r}: a centre of mass needs a mass > 0 (got {mass!r})")
+    return mass

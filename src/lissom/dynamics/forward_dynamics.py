@@ -1,17 +1,25 @@
 """Forward dynamics: the acceleration that given inputs produce.
 
-M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
+    M(q) a = B(q) u + F_ext − c(q, v) − K q − D v                                                         (1)
 
-A coordinate with a prescribed motion has the acceleration of that: its row of (1) is replaced, and the other rows see
-it on the right. What the row then misses is the force of the motion, a multiplier. Loops add their forces and rows,
+A coordinate with a prescribed motion has the acceleration of that motion: its row of (1) is replaced, and the other
+rows see it on the right. The residual of the replaced row is the force of the motion, a multiplier. Loops add their
+forces and rows,
 
-    M a − Aᵀ λ = what is on the right of (1),   A a = −Ȧ v − 2 p A v − p² e                               (2)
+    M a − Aᵀ λ = the right side of (1),   A a = −Ȧ v − 2 p A v − p² e                                      (2)
 
-with p = 0 but where an integrator asks to be pulled back onto the loops. Source: Mathew 2025 eqs. (43)-(44), (46)-(49).
+with p = 0 unless an integrator asks for a pull back onto the loops.
+
+Small robots factor M. Robots without loops that have many coordinates solve (1) by articulated bodies, at a cost that
+grows with the number of links. Robots with loops that have many coordinates solve (2) block by block, at a cost that
+grows with the number of links and of loops that are open at once. These two never make M or A (closed_blocks).
+Source: Mathew 2025 eqs. (43)-(44), (46)-(49); R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §7.3; I. S. Duff,
+J. K. Reid, ACM Trans. Math. Softw. 9, 1983, with the tree of the robot for that of the elimination.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportGeneralTypeIssues=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
+# pyright: reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -22,13 +30,10 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.actuation import custom_actuation, warn_of_pushing
-from lissom.dynamics.articulated_dynamics import articulated_kernel, record_articulated, solves_by_blocks
-from lissom.dynamics.closed_dynamics import closed_kernel, record_closed, solves_closed
 from lissom.dynamics.loads import Times, put_loads
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.acting import Acting
-from lissom.launch.buffers import Buffers, Shapes
-from lissom.launch.loop_buffers import with_loops
+from lissom.forces.terms import Acting
+from lissom.launch.buffers import Buffers, Passing, Shapes, with_loops
 from lissom.launch.over_models import for_models
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, call_of, flat, leading, stack, workspace
@@ -36,16 +41,30 @@ from lissom.lie import se3, so3
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.model.tables import TablesStruct
+from lissom.model.tables import Tables, TablesStruct
 from lissom.passes import scratch, traversal
+from lissom.passes.block_tables import BlocksStruct, block_columns, block_tables, squares
 from lissom.passes.column_tables import ColumnsStruct, column_tables, column_width
 from lissom.passes.linear_solve import ldl_solve
 from lissom.passes.moves import put_configuration_rate
 from lissom.passes.rare_kinds import may_have_loops
 from lissom.passes.scratch import ScratchStruct
 from lissom.robot.checks import time
-from lissom.systems.bordered import LoopRowsStruct, own_rows
-from lissom.systems.constrained import hold_prescribed, solve_constrained
+from lissom.systems.articulated import ArticulatedStruct, articulated_buffers, factor_blocks, solve_blocks
+from lissom.systems.bordered import LoopRows, LoopRowsStruct, hold_prescribed, own_rows, solve_constrained
+from lissom.systems.closed_blocks import (
+    BlockMatrix,
+    BlockMatrixStruct,
+    ClosedBlocks,
+    ClosedBlocksStruct,
+    block_matrix,
+    closed_blocks,
+    closes_by_blocks,
+    factor_closed_blocks,
+    make_mass_blocks,
+    solve_closed_blocks,
+)
+from lissom.systems.loop_unknowns import put_forces
 from lissom.systems.loops import loop_rates
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.residual import residual_of
@@ -53,7 +72,149 @@ from lissom.systems.residual import residual_of
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+_LEAST_COORDINATES_CLOSED = 100  # blocks are faster on nets from 60 on, but lose some digits of stiff robots
+
 Rows = wp.array2d(dtype=wp.float64)
+
+
+@wp.func
+def solve_accelerations(
+    t: Tables, b: BlockMatrix, c: ClosedBlocks, i: int, given: Rows, pull: wp.float64, loops: LoopRows, a: Rows
+):  # fmt: skip
+    """a and λ of (2) by the factors; on entry a holds the residual of the equation of motion for a = 0, λ = 0."""
+    for j in range(t.nv):
+        loops.unknown[i, j] = -a[i, j]
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
+            loops.unknown[i, t.nv + at] = -missing
+    solve_closed_blocks(b, c, i, t.nv, loops)
+    for j in range(t.nv):
+        a[i, j] = loops.unknown[i, j]
+    for e in range(t.prescribed.dof.shape[0]):
+        a[i, t.prescribed.dof[e]] = given[i, t.prescribed.dof[e]]
+    for row in range(loops.force.shape[1]):
+        at = loops.slot[i, row]
+        if at >= 0:
+            loops.force[i, row] = loops.unknown[i, t.nv + at]
+
+
+def closed_kernel(act: Acting) -> Any:
+    """Kernel of forward dynamics with loops by blocks."""
+    residual = residual_of(act)
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def closed_accelerations(
+        t: TablesStruct,
+        s: ScratchStruct,
+        b: BlockMatrixStruct,
+        c: ClosedBlocksStruct,
+        q: Rows,
+        v: Rows,
+        given: Rows,
+        u: Rows,
+        extra: Rows,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        loops: LoopRowsStruct,
+        pull: wp.array(dtype=wp.float64),
+        q_dot: Rows,
+        a: Rows,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, given)
+        put_configuration_rate(t, i, q, v, q_dot)
+        for row in range(loops.force.shape[1]):
+            loops.force[i, row] = so3.ZERO
+        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
+        loop_rates(t, s, i, se3.join(vec3(), -gravity[0]), loops.rate, loops.acceleration)
+        make_mass_blocks(t, s, b, i)
+        pivot = factor_closed_blocks(t, s, b, c, i, so3.ZERO, loops, put_forces)
+        if pivot == 0:
+            solve_accelerations(t, b, c, i, given, pull[0], loops, a)
+        elif s.status[i] == 0:
+            s.status[i] = scratch.STATUS_SINGULAR + wp.where(pivot > 0, pivot, t.nv)
+        traversal.inspect_result(s, i, a)
+
+    return closed_accelerations
+
+
+def solves_closed(model: Model) -> bool:
+    """Whether forward dynamics of a robot with loops eliminates blocks one after the other."""
+    return model.nv >= _LEAST_COORDINATES_CLOSED and closes_by_blocks(model)
+
+
+def record_closed(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, pull: Any, q_dot: Any) -> None:
+    """Record the launch for the buffers of forward_dynamics."""
+    d, blocks = w.on_device, [partial(block_matrix, model, of_mass=True), partial(closed_blocks, model, wide=False)]
+    tables = [w.tables, w.scratch, *map(Passing, blocks)]
+    inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
+    w.record(closed_kernel, [*tables, *inputs, loops, pull, q_dot, d["a"]])
+
+
+_LEAST_COORDINATES_OPEN = 40  # blocks are faster on chains and trees of rods and of rigid links from here on
+
+
+def articulated_kernel(act: Acting) -> Any:
+    """Kernel of forward dynamics by articulated bodies."""
+    residual = residual_of(act)
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def articulated_accelerations(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        y: BlocksStruct,
+        b: ArticulatedStruct,
+        q: Rows,
+        v: Rows,
+        given: Rows,
+        u: Rows,
+        extra: Rows,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        loops: LoopRowsStruct,
+        q_dot: Rows,
+        a: Rows,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, given)
+        put_configuration_rate(t, i, q, v, q_dot)
+        residual(t, s, i, q, v, given, u, extra, gravity[0], load[i], loops, a)
+        pivot = factor_blocks(t, s, x, y, b, i)
+        if pivot == 0:
+            for j in range(t.nv):
+                a[i, j] = -a[i, j]
+            solve_blocks(x, y, b, i, a)
+            for e in range(t.prescribed.dof.shape[0]):
+                a[i, t.prescribed.dof[e]] = given[i, t.prescribed.dof[e]]
+        elif s.status[i] == 0:
+            s.status[i] = scratch.STATUS_SINGULAR + pivot
+        traversal.inspect_result(s, i, a)
+
+    return articulated_accelerations
+
+
+def solves_by_blocks(model: Model) -> bool:
+    """Whether forward dynamics eliminates blocks one after the other rather than factoring M, which pays for robots
+    without loops that have many coordinates and not most of them in one block. A coordinate without a link has no
+    block."""
+    size, most = squares(model), model.nv // 2
+    large = model.nv >= _LEAST_COORDINATES_OPEN and size.max(initial=0) <= most
+    return model.n_rows == 0 and large and int(size.sum()) == model.nv
+
+
+def record_articulated(w: Buffers, model: Model, batch: int, loops: LoopRowsStruct, q_dot: Any) -> None:
+    """Record the launch for the buffers of forward_dynamics."""
+    d = w.on_device
+    tables = [w.tables, w.scratch, block_columns(model), block_tables(model), articulated_buffers(model, batch)]
+    inputs = [d[name] for name in ("q", "v", "given", "u", "extra", "gravity", "load")]
+    w.record(articulated_kernel, [*tables, *inputs, loops, q_dot, d["a"]])
+
+
 _OF_LOOPS = ("force", "gap", "rate", "acceleration", "slot", "kept")  # results by instance
 
 
@@ -193,11 +354,11 @@ def run_forward_dynamics(
     model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, pull: float = 0.0
 ) -> Workspace:
     """Accelerations of a batch (n, ...), or of one state, left in `a`, dq/dt in `q_dot`, forces of loops in `force`,
-    with p of (2) as `pull`; the caller looks at `status`."""
+    with p of (2) as `pull`; the caller checks `status`."""
     w = workspace(model, "forward_dynamics", 1 if q.ndim == 1 else len(q), _make)
     _run(w, model, q, v, u, t, pull)
     light = w.status > scratch.STATUS_SINGULAR
-    if light.any() and solves_closed(model):  # a loop may hold what has no mass
+    if light.any() and solves_closed(model):  # a loop may hold a coordinate without mass
         whole = workspace(model, "forward_dynamics whole", w.batch, partial(_make, whole=True))
         _run(whole, model, q, v, u, t, pull)
         if light.all():
@@ -236,7 +397,7 @@ def run_residual(
 ) -> Workspace:
     """ID(q, v, a) − B(q) u − Aᵀ λ of a batch (n, ...) left in `tau` and residuals of loops in `gap`, with gravity,
     loads and u times factor, the force λ of loops, and anchors of contacts for each state or those of the model; the
-    caller looks at `status`."""
+    caller checks `status`."""
     if anchors is None or not anchors.size:
         w = workspace(model, "residual", len(q), _make_residual)
     else:
@@ -246,11 +407,6 @@ def run_residual(
     w.host["force"][:] = force
     w.run()
     return w
-
-
-def input_rows(model: Model, u: Any) -> np.ndarray:
-    """u as (..., nu); None is zero."""
-    return np.zeros(model.nu) if u is None else stack("u", u, model.nu)
 
 
 def forward_dynamics(

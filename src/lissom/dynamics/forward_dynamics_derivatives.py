@@ -17,14 +17,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
+from lissom.dynamics.actuation import input_response, input_rows
+from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.tensions import input_response
-from lissom.launch.loop_buffers import chosen_rows
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import batch_of, flat, leading, parts, stack
+from lissom.launch.workspace import batch_of, chosen_rows, flat, leading, parts, stack
 from lissom.model.model import Model
-from lissom.systems.allowed_motions import solve_with_mass
+from lissom.systems.bordered import solve_with_mass
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -24,12 +24,12 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import channel_sizes, input_rows
 from lissom.dynamics.constraints import minimum_norm
-from lissom.dynamics.forward_dynamics import input_rows, raise_if_massless, run_forward_dynamics, run_residual
+from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics, run_residual
 from lissom.dynamics.inverse_dynamics import run_inverse_dynamics
 from lissom.dynamics.kinematics import forward_kinematics, poses_at
 from lissom.dynamics.loads import Times
-from lissom.dynamics.tensions import channel_sizes
 from lissom.errors import ModelError, ShapeError
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import Workspace, batch_of, flat, leading, parts, require_finite_rows, stack

@@ -12,7 +12,7 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.loads import Times, put_loads
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import Wanted
@@ -25,8 +25,8 @@ from lissom.passes import traversal
 from lissom.passes.scratch import ScratchStruct, acting_flags
 from lissom.passes.traversal import project
 from lissom.robot.checks import time
-from lissom.systems.armature import add_armature_force
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_force
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRows, FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.prepare import Wanted

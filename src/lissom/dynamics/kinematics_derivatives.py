@@ -21,9 +21,9 @@ import numpy as np
 import warp as wp
 
 from lissom.dynamics.kinematics import frame_of, of_frames
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
-from lissom.launch.composed import free_of_forces
+from lissom.launch.compiling import free_of_forces
 from lissom.launch.over_models import over_models
 from lissom.launch.points import FrameRowsStruct, put_places, room_for, roomy_columns, roomy_tables
 from lissom.launch.prepare import Wanted

@@ -1,12 +1,16 @@
 """Small motions about a state of rest or of steady motion (q, v).
 
-With C = ∂ID/∂v, K = ∂(ID(q, v, a) − B u − Aᵀ λ)/∂q and dδq/dt = δv − ad_v δq (steady_motion (1)),
+A nominal motion moves the tangent space of `integrate` along. For a pose g = g₀ exp(δ) with ġ = g (v + δv)^,
 
-    M δa + C δv + K δq − Aᵀ δλ = B δu                                                                     (1)
+    dδ/dt = δv − ad_v δ      (δω − ω × δ for a spherical joint, δv for coordinates that add)              (1)
+
+With C = ∂ID/∂v, K = ∂(ID(q, v, a) − B u − Aᵀ λ)/∂q and (1),
+
+    M δa + C δv + K δq − Aᵀ δλ = B δu                                                                     (2)
 
 On the motions δq = N y that loops and prescribed motions leave, δv = N ẏ + G N y and δa = N ÿ + G N ẏ with G = ad_v, so
 
-    M̂ ÿ + Ĉ ẏ + K̂ y = 0,   M̂ = Nᵀ M N,   Ĉ = Nᵀ (M G + C) N,   K̂ = Nᵀ (K + C G) N                       (2)
+    M̂ ÿ + Ĉ ẏ + K̂ y = 0,   M̂ = Nᵀ M N,   Ĉ = Nᵀ (M G + C) N,   K̂ = Nᵀ (K + C G) N                       (3)
 
 At rest and without damping Ĉ = 0. About a steady motion Ĉ holds the gyroscopic terms, and K̂ the centrifugal ones.
 Source: L. Meirovitch, J. Appl. Mech. 42, 1975 (the symmetric eigenproblem of gyroscopic systems).
@@ -14,35 +18,97 @@ Source: L. Meirovitch, J. Appl. Mech. 42, 1975 (the symmetric eigenproblem of gy
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import warnings
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from lissom.dynamics.accuracy import ModesAccuracy, accuracy_of_modes
+from lissom.dynamics.accuracy import DOUBTFUL, corrected, finer
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_velocity
-from lissom.dynamics.configuration import checked_configuration
-from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows, run_forward_dynamics
+from lissom.dynamics.configuration import checked_configuration, groups
+from lissom.dynamics.forward_dynamics import forward_dynamics, run_forward_dynamics
 from lissom.dynamics.forward_dynamics_derivatives import forward_dynamics_derivatives
 from lissom.dynamics.inverse_dynamics_derivatives import (
     inverse_dynamics_derivatives,
     residual_derivatives,
     row_results,
 )
-from lissom.dynamics.steady_motion import carried, moving_velocity
-from lissom.errors import ShapeError
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.errors import AccuracyWarning, ShapeError
 from lissom.launch.over_models import over_models
-from lissom.launch.workspace import require_finite
+from lissom.launch.workspace import chosen_rows, require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.robot import checks, telling
+from lissom.systems.bordered import allowed_motions
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+
+def moving_velocity(model: Model, v: Any, t: float) -> np.ndarray:
+    """v (nv,); where it is None prescribed joints have the velocity of their motions at time t, and the others none."""
+    if v is None:
+        rate = np.zeros(model.nv)
+        if model.n_motions:
+            rate[model.prescribed.dof] = model.motions(t)[1]
+        return rate
+    rate = np.asarray(v, dtype=float)
+    if rate.shape != (model.nv,) or not np.isfinite(rate).all():
+        raise ShapeError(f"v: expected finite values of shape ({model.nv},), got {v!r}")
+    return rate.copy()
+
+
+def in_motion(model: Model, v: np.ndarray) -> Model:
+    """The model in a steady motion v, for equilibria about it. Prescribed joints have the velocity v. Other coordinates
+    with a velocity are held as if they had a motion, spherical and free joints whole. Without motion: the model."""
+    if not v.any():
+        return model
+    moving = v != 0.0
+    for _, j, free in groups(model):
+        joint = slice(j, j + 6 if free else j + 3)
+        moving[joint] = moving[joint].any()
+    moving[model.prescribed.dof] = False
+    held = np.flatnonzero(moving)
+    _keep_shape(model, held, v)
+    if len(held):
+        model = model.cached(("held", tuple(held.tolist())), lambda: model.holding(held, None))
+    return replace(model, prescribed=replace(model.prescribed, steady=v))
+
+
+def _keep_shape(model: Model, held: np.ndarray, v: np.ndarray) -> None:
+    """Raise ModelError where a rod is to change its shape steadily."""
+    for j in held.tolist():
+        k = int(np.searchsorted(model.links.v_start, j, side="right")) - 1
+        of_joint = j < int(model.links.v_start[k]) + model.links.joint[k].nv
+        rule = f"must be zero for the shape of link {model.links.names[k]!r}, which a steady motion keeps"
+        checks.require(of_joint, f"v[{j}]", rule, float(v[j]))
+
+
+def steady_velocity(model: Model, factor: float = 1.0) -> np.ndarray:
+    """Velocity (nv,) of a model of in_motion, scaled so that its inertia forces are multiplied by a factor."""
+    return np.zeros(model.nv) if model.prescribed.steady is None else np.sqrt(factor) * model.prescribed.steady
+
+
+def carried(model: Model, v: np.ndarray) -> np.ndarray:
+    """The matrix ad_v of (1), shape (nv, nv), zero but for spherical and free joints."""
+    turn = np.zeros((model.nv, model.nv))
+    for _, j, free in groups(model):
+        spin = _cross_matrix(v[j : j + 3])
+        turn[j : j + 3, j : j + 3] = spin
+        if free:
+            turn[j + 3 : j + 6, j + 3 : j + 6] = spin
+            turn[j + 3 : j + 6, j : j + 3] = _cross_matrix(v[j + 3 : j + 6])
+    return turn
+
+
+def _cross_matrix(w: np.ndarray) -> np.ndarray:
+    """w^ with w^ x = w × x."""
+    return np.cross(w, np.eye(3)).T
+
 
 _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
@@ -63,6 +129,30 @@ class Linearization:
 
 
 @final
+@dataclass(frozen=True)
+class ModesAccuracy:
+    """Estimated relative errors of frequencies by the points along rods and by the bases.
+
+    Fields:
+        points, basis: of each mode, (n,) [-]. cure: the change of the model that lowers the error of
+        the lowest mode, "" without one.
+    """
+
+    points: np.ndarray
+    basis: np.ndarray
+    cure: str
+
+    @property
+    def error(self) -> np.ndarray:
+        """points + basis (n,) [-]."""
+        return self.points + self.basis
+
+    def __repr__(self) -> str:
+        lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
+        return telling.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
+
+
+@final
 @telling.in_one_line
 @dataclass(frozen=True)
 class Modes:
@@ -76,7 +166,7 @@ class Modes:
         exponents: s, complex, shape (n,) [1/s]: of each conjugate pair the one with Im s > 0, and every real one, so
         that n may exceed the number of motions where some do not oscillate. One with Re s > 0 grows.
         v: the velocity about which they hold (nv,).
-        model, q, u, t, damped: what was asked.
+        model, q, u, t, damped: the arguments.
     """
 
     frequencies: np.ndarray
@@ -192,10 +282,37 @@ def modes(
     return Modes(np.imag(exponents)[order], _unit_shapes(M, N @ shapes[:, order]), exponents[order], rate, *asked)
 
 
-def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Exponents with Im s ≥ 0 and shapes y of (2). With K̂ = Lₖ Lₖᵀ and M̂ = L Lᵀ in the unknowns (Lᵀ ẏ, Lₖᵀ y)
+def accuracy_of_modes(
+    model: Model, q: np.ndarray, u: np.ndarray, v: np.ndarray, t: float, frequencies: np.ndarray, damped: bool
+) -> ModesAccuracy:
+    """Errors of frequencies, rising, against those of finer models about the equilibrium of these."""
+    found = []
+    for enriched in (False, True):
+        fine = finer(model, enriched=enriched)
+        if fine is None:
+            return ModesAccuracy(0.0 * frequencies, 0.0 * frequencies, "")
+        q_f, v_f, a_f = fine.state(q, v, 0.0 * v)
+        none, every = np.zeros(fine.model.n_rows), np.arange(fine.model.nv)
+        there = corrected(fine.model, q_f, v_f, a_f, u, none, t, None, every)
+        of_it = modes(fine.model, there, u, v=v_f if v.any() else None, damped=damped, t=t).frequencies
+        found.append(np.resize(of_it, len(frequencies)) if len(of_it) < len(frequencies) else of_it)
+    size = np.maximum(np.abs(frequencies), 1e-6 * np.abs(frequencies).max(initial=1e-300))
+    by_points, by_both = (one[: len(frequencies)] for one in found)
+    points, basis = np.abs(by_points - frequencies) / size, np.abs(by_both - by_points) / size
+    cure = ""
+    if len(points):
+        lowest = int(np.argmax(np.abs(frequencies) > 1e-3 * np.abs(frequencies).max()))
+        cure = "more gauss_points" if points[lowest] > basis[lowest] else "higher orders of the bases"
+        if points[lowest] + basis[lowest] > DOUBTFUL:
+            text = f"the lowest frequency is off by about {100 * (points + basis)[lowest]:.1g} %; take {cure}"
+            warnings.warn(text, AccuracyWarning, stacklevel=4)
+    return ModesAccuracy(points, basis, cure)
 
-        s z = [−L⁻¹ Ĉ L⁻ᵀ, −L⁻¹ K̂ Lₖ⁻ᵀ; Lₖᵀ L⁻ᵀ, 0] z                                                     (3)
+
+def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Exponents with Im s ≥ 0 and shapes y of (3). With K̂ = Lₖ Lₖᵀ and M̂ = L Lᵀ in the unknowns (Lᵀ ẏ, Lₖᵀ y)
+
+        s z = [−L⁻¹ Ĉ L⁻ᵀ, −L⁻¹ K̂ Lₖ⁻ᵀ; Lₖᵀ L⁻ᵀ, 0] z                                                     (4)
 
     which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and positive
     definite, Lₖ is that of a shifted symmetric part.
@@ -219,7 +336,7 @@ def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarr
 
 
 def _metric(K: np.ndarray, C: np.ndarray, M: np.ndarray, L: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Lₖ of (3), and whether K̂ is symmetric and positive definite and Ĉ skew."""
+    """Lₖ of (4), and whether K̂ is symmetric and positive definite and Ĉ skew."""
     stiff, heavy = np.sqrt(np.abs(np.diag(K))), np.sqrt(np.diag(M))
     rates = C / np.outer(heavy, heavy)
     symmetric = (np.abs(K - K.T) <= _SYMMETRIC * np.outer(stiff, stiff)).all()

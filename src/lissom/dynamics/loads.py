@@ -1,14 +1,29 @@
-"""What kernels read of the loads: wrenches of point loads and of Python forces, then the current and the time."""
+"""Loads at given times and states: tables of numbers, polynomials of time, and forces of Python functions.
+
+Kernels read the wrenches of point loads and of Python forces, then the current and the time (`load_rows`). A kernel
+that makes many time steps reads polynomials and programs of expressions instead (`laws_of_time`). Their order is: six
+numbers of each row of `load`, then positions, velocities and accelerations of the prescribed coordinates, then inputs.
+Programs put their numbers in place of the polynomials' zeros.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple, final
+
 import numpy as np
 
+from lissom.dynamics.actuation import custom_actuation
 from lissom.dynamics.configuration import integrate
 from lissom.dynamics.kinematics import node_motion
 from lissom.errors import ShapeError, check_kept
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
+from lissom.robot.expression_programs import Operation, Steps, programs_of
+from lissom.robot.functions import constant, is_compiled, polynomial_of, together
+
+if TYPE_CHECKING:
+    from scipy.interpolate import PPoly
 
 Times = float | np.ndarray  # one for all instances, or one for each
 _DIFFERENCE_STEP = 6e-6
@@ -107,3 +122,165 @@ def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tup
     J = np.array([[_carried(G, row[node]) for _, _, node, G, _ in model.surroundings.called] for row in twists])
     by_q, by_v = -np.einsum("ikc,xjkc->xij", J, slopes)
     return by_q, by_v
+
+
+Laws = tuple[np.ndarray, np.ndarray]  # as `together` gives them
+_PUTS = (Operation.PUT_VALUE, Operation.PUT_RATE, Operation.PUT_CHANGE)
+
+
+class _TimeValues(NamedTuple):
+    """Some numbers: polynomials, or which derivative of what programs leave on the stack; neither where they are
+    something else."""
+
+    size: int
+    polynomial: PPoly | None
+    programs: list[Steps] | None = None
+    order: int = 0
+
+
+def laws_of_time(model: Model) -> Laws | None:
+    """The table for kernels; None where something is neither a polynomial of time nor an expression, or is a Python
+    function of the state."""
+    return model.cached(("laws of time",), lambda: _laws(model))[0]
+
+
+def steps_of_laws(model: Model) -> Steps:
+    """The programs that go with the table; none where there is no table."""
+    return model.cached(("laws of time",), lambda: _laws(model))[1]
+
+
+def constant_laws(model: Model) -> Laws:
+    """A table of zeros, for what is given otherwise."""
+    return together([constant(np.zeros(n_laws(model)))])
+
+
+def n_laws(model: Model) -> int:
+    """How many numbers of loads and motions kernels read."""
+    return 6 * model.n_load_rows + 3 * model.n_motions
+
+
+@final
+class _Puts:
+    """Programs and where they put what they leave, those that are the same once."""
+
+    def __init__(self) -> None:
+        self.places: dict[tuple[Any, ...], Steps] = {}
+
+    def add(self, programs: list[Steps], first: int, order: int = 0) -> None:
+        """What programs leave, or a derivative of it, goes to places from the first on."""
+        for k, steps in enumerate(programs):
+            self.places.setdefault(tuple(steps), []).append((_PUTS[order], first + k))
+
+    @property
+    def steps(self) -> Steps:
+        """All of them as one program."""
+        clear = (Operation.CLEAR, 0.0)
+        return [step for steps, places in self.places.items() for step in (*steps, *places, clear)]
+
+
+def steps_of_inputs(model: Model, programs: list[Steps]) -> Steps:
+    """The program that puts expressions into the inputs."""
+    puts = _Puts()
+    puts.add(programs, n_laws(model))
+    return puts.steps
+
+
+def _laws(model: Model) -> tuple[Laws | None, Steps]:
+    if model.calls_python or model.prescribed.n_held:
+        return None, []
+    parts = [*_loads_over_time(model), *_current_and_time(model), *_motions(model)]
+    if any(part.polynomial is None and part.programs is None for part in parts):
+        return None, []
+    known, puts, first = [], _Puts(), 0
+    for part in parts:
+        known.append(constant(np.zeros(part.size)) if part.polynomial is None else part.polynomial)
+        if part.polynomial is None:
+            puts.add(part.programs or [], first, part.order)
+        first += part.size
+    return together(known), puts.steps
+
+
+def _loads_over_time(model: Model) -> Iterator[_TimeValues]:
+    """Moment and force of each point load."""
+    for load in model.description.loads.values():
+        for value in (load.moment, load.force):
+            yield _TimeValues(3, polynomial_of(value, 3), programs_of(value, 3))
+
+
+def _current_and_time(model: Model) -> Iterator[_TimeValues]:
+    """The current with its rate, and the time, where kernels read them."""
+    if not model.meets_anything:
+        return
+    from scipy.interpolate import PPoly
+
+    fluid = model.description.fluid
+    current: Any = None if fluid is None or is_compiled(fluid.current) else fluid.current
+    flow, programs = polynomial_of(current, 3), programs_of(current, 3)
+    yield _TimeValues(3, flow, programs)
+    yield _TimeValues(3, None if flow is None else flow.derivative(), programs, 1)
+    yield _TimeValues(1, PPoly.construct_fast(np.array([[[1.0]], [[0.0]]]), np.array([0.0, 1.0])))
+    yield _TimeValues(5, constant(np.zeros(5)))
+
+
+def _motions(model: Model) -> Iterator[_TimeValues]:
+    """Positions, velocities and accelerations."""
+    links, joints = model.links.names, model.one(0, 1).links.joint
+    made: list[tuple[_TimeValues, ...]] = []
+    for motion in model.description.motions.values():
+        size = joints[links.index(motion.link)].nv
+        pairs = zip(motion.polynomials(size), motion.programs(size))
+        made.append(tuple(_TimeValues(size, polynomial, *(programs or (None, 0))) for polynomial, programs in pairs))
+    for order in range(3):
+        yield from (motion[order] for motion in made)
+
+
+def put_python_forces(
+    model: Model,
+    extra: np.ndarray,
+    load: np.ndarray,
+    q: np.ndarray,
+    v: np.ndarray,
+    u: np.ndarray,
+    t: float,
+    factor: float = 1.0,
+    hold: Any = 0.0,
+) -> None:
+    """Fill in what kernels read: in `extra` (nv,) the generalised force of actuators under inputs u, beside one that
+    holds, and in the rows of `load` (n_load_rows, 6) wrenches times a factor."""
+    if model.inputs.custom:
+        extra[:] = hold + custom_actuation(model, q) @ u
+    called = model.surroundings.called
+    if called:
+        first = len(model.loads.wrench)
+        load[first : first + len(called)] = factor * called_wrenches(model, q[None], v[None], t)[0]
+
+
+def python_response(
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: float, factor: float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
+    """What these forces add to the derivatives of the residual with respect to q, in the tangent space, and v, by
+    central differences; each (nv, nv)."""
+    by_q, by_v = np.zeros((2, model.nv, model.nv))
+    if model.surroundings.called:
+        by_q, by_v = (factor * response for response in called_response(model, q, v, t))
+    if model.inputs.custom:
+        by_q = by_q - _custom_actuation_derivative(model, q, u)
+    return by_q, by_v
+
+
+def python_responses(
+    model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: Times, factor: float = 1.0
+) -> np.ndarray:
+    """The same of many states (n, ...) at one time or at a time for each: by q and by v, (2, n, nv, nv)."""
+    times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
+    rows = [python_response(model, *state, factor) for state in zip(q, v, u, times)]
+    return np.swapaxes(np.array(rows), 0, 1)
+
+
+def _custom_actuation_derivative(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:
+    """∂(B(q) u)/∂q of the users' own actuators, by central differences in the tangent space; shape (nv, nv)."""
+    moves = _DIFFERENCE_STEP * np.diag(model.dofs.scale)
+    ahead, behind = (
+        np.array([custom_actuation(model, row) @ u for row in integrate(model, q, sign * moves)]) for sign in (1, -1)
+    )
+    return ((ahead - behind) / (2.0 * np.diag(moves)[:, None])).T

@@ -1,11 +1,23 @@
-"""Mass matrix by composite inertias, in the base frame.
+"""Mass matrix, bias force and Coriolis matrix by composite inertias, in the base frame.
 
     M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β,     Mᶜ_α = Σ of M over the subtree of α                              (1)
     V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
 
 Columns need no transport in the base frame, so V is a running sum. Rigid bodies on joints of one axis take the short
-way of rigid_mass.
-Source: Mathew 2025 (D58)-(D59), in the base frame.
+way of mass (4). `mass_inverse_dynamics` computes the motion of the nodes once, for M and for h of
+
+    M(q) a + h(q, v) = τ,   h = ID(q, v, 0)                                                               (3)
+
+The Coriolis matrix C has the velocity force C(q, v) v, and Ṁ − 2C is skew:
+
+    C = Σ Jᵀ (M J̇ + Y J),   Y = ½ (adbar_{Mη} − ad_ηᵀ M − M ad_η),   adbar_f x = −ad_xᵀ f                  (4)
+
+The body-frame form (docs/theory.md) has the body's J̇ = J̇ − ad_η J. With composite Mᶜ and Yᶜ, the entry of a pair
+(α, β) needs only its own columns:
+
+    β >= α:  S_αᵀ (Mᶜ_β Ṡ_β + Yᶜ_β S_β)          β < α:  (Mᶜ_α S_α)ᵀ Ṡ_β + (Yᶜ_αᵀ S_α)ᵀ S_β                    (5)
+
+Source: Mathew 2025 (D58)-(D59), in the base frame; Pustina 2025, Algorithms 2 and 3 (MIID, MID).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -13,29 +25,46 @@ Source: Mathew 2025 (D58)-(D59), in the base frame.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.dynamics.loads import put_loads
+from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers, Passing
-from lissom.launch.composed import free_of_forces
-from lissom.launch.over_models import for_models
+from lissom.launch.compiling import free_of_forces
+from lissom.launch.over_models import for_models, over_models
+from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import call_of, filled
 from lissom.lie import so3
-from lissom.lie.types import kernel_options
+from lissom.lie.spatial import rate_of_momentum
+from lissom.lie.types import kernel_options, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.tables import TablesStruct
-from lissom.passes import traversal
+from lissom.passes import columns, deforming_derivatives, kinds, traversal
 from lissom.passes.base_frames import place_bases
-from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
-from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct
-from lissom.systems.armature import add_armature_rows
-from lissom.systems.mass import MassBuffersStruct, mass_buffers, square_mass_matrix
-from lissom.systems.rigid_mass import RigidBuffersStruct, is_rigid, rigid_buffers, rigid_mass
+from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
+from lissom.passes.rare_kinds import is_body
+from lissom.passes.scratch import STATUS_NOT_FINITE, ScratchStruct, acting_flags
+from lissom.robot import telling
+from lissom.robot.checks import time
+from lissom.systems.mass import (
+    MassBuffersStruct,
+    RigidBuffersStruct,
+    add_armature_rows,
+    is_rigid,
+    mass_buffers,
+    mass_matrix_sweep,
+    rigid_buffers,
+    rigid_mass,
+    square_mass_matrix,
+    sum_over_subtrees,
+)
+from lissom.systems.residual import recursive_newton_euler
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -119,3 +148,199 @@ def mass_matrix(model: Model | ModelBatch, q: ArrayLike) -> np.ndarray:
     if not lead:
         w.prepare("mass_matrix", ("q",), "M", model.nv, model.nv)
     return w.result("M", lead, model.nv, model.nv)
+
+
+@final
+@telling.in_one_line
+@dataclass(frozen=True)
+class MassAndBias:
+    """M, shape (..., nv, nv), and h, shape (..., nv), of the equation of motion M a + h = τ.
+
+    Fields:
+        mass: M, symmetric. bias: h, the force of gravity, velocities, elasticity and loads.
+    """
+
+    mass: np.ndarray
+    bias: np.ndarray
+
+
+def mass_inverse_dynamics_kernel(act: Acting) -> Any:
+    """Kernel of M and h."""
+    add, force = act.add, act.force
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def mass_and_bias(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        b: MassBuffersStruct,
+        q: Matrix,
+        v: Matrix,
+        a: Matrix,
+        gravity: wp.array(dtype=vec3),
+        load: wp.array2d(dtype=vec6),
+        terms: wp.array(dtype=wp.int32),
+        M: Matrix,
+        bias: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, a)
+        recursive_newton_euler(t, s, i, q, v, a, gravity[0], load[i], terms[0], add)
+        traversal.project(t, s, i, bias)
+        force(t, s, i, q, v, terms[0], bias)
+        mass_matrix_sweep(t, s, x, b, i, M)
+        traversal.inspect_result(s, i, bias)
+
+    return mass_and_bias
+
+
+def _make_mass_and_bias(model: Model, batch: int) -> Buffers:
+    inputs = {"q": (model.nq,), "v": (model.nv,), "no_acceleration": (model.nv,)}
+    outputs = {"bias": (model.nv,), "M": (model.nv * column_width(model),)}
+    w = Buffers(model, batch, inputs, outputs, wanted=Wanted(sums=True))
+    gravity = w.gravity()
+    load = w.buffer("load", (batch, model.n_load_rows), vec6)
+    terms = w.buffer("terms", (1,), wp.int32, common=True)
+    tables = [w.tables, w.scratch, column_tables(model), mass_buffers(model, batch)]
+    state = [w.on_device[name] for name in ("q", "v", "no_acceleration")]
+    results = [w.on_device[name] for name in ("M", "bias")]
+    w.record(mass_inverse_dynamics_kernel, [*tables, *state, gravity, load, terms, *results])
+    return w
+
+
+def mass_inverse_dynamics(
+    model: Model | ModelBatch,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    gravity: bool = True,
+    elastic: bool = True,
+    loads: bool = True,
+    t: float = 0.0,
+) -> MassAndBias:
+    """Mass matrix and bias force together, for less than the two apart.
+
+        τ = M(q) a + h(q, v)
+
+    Args:
+        q: configuration, shape (..., nq) [rad, m, or strain units]. v: velocity, shape (..., nv) [per second].
+        gravity, elastic, loads, t: which terms h has, as in inverse_dynamics.
+    Returns:
+        MassAndBias: M, shape (..., nv, nv), and h, shape (..., nv).
+    Raises:
+        ShapeError: the argument, the expected and the received shape, or what is not finite.
+    Accuracy: as inverse_dynamics and mass_matrix.
+    Source: Pustina 2025, Algorithms 2 and 3.
+    """
+    time(t)
+    if isinstance(model, ModelBatch):
+        return for_models(mass_inverse_dynamics, locals(), "q", "v")
+    w, lead = filled(model, "mass_inverse_dynamics", _make_mass_and_bias, ("q", "v"), q, v)
+    w.put_gravity(gravity)
+    w.host["terms"][0] = acting_flags(elastic, loads)
+    if loads:
+        put_loads(model, w, t)
+    w.run()
+    w.raise_for_status()
+    mass = w.result("M", lead, model.nv, column_width(model))[..., : model.nv]
+    return MassAndBias(mass, w.result("bias", lead, model.nv))
+
+
+@free_of_forces
+def coriolis_kernel(act: Acting) -> Any:
+    """Kernel of the Coriolis matrix."""
+
+    @wp.kernel(module="unique", module_options=kernel_options(act.kinds))
+    def coriolis(
+        t: TablesStruct,
+        s: ScratchStruct,
+        x: ColumnsStruct,
+        b: MassBuffersStruct,
+        Y: wp.array2d(dtype=mat6),
+        S_dot: Matrix,
+        P: Matrix,
+        Q: Matrix,
+        lower: Matrix,
+        q: Matrix,
+        v: Matrix,
+        C: Matrix,
+        first: int,
+    ):
+        i = first + wp.tid()
+        traversal.inspect(t, s, i, q, v, v)
+        place_bases(t, s, i, q)
+        columns.clear_rows(t.nv, x.width, i, b.half)
+        columns.clear_rows(t.nv, x.width, i, lower)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, v, vec6())
+            traversal.base_inertia(t, s, b.composite, i, k)
+            if is_body(t.node[k].kind):
+                Y[i, k] = deforming_derivatives.own_coriolis(t, s, i, k, b.composite[i, k])
+            else:
+                Y[i, k] = so3.HALF * rate_of_momentum(b.composite[i, k], s.node[i, k].eta)
+            kinds.motion_columns(t, s, x, i, k, b.S)
+            kinds.rate_columns(t, s, x, i, k, q, v, S_dot)
+        columns.clear_sums(x, i, b.V)
+        columns.clear_sums(x, i, P)
+        columns.clear_sums(x, i, Q)
+        sum_over_subtrees(t, i, b.composite)
+        sum_over_subtrees(t, i, Y)
+        for step in range(t.n_dynamic):
+            k = t.n_dynamic - 1 - step
+            v0 = t.node[k].v_start
+            v1 = t.node[k].v_stop
+            M = b.composite[i, k]
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, S_dot, P, lower)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, Q, lower)
+            columns.add_product(x, M, v0, v1, i, k, b.S, P)
+            columns.add_product(x, wp.transpose(Y[i, k]), v0, v1, i, k, b.S, Q)
+            columns.add_product(x, M, v0, v1, i, k, S_dot, b.V)
+            columns.add_product(x, Y[i, k], v0, v1, i, k, b.S, b.V)
+            columns.fold_rows(x, x.subtree_start, x.subtree_range, v0, v1, i, k, b.S, b.V, b.half)
+            if is_body(t.node[k].kind):
+                deforming_derivatives.couple_coriolis(t, s, x, i, k, b.V, P, Q, b.half)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, b.V)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, P)
+            columns.pass_to_parent(x, x.subtree_start, x.subtree_range, t.node[k].parent, i, k, Q)
+        columns.add_transposed(t.nv, x.width, i, b.half, lower, C)
+        traversal.inspect_result(s, i, C)
+
+    return coriolis
+
+
+def _make_coriolis(model: Model, batch: int) -> Buffers:
+    width, inputs = column_width(model), {"q": (model.nq,), "v": (model.nv,)}
+    w = Buffers(model, batch, inputs, {"C": (model.nv * width,)}, wanted=Wanted(differentiates=True))
+    x, b = column_tables(model), mass_buffers(model, batch)
+    Y = wp.zeros((batch, model.n_dynamic), dtype=mat6, device=model.device)
+    size = (batch, 6 * model.n_dynamic * width)
+    work = [wp.zeros(size, dtype=wp.float64, device=model.device) for _ in range(3)]
+    lower = wp.zeros((batch, model.nv * width), dtype=wp.float64, device=model.device)
+    d = w.on_device
+    w.record(coriolis_kernel, [w.tables, w.scratch, x, b, Y, *work, lower, d["q"], d["v"], d["C"]])
+    return w
+
+
+@over_models("q", "v", together=True)
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> np.ndarray:
+    """Coriolis matrix C(q, v): C v is the force of velocities, and Ṁ − 2C is skew along `integrate`.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv).
+    Returns:
+        C, shape (..., nv, nv).
+    Raises:
+        ShapeError: the argument, the expected and the received shape.
+    Accuracy: as inverse_dynamics. Cost: about three mass matrices.
+    Source: SoRoSim 2022 eq. (26), from which it differs by a matrix that vanishes on v.
+    """
+    C = call_of(model, "coriolis_matrix", "C")(q, v)
+    if C is not None:
+        return C[:, : model.nv]
+    w, lead = filled(model, "coriolis_matrix", _make_coriolis, ("q", "v"), q, v)
+    w.run()
+    w.raise_for_status()
+    if not lead:
+        w.prepare("coriolis_matrix", ("q", "v"), "C", model.nv, column_width(model))
+    return w.result("C", lead, model.nv, column_width(model))[..., : model.nv]

@@ -126,8 +126,8 @@ def elastic_stiffness(
     by_v: wp.float64,
     out: wp.array2d(dtype=wp.float64),
 ):
-    """Add by_q and by_v times the derivatives of (1): K and D, and what the springs of spherical and free joints add to
-    K, along T(move)."""
+    """Add by_q and by_v times the derivatives of (1): K and D, and the part of K from the springs of spherical and free
+    joints, along T(move)."""
     add_weighted_elastic_rows(
         t.nv,
         x.width,
@@ -175,7 +175,7 @@ def elastic_change(
     dv: wp.array2d(dtype=wp.float64),
     tau: wp.array2d(dtype=wp.float64),
 ):
-    """Add what (1) changes by along (dq, dv)."""
+    """Add the change of (1) along (dq, dv)."""
     changed_elastic_rows(
         t.nv,
         t.elasticity.start,

@@ -232,7 +232,7 @@ LISSOM_INLINE void add_strain_stiffness(
     }
 }
 
-// tau += what (2) changes by along (dq, dv).
+// tau += the change of (2) along (dq, dv).
 LISSOM_INLINE void add_strain_change(
     array<double> number, int first, int n, int q_start, int v_start, int i, array<double> q, array<double> v,
     array<double> dq, array<double> dv, array<double> tau

@@ -1,4 +1,4 @@
-"""Bodies whose points move linearly in θ and whose energy is quadratic in the Green strain, as a term of what acts.
+"""Bodies whose points move linearly in θ and whose energy is quadratic in the Green strain, as a term of force.
 
 The strain of every point is a sum over θ_j and its pairs, which the body's stiffness 𝒦 knows (model.deforming):
 
@@ -68,7 +68,7 @@ def add_strain_change(
     number: Rows, first: int, n: int, q_start: int, v_start: int, i: int, q: Rows, v: Rows, dq: Rows, dv: Rows,
     tau: Rows,
 ):  # fmt: skip
-    """tau += what (2) changes by along (dq, dv)."""
+    """tau += the change of (2) along (dq, dv)."""
     ...
 
 
@@ -119,7 +119,7 @@ def _is_in(model: Model) -> bool:
 
 def packed_rows(bodies: list[tuple[float, np.ndarray]]) -> tuple[np.ndarray, list[int]]:
     """The numbers of bodies, of each η and 𝒦, as one row, and where those of each start: η and zeros, 𝒦 row by row with
-    rows and columns of zeros up to a multiple of eight, some more zeros, and what of 𝒦 is on and below the diagonal
+    rows and columns of zeros up to a multiple of eight, some more zeros, and the part of 𝒦 on and below the diagonal
     once more: of each eight columns from the diagonal down the squares, column by column."""
     parts, starts = [np.zeros(0)], [0]
     for eta, stiffness in bodies:

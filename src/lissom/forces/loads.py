@@ -1,19 +1,30 @@
-"""Point loads, and how those fixed in the world answer to the pose of their node, inside kernels."""
+"""Loads: point loads, and compiled forces of the user, as terms inside kernels.
+
+A point load fixed in the world responds to the pose of its node. A force of the user may respond to pose and twist; its
+derivatives are central differences.
+"""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportIndexIssue=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportAttributeAccessIssue=false
 
 from __future__ import annotations
 
+from typing import Any
+
 import warp as wp
 
-from lissom.forces.term import Term
+from lissom.forces.term import Term, switch_of
 from lissom.lie import se3, so3
+from lissom.lie.spatial import in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+from lissom.passes.base_frames import origin_of
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import LOADS, Scratch
+
+STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's force
 
 
 @wp.func
@@ -48,4 +59,98 @@ def load_stiffness(
             H[i, k] = H[i, k] - se3.block(top, mat3(), f, mat3())
 
 
-TERM = Term("point loads", int(LOADS), add=apply_loads, respond=load_stiffness)
+LOAD_TERM = Term("point loads", int(LOADS), add=apply_loads, respond=load_stiffness)
+
+
+@wp.func(inline=False)
+def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), force: wp.Function):
+    """Subtract the users' compiled forces from F of their nodes."""
+    for j in range(t.surroundings.force_node.shape[0]):
+        k = t.surroundings.force_node[j]
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load, force)
+        s.node[i, k].F = s.node[i, k].F - se3.Ad_dual(R, p, W)
+
+
+@wp.func
+def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6), force: wp.Function) -> vec6:
+    """The wrench of row j of the forces, in the body's axes."""
+    time = load[t.loads.node.shape[0] + 1][0]
+    return t.surroundings.force_weight[j] * force(
+        t.surroundings.force_which[j], R, x, eta, t.surroundings.force_s[j], time
+    )
+
+
+@wp.func(inline=False)
+def respond_to_user(
+    t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6), force: wp.Function
+):
+    """H and N of the users' compiled forces, by central differences along the body's axes."""
+    for j in range(t.surroundings.force_node.shape[0]):
+        k = t.surroundings.force_node[j]
+        R = s.node[i, k].R
+        p = s.node[i, k].p
+        x = p + origin_of(t, s, i, k)
+        eta = se3.Ad_inverse(R, p, s.node[i, k].eta)
+        by_pose = mat6()
+        by_twist = mat6()
+        for c in range(6):
+            step = vec6()
+            step[c] = STEP
+            w = se3.angular(step)
+            move = so3.exp(w)
+            back = wp.transpose(move)
+            along = R * se3.linear(step)
+            ahead = user_wrench(t, j, R * move, x + along, eta, load, force)
+            behind = user_wrench(t, j, R * back, x - along, eta, load, force)
+            faster = user_wrench(t, j, R, x, eta + step, load, force)
+            slower = user_wrench(t, j, R, x, eta - step, load, force)
+            for r in range(6):
+                by_pose[r, c] = (behind[r] - ahead[r]) / (so3.TWO * STEP)
+                by_twist[r, c] = (slower[r] - faster[r]) / (so3.TWO * STEP)
+        H[i, k] = H[i, k] + in_base(R, p, by_pose)
+        s.near.N[i, k] = s.near.N[i, k] + in_base(R, p, by_twist)
+
+
+@wp.func
+def no_force_of_user(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time: wp.float64) -> vec6:
+    """The force of models without forces of users."""
+    return vec6()
+
+
+def _either(one: Any, other: Any, number: int) -> Any:
+    here = wp.constant(wp.int32(number))
+
+    @wp.func(module="unique")
+    def either(which: int, R: mat3, p: vec3, eta: vec6, at: wp.float64, time: wp.float64) -> vec6:
+        if which == here:
+            return one(R, p, eta, at, time)
+        return other(which, R, p, eta, at, time)
+
+    return either
+
+
+def _bound(*functions: Any) -> dict[str, Any]:
+    force = switch_of(functions, _either, no_force_of_user)
+
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        add_forces_of_user(t, s, i, load, force)
+
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        respond_to_user(t, s, i, load, H, force)
+
+    return {"add": add, "respond": respond}
+
+
+USER_TERM = Term(
+    "compiled forces of the user's own",
+    int(LOADS),
+    lambda model: len(model.surroundings.compiled) > 0,
+    users=lambda model: model.surroundings.compiled,
+    bind=_bound,
+)

@@ -1,46 +1,358 @@
-"""Springs between two points, and how they answer to the motion of both, inside kernels.
+"""Springs: laws of force over a coordinate or a length, stops and springs of joints, and springs between two points.
 
-A spring pulls its end a, at x on node A, towards its end b on node B by f = T n, where n points from a to b and L is
-their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 − n nᵀ:
+A law is a table or a compiled function of the user. A table has rows (knot, c₀, c₁, c₂, c₃, U at the knot). From one
+knot to the next, with z the distance from it,
 
-    ∂f/∂x = −T_L n nᵀ − (T/L) P + (T_L̇/L) n (P u)ᵀ,   ∂f/∂u = −T_L̇ n nᵀ                                     (1)
+    f = c₀ + c₁ z + c₂ z² + c₃ z³,   U = U(knot) + ∫ f dz                                                 (1)
 
-which is a contact of a ball of no radius; what both nodes feel follows by touching (1) and (2).
+and before the first knot f is the straight line of its c₀ and c₁. A user's law f(x, ẋ) has derivatives by central
+differences of fourth order and the energy ∫ f(y, 0) dy from 0 to x by Gauss's rule.
+
+A stop of a joint, of stiffness k and damping c, sets in smoothly over a width w. At the depth d behind its limit it
+pushes back by
+
+    N = max(0, k R(d) + c S(d) ḋ),   S = z² (3 − 2 z),   R = w (z³ − z⁴/2),   z = d/w                      (2)
+    U = k Q(d),   Q = w² (z⁴/4 − z⁵/10)                                                                   (3)
+
+and beyond w with S = 1, R = d − w/2, Q = (d − w/2)²/2 + w²/40. S = R' and R = Q', so that N and its derivatives have no
+jump except where damping would pull. A spring of a joint has the force f(x − rest) of its law.
+
+A spring between two points pulls its end a, at x on node A, towards its end b on node B by f = T n, where n points from
+a to b and L is their distance. With B at rest and u the velocity of a, L̇ = −n·u, P = 1 − n nᵀ:
+
+    ∂f/∂x = −T_L n nᵀ − (T/L) P + (T_L̇/L) n (P u)ᵀ,   ∂f/∂u = −T_L̇ n nᵀ                                     (4)
+
+This is a contact of a ball of radius zero; the responses of both nodes follow by contact (9) and (10).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
+from math import factorial
 from typing import Any
 
 import numpy as np
 import warp as wp
 
-from lissom.forces.contact_force import contact_response, wrench_at_origin
-from lissom.forces.distances import SHORT, projector
-from lissom.forces.laws import (
-    COMPILED,
-    energy_of_user,
-    pulling_part,
-    slope_by_rate_of_user,
-    slope_of_user,
-    table_energy,
-    table_force,
-    table_rows,
-)
-from lissom.forces.term import Term, chosen
-from lissom.forces.touching import pose_of, put_response, twist_of
+from lissom.forces.contact import SHORT, contact_response, pose_of, projector, put_response, twist_of, wrench_at_origin
+from lissom.forces.term import Term, switch_of
 from lissom.lie import se3, so3
-from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.lie.types import mat3, mat6, vec3, vec6, vec8
 from lissom.model.model import Model
 from lissom.model.tables import Tables, TermRows
 from lissom.passes.base_frames import origin_between
-from lissom.passes.column_tables import Matrix
+from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.scratch import SPRINGS, Scratch
 from lissom.robot.functions import is_compiled
+from lissom.robot.joints import coordinate_laws
+
+COMPILED = -1  # in the place of the number of pieces: the law is a user's
+STEP = wp.constant(wp.float64(1e-4))  # of differences of a user's law, relative and absolute
+GAUSS_X = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[0]))
+GAUSS_W = wp.constant(vec8(*np.polynomial.legendre.leggauss(8)[1]))
+AGREEMENT = wp.constant(wp.float64(1e-13))  # of two halves of a stretch with the whole, over the energy so far
+SHORTEST = wp.constant(wp.float64(1e-8))  # of the stretches, over the whole way
+MOST_STRETCHES = wp.constant(2000)
+
+
+@wp.func
+def piece_of(rows: TermRows, first: int, count: int, x: wp.float64):
+    """Row of the piece that x lies on, the distance from its knot, and its last two coefficients, zero before the first
+    knot."""
+    at = int(first)
+    last = first + count - 1
+    while at < last and x >= rows.number[at + 1, 0]:
+        at += 1
+    z = x - rows.number[at, 0]
+    if z < so3.ZERO:
+        return at, z, so3.ZERO, so3.ZERO
+    return at, z, rows.number[at, 3], rows.number[at, 4]
+
+
+@wp.func
+def table_force(rows: TermRows, first: int, count: int, x: wp.float64):
+    """f of (1) and its slope."""
+    at, z, c2, c3 = piece_of(rows, first, count, x)
+    c1 = rows.number[at, 2]
+    value = rows.number[at, 1] + z * (c1 + z * (c2 + z * c3))
+    return value, c1 + z * (so3.TWO * c2 + wp.float64(3.0) * z * c3)
+
+
+@wp.func
+def table_energy(rows: TermRows, first: int, count: int, x: wp.float64) -> wp.float64:
+    """U of (1)."""
+    at, z, c2, c3 = piece_of(rows, first, count, x)
+    by_z = so3.HALF * rows.number[at, 2] + z * (c2 / wp.float64(3.0) + so3.HALF * so3.HALF * z * c3)
+    return rows.number[at, 5] + z * (rows.number[at, 1] + z * by_z)
+
+
+@wp.func
+def slope_of_four(far_behind: wp.float64, behind: wp.float64, ahead: wp.float64, far_ahead: wp.float64, h: wp.float64):
+    """Derivative by the central difference of fourth order."""
+    return (wp.float64(8.0) * (ahead - behind) - (far_ahead - far_behind)) / (wp.float64(12.0) * h)
+
+
+@wp.func
+def slope_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
+    """∂f/∂x of a user's law."""
+    h = STEP * (so3.ONE + wp.abs(x))
+    return slope_of_four(
+        law(which, x - so3.TWO * h, rate),
+        law(which, x - h, rate),
+        law(which, x + h, rate),
+        law(which, x + so3.TWO * h, rate),
+        h,
+    )
+
+
+@wp.func
+def slope_by_rate_of_user(which: int, x: wp.float64, rate: wp.float64, law: wp.Function) -> wp.float64:
+    """∂f/∂ẋ of a user's law."""
+    h = STEP * (so3.ONE + wp.abs(rate))
+    return slope_of_four(
+        law(which, x, rate - so3.TWO * h),
+        law(which, x, rate - h),
+        law(which, x, rate + h),
+        law(which, x, rate + so3.TWO * h),
+        h,
+    )
+
+
+@wp.func
+def energy_of_stretch(which: int, a: wp.float64, b: wp.float64, law: wp.Function) -> wp.float64:
+    """∫ f from a to b by Gauss's rule of eight points."""
+    total = wp.float64(0.0)
+    half = so3.HALF * (b - a)
+    for g in range(8):
+        total += half * GAUSS_W[g] * law(which, so3.HALF * (a + b) + half * GAUSS_X[g], so3.ZERO)
+    return total
+
+
+@wp.func(inline=False)
+def energy_of_user(which: int, x: wp.float64, law: wp.Function) -> wp.float64:
+    """∫ f from 0 to x, in stretches so short that their halves agree with the whole, or the shortest at a kink."""
+    total = wp.float64(0.0)
+    at = wp.float64(0.0)
+    step = x / wp.float64(8.0)
+    for _stretch in range(MOST_STRETCHES):
+        if at == x:
+            return total
+        ahead = at + step
+        if wp.abs(x - at) <= wp.abs(step):
+            ahead = x
+        middle = so3.HALF * (at + ahead)
+        whole = energy_of_stretch(which, at, ahead, law)
+        halves = energy_of_stretch(which, at, middle, law) + energy_of_stretch(which, middle, ahead, law)
+        near = wp.abs(halves - whole) <= AGREEMENT * (wp.abs(total) + wp.abs(halves))
+        if near or wp.abs(ahead - at) <= SHORTEST * wp.abs(x):
+            total += halves
+            at = ahead
+            step = so3.TWO * step
+        else:
+            step = so3.HALF * (ahead - at)
+    return total + energy_of_stretch(which, at, x, law)
+
+
+def table_rows(knot: np.ndarray, c: np.ndarray, zero: float) -> np.ndarray:
+    """Rows of a table from its knots (n,) and coefficients (n, 4), U being zero at a place."""
+    powers = np.diff(knot)[:, None] ** np.arange(1, 5) / np.arange(1, 5)
+    held = np.concatenate([[0.0], np.cumsum((c[:-1] * powers).sum(axis=1))])
+    at = max(int(np.searchsorted(knot, zero, side="right")) - 1, 0)
+    z = zero - knot[at]
+    here = c[at] if z >= 0.0 else np.array([*c[at, :2], 0.0, 0.0])
+    held -= held[at] + float(here @ (z ** np.arange(1, 5) / np.arange(1, 5)))
+    return np.column_stack([knot, c, held])
+
+
+def pulling_part(knot: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Knots and coefficients of max(0, f) for a table of f."""
+    pieces = [(knot[0], np.polynomial.Polynomial(c[0, :2]), -np.inf, 0.0)]
+    pieces += [(x, np.polynomial.Polynomial(row), 0.0, stop - x) for x, row, stop in zip(knot, c, [*knot[1:], np.inf])]
+    places = set(knot.tolist())
+    for x, f, low, high in pieces:
+        roots = f.trim().roots() if f.trim().degree() else np.zeros(0)
+        places |= {float(x + z) for z in roots[np.isreal(roots)].real if low < z < high}
+    if min(places) < knot[0] or c[0, 0] == 0.0:
+        places.add(min(places) - 1.0)  # where the straight line before the table changes its sign
+    start = np.array(sorted(places))
+    rows = []
+    for x, stop in zip(start, [*start[1:], start[-1] + 2.0]):
+        at = int(np.searchsorted(knot, x, side="right")) - 1
+        origin, f, _, _ = pieces[at + 1]
+        middle = f(0.5 * (x + stop) - origin)
+        rows.append([f.deriv(n)(x - origin) / factorial(n) if middle > 0.0 else 0.0 for n in range(4)])
+    return start, np.array(rows)
+
+
+@wp.func
+def stop(d: wp.float64, rate: wp.float64, k: wp.float64, c: wp.float64, w: wp.float64):
+    """N of (2) and its derivatives by d and ḋ."""
+    if not d > so3.ZERO:
+        return so3.ZERO, so3.ZERO, so3.ZERO
+    S = so3.ONE
+    S_d = so3.ZERO
+    R = d - so3.HALF * w
+    if d < w:
+        z = d / w
+        S = z * z * (wp.float64(3.0) - so3.TWO * z)
+        S_d = wp.float64(6.0) * z * (so3.ONE - z) / w
+        R = w * z * z * z * (so3.ONE - so3.HALF * z)
+    N = k * R + c * S * rate
+    if N <= so3.ZERO:
+        return so3.ZERO, so3.ZERO, so3.ZERO
+    return N, k * S + c * S_d * rate, c * S
+
+
+@wp.func
+def stop_energy(d: wp.float64, k: wp.float64, w: wp.float64) -> wp.float64:
+    """U of (3)."""
+    if not d > so3.ZERO:
+        return so3.ZERO
+    if d < w:
+        z = d / w
+        return k * w * w * z * z * z * z * (wp.float64(0.25) - wp.float64(0.1) * z)
+    x = d - so3.HALF * w
+    return k * (so3.HALF * x * x + w * w / wp.float64(40.0))
+
+
+@wp.func
+def spring_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function):
+    """f of the spring of law e and its slope."""
+    first = rows.index[e, 2]
+    count = rows.index[e, 3]
+    if count == 0:
+        return so3.ZERO, so3.ZERO
+    if count < 0:
+        return law(first, x, so3.ZERO), slope_of_user(first, x, so3.ZERO, law)
+    f, slope = table_force(rows, first, count, x)
+    return f, slope
+
+
+@wp.func
+def spring_energy_of(rows: TermRows, e: int, x: wp.float64, law: wp.Function) -> wp.float64:
+    """∫ f from 0 to x."""
+    first = rows.index[e, 2]
+    count = rows.index[e, 3]
+    if count == 0:
+        return so3.ZERO
+    if count < 0:
+        return energy_of_user(first, x, law)
+    return table_energy(rows, first, count, x)
+
+
+@wp.func
+def law_of(rows: TermRows, e: int, x: wp.float64, rate: wp.float64, law: wp.Function):
+    """Force of law e and its derivatives by the coordinate and its rate."""
+    k = rows.number[e, 2]
+    c = rows.number[e, 3]
+    w = rows.number[e, 4]
+    low, low_d, low_rate = stop(rows.number[e, 0] - x, -rate, k, c, w)
+    high, high_d, high_rate = stop(x - rows.number[e, 1], rate, k, c, w)
+    f, f_x = spring_of(rows, e, x - rows.number[e, 5], law)
+    return f + high - low, f_x + high_d + low_d, high_rate + low_rate
+
+
+@wp.func
+def no_law_of_user(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
+    """The law without springs of users."""
+    return so3.ZERO
+
+
+def _either_joint_law(one: Any, other: Any, number: int) -> Any:
+    here = wp.constant(wp.int32(number))
+
+    @wp.func(module="unique")
+    def either(which: int, x: wp.float64, rate: wp.float64) -> wp.float64:
+        if which == here:
+            return one(x)
+        return other(which, x, rate)
+
+    return either
+
+
+def _bound_to_joints(place: Any, *functions: Any) -> dict[str, Any]:
+    law = switch_of(functions, _either_joint_law, no_law_of_user)
+
+    @wp.func(module="unique")
+    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
+        rows = t.terms[place]
+        for e in range(rows.index.shape[0]):
+            j = rows.index[e, 0]
+            f, _f_x, _f_rate = law_of(rows, e, q[i, rows.index[e, 1]], v[i, j], law)
+            tau[i, j] = tau[i, j] + f
+
+    @wp.func(module="unique")
+    def stiffen(
+        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
+        by_v: wp.float64, out: Matrix,
+    ):  # fmt: skip
+        rows = t.terms[place]
+        for e in range(rows.index.shape[0]):
+            j = rows.index[e, 0]
+            _f, f_x, f_rate = law_of(rows, e, q[i, rows.index[e, 1]], v[i, j], law)
+            at = j * x.width + j
+            out[i, at] = out[i, at] + by_q * f_x + by_v * f_rate
+
+    @wp.func(module="unique")
+    def change(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, tau: Matrix):
+        rows = t.terms[place]
+        for e in range(rows.index.shape[0]):
+            j = rows.index[e, 0]
+            _f, f_x, f_rate = law_of(rows, e, q[i, rows.index[e, 1]], v[i, j], law)
+            tau[i, j] = tau[i, j] + f_x * dq[i, j] + f_rate * dv[i, j]
+
+    @wp.func(module="unique")
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+        total = wp.float64(0.0)
+        rows = t.terms[place]
+        for e in range(rows.index.shape[0]):
+            x = q[i, rows.index[e, 1]]
+            total += stop_energy(rows.number[e, 0] - x, rows.number[e, 2], rows.number[e, 4])
+            total += stop_energy(x - rows.number[e, 1], rows.number[e, 2], rows.number[e, 4])
+            total += spring_energy_of(rows, e, x - rows.number[e, 5], law)
+        return total
+
+    return {"force": force, "stiffen": stiffen, "change": change, "energy": energy}
+
+
+def _joint_laws(model: Model) -> list[tuple[int, Any]]:
+    """Velocity coordinate and CoordinateLaw of each coordinate that has one."""
+    joints = zip(model.links.names, model.links.joint, model.links.v_start.tolist())
+    return [(v + c, law) for name, joint, v in joints for c, law in coordinate_laws(joint, f"link {name!r} > joint")]
+
+
+def _joint_laws_of_users(model: Model) -> tuple[Any, ...]:
+    return tuple(dict.fromkeys(law.spring for _, law in _joint_laws(model) if is_compiled(law.spring)))
+
+
+def _joint_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
+    """By law its coordinates in v and q, the first row of its table or the number of its function, and how many rows;
+    limits, k, c, w and rest, then by row of a table knot, coefficients, and energy at the knot."""
+    laws, compiled = _joint_laws(model), _joint_laws_of_users(model)
+    index, pieces = [], [np.zeros((0, 6))]
+    for j, law in laws:
+        first, count = 0, 0
+        if is_compiled(law.spring):
+            first, count = compiled.index(law.spring), COMPILED
+        elif law.pieces is not None:
+            first, count = len(laws) + sum(map(len, pieces)), len(law.pieces[0])
+            pieces.append(table_rows(*law.pieces, 0.0))
+        index.append((j, model.dofs.q[j], first, count))
+    numbers = np.array([law.numbers for _, law in laws]).reshape(-1, 6)
+    return np.array(index, dtype=np.int32).reshape(-1, 4), np.vstack([numbers, *pieces])
+
+
+JOINT_TERM = Term(
+    "stops and nonlinear springs of joints",
+    int(SPRINGS),
+    users=_joint_laws_of_users,
+    bind=_bound_to_joints,
+    tables=_joint_tables,
+)
 
 
 @wp.struct
@@ -120,7 +432,7 @@ def add_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Function)
 def respond_to_springs(
     t: Tables, s: Scratch, rows: TermRows, i: int, H: wp.array2d(dtype=mat6), law: wp.Function
 ):  # fmt: skip
-    """How both nodes of each spring answer to its motion; what ties them is listed in s.near after the contacts."""
+    """H and N of both nodes of each spring; their coupling is listed in s.near after the contacts."""
     for j in range(t.springs.node.shape[0]):
         x = pull_of(t, s, rows, i, j, law)
         P = projector(x.n)
@@ -131,7 +443,7 @@ def respond_to_springs(
             per_length = x.tension / x.length
             across = (x.by_rate / x.length) * (P * x.u)
         f = x.tension * x.n
-        D_c = wp.outer(x.n, across) - x.by_length * along - per_length * P  # (1)
+        D_c = wp.outer(x.n, across) - x.by_length * along - per_length * P  # (4)
         D_u = -x.by_rate * along
         H_c, N_c = contact_response(so3.ZERO, x.n, mat3(), x.u, vec3(), f, vec3(), D_c, D_u, mat3(), mat3())
         put_response(s, i, x.a, x.b, x.x, vec3(), f, H_c, N_c, H)
@@ -152,13 +464,7 @@ def energy_of_springs(t: Tables, s: Scratch, rows: TermRows, i: int, law: wp.Fun
     return total
 
 
-@wp.func
-def no_law_of_user(which: int, length: wp.float64, rate: wp.float64) -> wp.float64:
-    """What stands for the users' laws where there are none."""
-    return so3.ZERO
-
-
-def _either(one: Any, other: Any, number: int) -> Any:
+def _either_spring_law(one: Any, other: Any, number: int) -> Any:
     here = wp.constant(wp.int32(number))
 
     @wp.func(module="unique")
@@ -170,8 +476,8 @@ def _either(one: Any, other: Any, number: int) -> Any:
     return either
 
 
-def _bound(place: Any, *functions: Any) -> dict[str, Any]:
-    law = chosen(functions, _either, no_law_of_user)
+def _bound_to_springs(place: Any, *functions: Any) -> dict[str, Any]:
+    law = switch_of(functions, _either_spring_law, no_law_of_user)
 
     @wp.func(module="unique")
     def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
@@ -190,14 +496,14 @@ def _bound(place: Any, *functions: Any) -> dict[str, Any]:
     return {"add": add, "respond": respond, "energy": energy}
 
 
-def _compiled(model: Model) -> tuple[Any, ...]:
+def _spring_laws_of_users(model: Model) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(law for law in model.springs.other_law if is_compiled(law)))
 
 
-def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
+def _spring_tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
     """By spring the first row of its table or the number of its function, and how many rows; damping and whether it
-    only pulls, then the rows of the tables (see laws)."""
-    compiled, count = _compiled(model), len(model.springs)
+    only pulls, then the rows of the tables of (1)."""
+    compiled, count = _spring_laws_of_users(model), len(model.springs)
     index, pieces = [], [np.zeros((0, 6))]
     for (k, rest, preload, _, slack), law in zip(model.springs.law.tolist(), model.springs.other_law):
         if is_compiled(law):
@@ -216,11 +522,11 @@ def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
     return np.array(index, dtype=np.int32).reshape(-1, 2), np.vstack([numbers, *pieces])
 
 
-TERM = Term(
+SPRING_TERM = Term(
     "springs between points",
     int(SPRINGS),
     lambda model: model.meets_anything,
-    users=_compiled,
-    bind=_bound,
-    tables=_tables,
+    users=_spring_laws_of_users,
+    bind=_bound_to_springs,
+    tables=_spring_tables,
 )

@@ -1,51 +1,79 @@
-"""Tendons, chambers and input wrenches, by channel, inside kernels.
+"""Actuation by channels: tendons, chambers, controlled wrenches and pulls inside deformable bodies, inside kernels.
+
+Inputs reach a robot by channels; s.channel.size holds the size of each: a tension, a pressure, a length pulled in.
 
     L(q) = Σ w |𝒯| + Σ |x_b − x_a|,   𝒯 = ε + κ × d + d′                                                 (1)
     B = −(∂L/∂q)ᵀ:  inside a rod  −Σ w Φᵀ (d × t; t),  t = 𝒯/|𝒯|;  a straight piece pulls its two ends         (2)
 
-A chamber has −wA for w, and t = x for one whose pressure acts normal to the section.
-Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D62), with the opposite sign of u.
+A chamber has −wA for w, and t = x if its pressure acts normal to the section. The derivatives are
+
+    inside a rod:   ∂(B u)/∂q = −Σ w f/|𝒯| Φᵀ [d^; 1] (1 − ttᵀ) [−d^, 1] Φ                                 (3)
+    straight piece: the force f on its end at x_a changes by (f/l) (1 − nnᵀ)(δx_b − δx_a)                  (4)
+
+From (4) the recursion needs the change of −F_ext relative to a wrench carried along by its node:
+
+    H_a = [x_a^; 1] (K [−x_a^, 1] − f^ [1, 0]) = [x_a^; 1] K [−x_b^, 1],   K = (f/l)(1 − nnᵀ)               (5)
+
+The responses of both nodes follow by contact (9) and (10), with H_a for K. A wrench (m; f) at x that is fixed in the
+world has
+
+    H = −[[x^ f^ + m^, 0], [f^, 0]],   a wrench that turns with its node none                              (6)
+
+An elastic tendon of length L(q) along its path, stiffness k and slack length L₀, of which a length u is pulled in, has
+the tension
+
+    T = max(0, k (L − L₀ + u))                                                                            (7)
+
+With b = −(∂L/∂q)ᵀ it adds −b T to the residual ID − B u, and to the derivative of that with respect to q
+
+    −T ∂b/∂q + k b bᵀ,   the second term where it is taut                                                 (8)
+
+At the slack length itself, to rounding, a tendon counts as taut: it begins to pull there. Elastic tendons have no
+energy here: their energy is work of their inputs.
+
+A pull acts inside a deformable body. Its work per unit size B, its wrench w on the frame, which turns with the frame,
+and their derivatives by θ stand in s.pulls, filled before a launch from the equations of bodies.pulls. In
+
+    r = ID(q, v, a) − B u,   F of the frame gains −u w and its response to θ is −u ∂w/∂θ, that of θ −u ∂B/∂θ  (9)
+
+Source: SoRoSim 2022 eqs. (23), (29); Mathew 2025 (D60)-(D63), with the opposite sign of u.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.distances import SHORT
+from lissom.forces.contact import SHORT
+from lissom.forces.term import Term, couple_nodes
 from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import vec3, vec6
-from lissom.model.groups import vec6i, vec7i
+from lissom.lie.spatial import adbar_matrix
+from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
+from lissom.passes import group
 from lissom.passes.base_frames import origin_of
-from lissom.passes.rare_kinds import may_be_tied
-from lissom.passes.scratch import Scratch
+from lissom.passes.column_products import add_point_block
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import is_stored, may_be_tied, may_stretch
+from lissom.passes.scratch import INPUTS, Scratch
+from lissom.passes.strains import project_at, strain_at
+from lissom.passes.traversal import project
 
-native = native_functions("passes/strains.h")
+native = native_functions("passes/rows.h")
 
-
-Rows = wp.array2d(dtype=wp.float64)
-
-
-@wp.func_native(native("strain_at"))
-def strain_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, q_shift: int, q: Rows) -> vec6:
-    """Φ q at one strain point."""
-    ...
-
-
-@wp.func_native(native("project_at"))
-def project_at(phi: wp.array(dtype=wp.float64), run_start: vec7i, run_v: vec6i, i: int, shift: int, y: vec6, tau: Rows):
-    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
-    ...
+BEGINS_TO_PULL = 1e-12  # over the slack length: a tendon that is shorter by this counts as taut
+BEGINS = wp.constant(wp.float64(BEGINS_TO_PULL))
+NEXT_TO_NOTHING = wp.constant(wp.float64(1e-300))  # tension of a tendon that begins to pull
 
 
 @wp.func
-def ask_channels(t: Tables, s: Scratch, i: int, u: Rows):
-    """Leave in s what the inputs ask of the channels: tensions, pressures, lengths pulled in."""
+def channel_sizes(t: Tables, s: Scratch, i: int, u: Matrix):
+    """Fill s.channel.size from the inputs: tensions, pressures, lengths pulled in."""
     for c in range(s.channel.size.shape[1]):
         total = wp.float64(0.0)
         for j in range(u.shape[1]):
@@ -65,7 +93,7 @@ def path_tangent(t: Tables, xi: vec6, e: int):
 
 
 @wp.func
-def add_path_forces(t: Tables, i: int, q: Rows, size: Rows, sign: wp.float64, tau: Rows):
+def add_path_forces(t: Tables, i: int, q: Matrix, size: Matrix, sign: wp.float64, tau: Matrix):
     """tau += sign · (generalised force of the paths inside rods), for channels of the sizes size[i, c]."""
     for k in range(t.points.xi.shape[0]):
         xi = t.points.xi[k] + strain_at(
@@ -104,7 +132,7 @@ def add_segment_wrench(t: Tables, s: Scratch, i: int, j: int, tension: wp.float6
 
 
 @wp.func(inline=False)
-def path_length(t: Tables, s: Scratch, i: int, c: int, q: Rows) -> wp.float64:
+def path_length(t: Tables, s: Scratch, i: int, c: int, q: Matrix) -> wp.float64:
     """L of (1) of tendon c, from the poses left in s, with that inside deformable bodies; −V of a chamber."""
     total = wp.float64(0.0)
     for k in range(t.points.xi.shape[0]):
@@ -146,3 +174,259 @@ def add_channel_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
         m, f, x = input_wrench(t, s, i, j)
         k = t.wrenches.node[j]
         s.node[i, k].F = s.node[i, k].F - sign * se3.join(m + wp.cross(x, f), f)
+
+
+@wp.func
+def at_point(x: vec3, K: mat3, C: mat3) -> mat6:
+    """[x^; 1] (K [−x^, 1] + C [1, 0]): response at the origin of a force at x with the stiffness K by its
+    motion and C by its rotation."""
+    left = C - K * so3.hat(x)
+    return se3.block(so3.cross_columns(x, left), so3.cross_columns(x, K), left, K)
+
+
+@wp.func
+def add_path_derivatives(t: Tables, x: Columns, i: int, q: Matrix, size: Matrix, by_q: wp.float64, dq: Matrix):
+    """dq −= by_q ∂(B u)/∂q of the paths inside rods, (3)."""
+    for k in range(t.points.xi.shape[0]):
+        xi = t.points.xi[k] + strain_at(
+            t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q
+        )
+        H = mat6()
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.is_normal[e] == 0:
+                n, stretch = path_tangent(t, xi, e)
+                f = by_q * t.paths.weight[e] * size[i, t.paths.channel[e]] / stretch
+                K = so3.quadratic(f, vec3(), -f * n, n)
+                H -= at_point(t.paths.offset[e], K, mat3())
+        add_point_block(x, i, t.n_nodes + k, H, dq)
+
+
+@wp.func
+def respond_to_segments(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+    """(5) of every straight piece into H of its two nodes, and their coupling into s.near."""
+    if may_be_tied():
+        for j in range(t.segments.channel.shape[0]):
+            x_a = segment_end(t, s, i, j, 0)
+            x_b = segment_end(t, s, i, j, 1)
+            length = wp.max(wp.length(x_b - x_a), SHORT)
+            n = (x_b - x_a) / length
+            tension = s.channel.size[i, t.segments.channel[j]]
+            pull = tension * n
+            stiffness = wp.where(length > SHORT, tension / length, so3.ZERO)
+            K = so3.quadratic(stiffness, vec3(), -stiffness * n, n)
+            on_a = at_point(x_a, K, -so3.hat(pull))
+            bar = adbar_matrix(se3.join(wp.cross(x_a, pull), pull))
+            a = t.segments.node[j, 0]
+            b = t.segments.node[j, 1]
+            if a >= 0:
+                H[i, a] = H[i, a] + on_a
+            if b >= 0:
+                H[i, b] = H[i, b] + on_a - bar
+            couple_nodes(s, i, a, b, on_a, mat6(), bar, 0)
+
+
+@wp.func
+def respond_to_wrenches(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+    """(6) of the controlled wrenches into H of their nodes."""
+    for j in range(t.wrenches.channel.shape[0]):
+        if t.wrenches.is_body[j] == 0:
+            m, f, x = input_wrench(t, s, i, j)
+            k = t.wrenches.node[j]
+            H[i, k] = H[i, k] - se3.block(so3.hat(x) * so3.hat(f) + so3.hat(m), mat3(), so3.hat(f), mat3())
+
+
+@wp.func
+def add_pull_force(t: Tables, s: Scratch, i: int, e: int, size: wp.float64, tau: Matrix):
+    """tau += size · B of pull e."""
+    at = t.pulls.column_start[e]
+    first = t.node[t.pulls.node[e]].v_start
+    for j in range(t.pulls.column_start[e + 1] - at):
+        tau[i, first + j] = tau[i, first + j] + size * s.pulls.B[i, at + j]
+
+
+@wp.func
+def add_pull_forces(t: Tables, s: Scratch, i: int, sign: wp.float64, tau: Matrix):
+    """tau += sign · B u on the coordinates of the bodies."""
+    for e in range(t.pulls.channel.shape[0]):
+        add_pull_force(t, s, i, e, sign * s.channel.size[i, t.pulls.channel[e]], tau)
+
+
+@wp.func
+def add_pull_wrenches(t: Tables, s: Scratch, i: int, sign: wp.float64):
+    """F += sign · (wrench needed against the pressures on the bodies)."""
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.presses[e] != 0:
+            k = t.pulls.node[e]
+            size = sign * s.channel.size[i, t.pulls.channel[e]]
+            s.node[i, k].F = s.node[i, k].F - se3.Ad_dual(s.node[i, k].R, s.node[i, k].p, size * s.pulls.wrench[i, e])
+
+
+@wp.func
+def add_pulls(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """See term."""
+    add_pull_wrenches(t, s, i, so3.ONE)
+
+
+@wp.func
+def respond_to_pulls(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """Responses of the frames to θ, into s.pulls."""
+    for c in range(s.pulls.response.shape[1]):
+        s.pulls.response[i, c] = vec6()
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.presses[e] != 0:
+            at = t.pulls.column_start[e]
+            to = t.deforming.column_start[t.node[t.pulls.node[e]].map]
+            size = s.channel.size[i, t.pulls.channel[e]]
+            for j in range(t.pulls.column_start[e + 1] - at):
+                s.pulls.response[i, to + j] = s.pulls.response[i, to + j] - size * s.pulls.wrench_q[i, at + j]
+
+
+@wp.func
+def force_of_pulls(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
+    """See term."""
+    add_pull_forces(t, s, i, -so3.ONE, tau)
+
+
+@wp.func(inline=False)
+def stiffen_by_pulls(
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
+    out: Matrix,
+):  # fmt: skip
+    """See term."""
+    if by_q != so3.ZERO:
+        for e in range(t.pulls.channel.shape[0]):
+            first = t.node[t.pulls.node[e]].v_start
+            at = t.pulls.pair_start[e]
+            n = t.pulls.column_start[e + 1] - t.pulls.column_start[e]
+            size = by_q * s.channel.size[i, t.pulls.channel[e]]
+            for j in range(n):
+                for c in range(n):
+                    to = (first + j) * x.width + first + c
+                    out[i, to] = out[i, to] - size * s.pulls.B_q[i, at + n * j + c]
+
+
+@wp.func(inline=False)
+def pull_elastic_tendons(t: Tables, s: Scratch, i: int, q: Matrix):
+    """Replace the lengths of elastic tendons pulled in by their tensions, (7); s holds the poses."""
+    if may_stretch():
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            stretch = path_length(t, s, i, c, q) - t.spools.slack[e] + s.channel.size[i, c]
+            s.channel.size[i, c] = so3.ZERO
+            if stretch > -BEGINS * t.spools.slack[e]:
+                s.channel.size[i, c] = wp.max(NEXT_TO_NOTHING, t.spools.stiffness[e] * stretch)
+
+
+@wp.func(inline=False)
+def tendon_row(t: Tables, s: Scratch, i: int, c: int, q: Matrix):
+    """b of tendon c into s.channel.row, from the poses in s; the wrenches and own forces there are lost."""
+    for k in range(t.n_dynamic):
+        s.node[i, k].F = vec6()
+    for j in range(s.deforming.own.shape[1]):
+        s.deforming.own[i, j] = so3.ZERO
+    for j in range(t.segments.channel.shape[0]):
+        if t.segments.channel[j] == c:
+            add_segment_wrench(t, s, i, j, -so3.ONE)
+    project(t, s, i, s.channel.row)
+    for k in range(t.points.xi.shape[0]):
+        for e in range(t.points.path_start[k], t.points.path_start[k + 1]):
+            if t.paths.channel[e] == c:
+                phi_q = strain_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, t.points.q_shift[k], q)
+                direction, _stretch = path_tangent(t, t.points.xi[k] + phi_q, e)
+                f = t.paths.weight[e] * direction
+                y = se3.join(wp.cross(t.paths.offset[e], f), f)
+                project_at(t.points.phi, t.points.run_start[k], t.points.run_v[k], i, 0, y, s.channel.row)
+    for e in range(t.pulls.channel.shape[0]):
+        if t.pulls.channel[e] == c:
+            add_pull_force(t, s, i, e, so3.ONE, s.channel.row)
+
+
+@wp.func_native(native("add_outer_product"))
+def add_outer_product(nv: int, width: int, i: int, size: wp.float64, left: Matrix, right: Matrix, out: Matrix):
+    """out += size · left rightᵀ, out in rows of `width`."""
+    ...
+
+
+@wp.func
+def move_row(t: Tables, s: Scratch, i: int, move: Matrix):
+    """s.channel.moved_row = T(move)ᵀ b."""
+    for j in range(t.nv):
+        s.channel.moved_row[i, j] = s.channel.row[i, j]
+    for k in range(t.n_dynamic):
+        if is_stored(t.node[k].has_quaternion):
+            A, B = group.move_tangent(t, i, k, move)
+            y = se3.apply_transpose(A, B, group.twist(t, s.channel.row, i, k))
+            start = t.node[k].v_start
+            for c in range(6):
+                if start + c < t.node[k].v_stop:
+                    s.channel.moved_row[i, start + c] = y[c]
+
+
+@wp.func(inline=False)
+def add_tendon_stretch(
+    t: Tables, s: Scratch, i: int, width: int, q: Matrix, move: Matrix, by_q: wp.float64, dq: Matrix
+):  # fmt: skip
+    """dq += by_q k b bᵀ T(move) of (8) of the taut elastic tendons; the wrenches in s are lost."""
+    if may_stretch():
+        for e in range(t.spools.channel.shape[0]):
+            c = t.spools.channel[e]
+            if s.channel.size[i, c] > so3.ZERO:
+                tendon_row(t, s, i, c, q)
+                move_row(t, s, i, move)
+                add_outer_product(t.nv, width, i, by_q * t.spools.stiffness[e], s.channel.row, s.channel.moved_row, dq)
+
+
+@wp.func
+def add_channels(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """See term."""
+    pull_elastic_tendons(t, s, i, q)
+    add_channel_wrenches(t, s, i, so3.ONE)
+
+
+@wp.func
+def respond_to_channels(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """See term."""
+    respond_to_segments(t, s, i, H)
+    respond_to_wrenches(t, s, i, H)
+
+
+@wp.func
+def force_of_channels(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, tau: Matrix):
+    """See term."""
+    add_path_forces(t, i, q, s.channel.size, -so3.ONE, tau)
+
+
+@wp.func(inline=False)
+def stiffen_by_channels(
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
+    out: Matrix,
+):  # fmt: skip
+    """See term; elastic tendons overwrite the wrenches in s."""
+    if by_q != so3.ZERO:
+        add_path_derivatives(t, x, i, q, s.channel.size, by_q, out)
+        add_tendon_stretch(t, s, i, x.width, q, move, by_q, out)
+
+
+CHANNEL_TERM = Term(
+    "tendons, chambers and wrenches",
+    int(INPUTS),
+    add=add_channels,
+    respond=respond_to_channels,
+    force=force_of_channels,
+    stiffen=stiffen_by_channels,
+)
+
+
+PULL_TERM = Term(
+    "pulls inside deformable bodies",
+    int(INPUTS),
+    is_in=lambda model: len(model.pulls) > 0,
+    add=add_pulls,
+    respond=respond_to_pulls,
+    force=force_of_pulls,
+    stiffen=stiffen_by_pulls,
+)

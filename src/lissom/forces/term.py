@@ -1,18 +1,27 @@
-"""What a term is: something that acts on a robot, stated once, by functions of the same signatures as all others.
+"""A term of force: its contract, and the responses of nodes that terms leave in s.near.
 
-Nodes need wrenches F against what acts on them, coordinates need forces τ. A term gives, inside kernels, any of
+A term is stated once, by functions of the same signatures as all others. Nodes need wrenches F against the loads,
+coordinates need forces τ. A term gives, inside kernels, any of
 
-    add(t, s, i, q, gravity, load, acting)                       takes its wrenches from F                  (1)
-    respond(t, s, i, gravity, load, acting, H)                   adds how F answers to the pose and twist of nodes to H
-                                                                 and s.near (N, and what ties two nodes), (1) left in s
+    add(t, s, i, q, gravity, load, acting)                       subtracts its wrenches from F              (1)
+    respond(t, s, i, gravity, load, acting, H)                   adds ∂F by the pose of nodes to H, and by their twist
+                                                                 and by other nodes to s.near, after (1)
     force(t, s, i, q, v, tau)                                    adds its own force f(q, v) to τ            (2)
     stiffen(t, s, x, i, q, v, move, by_q, by_v, out)             out += by_q ∂f/∂q T(move) + by_v ∂f/∂v, in rows of x
     change(t, s, i, q, v, dq, dv, tau)                           τ += ∂f/∂q dq + ∂f/∂v dv
-    energy(t, s, i, q)                                           whose gradient (2) is at rest [J]
-    renew(t, s, i, q, v, a)                                      remembers a step taken to this state
+    energy(t, s, i, q)                                           its gradient is (2) at rest [J]
+    renew(t, s, i, q, v, a)                                      updates its memory after a step to this state
 
-`acting` is a sum of flags; a term whose flag is not in it is not called, one with no flag always.
+`acting` is a sum of flags. A term is called if its flag is in the sum; a term without a flag is always called.
+
+s.near has room for responses to twists, N, only in models with a term that depends on twists, and for coupled pairs of
+nodes only in models with a term that couples two nodes.
 """
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -21,16 +30,23 @@ from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
+import warp as wp
 
+from lissom.lie.types import mat6
 from lissom.model.model import Model
+from lissom.model.tables import Tables
+from lissom.passes.column_products import add_cross_product
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.rare_kinds import may_be_tied
+from lissom.passes.scratch import NodeChange, Scratch
 
 
 class Term(NamedTuple):
-    """A term: name, flag (LOADS, SPRINGS, INPUTS, or 0), whether a model's kernels hold it, and the functions above.
+    """A term: name, flag (LOADS, SPRINGS, INPUTS, or 0), whether a model's kernels include it, and the functions above.
 
     `users` gives the functions of a model's user that it calls; `bind` makes the functions above from those. `tables`
-    makes of a model what the term reads, whole numbers and others by row; they stand in t.terms at its place in the
-    list of terms, which `bind` then takes first.
+    makes the term's rows of integers and of numbers from a model; they stand in t.terms at its place in the list of
+    terms, which is then the first argument of `bind`.
     """
 
     name: str
@@ -48,6 +64,81 @@ class Term(NamedTuple):
     tables: Callable[[Model], tuple[np.ndarray, np.ndarray]] | None = None
 
 
-def chosen(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any], nothing: Any) -> Any:
-    """One function that calls the one of a number; `either` makes it from two, `nothing` stands for none."""
+def switch_of(functions: tuple[Any, ...], either: Callable[[Any, Any, int], Any], nothing: Any) -> Any:
+    """One function that calls one of several by its number; `either` joins two of them, `nothing` stands for none."""
     return reduce(lambda other, pair: either(pair[1], other, pair[0]), reversed(list(enumerate(functions))), nothing)
+
+
+@wp.func
+def clear_responses(t: Tables, s: Scratch, i: int):
+    """Clear the responses of another state."""
+    if s.near.N.shape[0] > 0:
+        for k in range(t.n_dynamic):
+            s.near.N[i, k] = mat6()
+    if s.near.coupled.shape[0] > 0:
+        s.near.coupled[i] = 0
+
+
+@wp.func
+def couple_nodes(s: Scratch, i: int, a: int, b: int, K: mat6, D: mat6, bar: mat6, is_damped: int):
+    """List a coupled pair of nodes, neither the world: K, N (here D) and W̄ of contact (9) and (10)."""
+    if a >= 0 and b >= 0:
+        at = s.near.coupled[i]
+        s.near.a[i, at] = a
+        s.near.b[i, at] = b
+        s.near.K[i, at] = K
+        s.near.D[i, at] = D
+        s.near.bar[i, at] = bar
+        s.near.is_damped[i, at] = is_damped
+        s.near.coupled[i] = at + 1
+
+
+@wp.func
+def with_response(s: Scratch, i: int, k: int, N: mat6) -> mat6:
+    """N of node k with the responses of the terms to its twist."""
+    if s.near.N.shape[0] > 0:
+        return N + s.near.N[i, k]
+    return N
+
+
+@wp.func
+def add_coupled(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
+    """Add to the running sum W of node k the response of its wrench to the columns J of the nodes coupled to it, by
+    contact (9) and (10)."""
+    if may_be_tied() and s.near.coupled.shape[0] > 0:
+        add_coupled_pairs(s, x, i, k, of_twist, J, W)
+
+
+@wp.func(inline=False)
+def add_coupled_pairs(s: Scratch, x: Columns, i: int, k: int, of_twist: int, J: Matrix, W: Matrix):
+    """The same, for models with room for pairs."""
+    for j in range(s.near.coupled[i]):
+        counts = of_twist == 0 or s.near.is_damped[i, j] != 0
+        if s.near.a[i, j] == k and counts:
+            if of_twist == 1:
+                add_cross_product(x, i, k, s.near.b[i, j], -s.near.D[i, j], J, W)
+            else:
+                add_cross_product(x, i, k, s.near.b[i, j], -s.near.K[i, j], J, W)
+        if s.near.b[i, j] == k and counts:
+            if of_twist == 1:
+                add_cross_product(x, i, k, s.near.a[i, j], -s.near.D[i, j], J, W)
+            else:
+                add_cross_product(x, i, k, s.near.a[i, j], s.near.bar[i, j] - s.near.K[i, j], J, W)
+
+
+@wp.func(inline=False)
+def change_by_responses(
+    t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6), d: wp.array2d(dtype=NodeChange)
+):  # fmt: skip
+    """Add the products of H and s.near with the changes of the motion to the changes of the wrenches."""
+    for k in range(t.n_dynamic):
+        d[i, k].F = d[i, k].F + H[i, k] * d[i, k].x
+    if s.near.N.shape[0] > 0:
+        for k in range(t.n_dynamic):
+            d[i, k].F = d[i, k].F + s.near.N[i, k] * d[i, k].w
+    if may_be_tied() and s.near.coupled.shape[0] > 0:
+        for j in range(s.near.coupled[i]):
+            a = s.near.a[i, j]
+            b = s.near.b[i, j]
+            d[i, a].F = d[i, a].F - s.near.K[i, j] * d[i, b].x - s.near.D[i, j] * d[i, b].w
+            d[i, b].F = d[i, b].F + (s.near.bar[i, j] - s.near.K[i, j]) * d[i, a].x - s.near.D[i, j] * d[i, a].w

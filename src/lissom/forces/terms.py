@@ -1,36 +1,255 @@
-"""All that acts on robots, in the order in which it is added up.
+"""The terms of force, in the order of their sum, and their composition into one function of each kind for a model.
 
-Two things that act are no terms. Gravity is the acceleration −G of the base, from which the sweeps start: every inertia
-then weighs without a sum of its own, and its derivatives come with those of the motion. Motors, and actuators that are
-Python functions, are forces on coordinates that no state changes within a kernel: the residual subtracts them as they
-are (systems.residual). Reactions of loops are unknowns of the equations, not laws, and stand with these
-(systems.loops).
+Two kinds of force are no terms. Gravity is the acceleration −G of the base, from which the sweeps start: every inertia
+then has its weight without a sum of its own, and the derivatives of weight come with those of the motion. Motors, and
+actuators that are Python functions, are forces on coordinates that are constant within a kernel; the residual subtracts
+them (systems.residual). Reactions of loops are unknowns of the equations (systems.loops).
 """
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false, reportArgumentType=false
 
 from __future__ import annotations
 
+from functools import cache
+from typing import Any, NamedTuple
+
+import numpy as np
+import warp as wp
+
 from lissom.forces import (
-    channels,
+    contact,
     elasticity,
+    fluid,
     green_strains,
-    immersion,
-    joint_laws,
     loads,
-    pulls,
     springs,
-    touching,
-    user_forces,
+    tendons,
 )
+from lissom.forces.term import Term, clear_responses
+from lissom.lie.types import MORE, RARE, mat6, vec3, vec6
+from lissom.model.model import Model
+from lissom.model.tables import Tables, TablesStruct, TermRows, device_array, device_tables
+from lissom.passes.column_tables import Columns, Matrix
+from lissom.passes.scratch import Scratch
+from lissom.robot.joints import MotionKind
 
 TERMS = (
     elasticity.TERM,
     green_strains.TERM,
-    joint_laws.TERM,
-    loads.TERM,
-    immersion.TERM,
-    touching.TERM,
-    user_forces.TERM,
-    springs.TERM,
-    channels.TERM,
-    pulls.TERM,  # after channels, which know the tensions
+    springs.JOINT_TERM,
+    loads.LOAD_TERM,
+    fluid.TERM,
+    contact.TERM,
+    loads.USER_TERM,
+    springs.SPRING_TERM,
+    tendons.CHANNEL_TERM,
+    tendons.PULL_TERM,  # after the channels, which compute the tensions
 )
+
+
+class Acting(NamedTuple):
+    """The functions of `term`, each of all terms together; force, stiffen and change take `acting` before their
+    output. kinds: those of RARE that the model has."""
+
+    add: Any
+    respond: Any
+    force: Any
+    stiffen: Any
+    change: Any
+    energy: Any
+    renew: Any
+    kinds: tuple[str, ...]
+
+
+def acting_on(model: Model) -> Acting:
+    """The composed terms of a model; models with the same terms share them, and so their kernels."""
+    return _composed(
+        tuple((k, term.users(model)) for k, term in enumerate(TERMS) if term.is_in(model)), _rarities(model)
+    )
+
+
+def nothing_on(model: Model) -> Acting:
+    """The composition of no terms."""
+    return _composed((), _rarities(model))
+
+
+def _rarities(model: Model) -> tuple[str, ...]:
+    """Those of RARE that a model has: kinds of nodes, or anything beyond plain robots."""
+    nodes = model.nodes
+    kinds = tuple(kind.name for kind in MotionKind if kind.name in RARE and (nodes.kind == kind.value).any())
+    tied = model.meets_anything or len(model.springs) or len(model.segments.channel)
+    is_more = kinds or nodes.has_quaternion.any() or model.n_rows or tied or len(model.spools.channel)
+    return (*kinds, *([MORE] if is_more else ()))
+
+
+@cache
+def _composed(present: tuple[tuple[int, tuple[Any, ...]], ...], kinds: tuple[str, ...]) -> Acting:
+    kinds_of_function = {
+        "add": (no_wrench, _add_both),
+        "respond": (no_response, _respond_both),
+        "force": (no_force, _force_of_both),
+        "stiffen": (no_stiffness, _stiffen_by_both),
+        "change": (no_change, _change_both),
+        "energy": (no_energy, _energy_of_both),
+        "renew": (no_memory, _renew_both),
+    }
+    found = {name: nothing for name, (nothing, _) in kinds_of_function.items()}
+    for k, users in present:
+        term = _bound(k, users)
+        for name, (_, both) in kinds_of_function.items():
+            if getattr(term, name) is not None:
+                found[name] = both(found[name], getattr(term, name), wp.constant(wp.int32(term.flag)))
+    return Acting(**found, kinds=kinds)
+
+
+def _bound(k: int, users: tuple[Any, ...]) -> Term:
+    """A term bound to its users' functions and to the place of its tables."""
+    term = TERMS[k]
+    if term.bind is None:
+        return term
+    place = () if term.tables is None else (wp.constant(wp.int32(k)),)
+    return term._replace(**term.bind(*place, *users))
+
+
+def tables_with_terms(model: Model) -> TablesStruct:
+    """The model's tables on its device, with those of all terms; a batch of models shares those of the first."""
+    model = model.models[0] if model.models else model
+    t = device_tables(model)
+    if "terms" not in model.cache:
+        rows = [_rows(k, term, model) for k, term in enumerate(TERMS)]
+        made = wp.array(rows, dtype=TermRows, device=model.device), rows  # which own the memory
+        model.cache.setdefault("terms", made)  # of several threads the first one's
+    t.terms, _ = model.cache["terms"]
+    return t
+
+
+def _rows(k: int, term: Term, model: Model) -> TermRows:
+    rows = TermRows()
+    index, number = (np.zeros((0, 0)),) * 2 if term.tables is None else term.tables(model)
+    rows.index = device_array(model, f"index of term {k}", index, wp.int32)
+    rows.number = device_array(model, f"numbers of term {k}", number, wp.float64)
+    return rows
+
+
+@wp.func
+def no_wrench(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """No wrench."""
+    ...
+
+
+def _add_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+        first(t, s, i, q, gravity, load, acting)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, q, gravity, load, acting)
+
+    return add
+
+
+@wp.func
+def no_response(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """No response; clears the responses of another state."""
+    clear_responses(t, s, i)
+
+
+def _respond_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def respond(
+        t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+    ):
+        first(t, s, i, gravity, load, acting, H)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, gravity, load, acting, H)
+
+    return respond
+
+
+@wp.func
+def no_force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+    """No force."""
+    ...
+
+
+def _force_of_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def force(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, acting: int, tau: Matrix):
+        first(t, s, i, q, v, acting, tau)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, q, v, tau)
+
+    return force
+
+
+@wp.func
+def no_stiffness(
+    t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64, by_v: wp.float64,
+    acting: int, out: Matrix,
+):  # fmt: skip
+    """No stiffness."""
+    ...
+
+
+def _stiffen_by_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def stiffen(
+        t: Tables, s: Scratch, x: Columns, i: int, q: Matrix, v: Matrix, move: Matrix, by_q: wp.float64,
+        by_v: wp.float64, acting: int, out: Matrix,
+    ):  # fmt: skip
+        first(t, s, x, i, q, v, move, by_q, by_v, acting, out)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, x, i, q, v, move, by_q, by_v, out)
+
+    return stiffen
+
+
+@wp.func
+def no_change(
+    t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix
+):  # fmt: skip
+    """No change of a force."""
+    ...
+
+
+def _change_both(first: Any, second: Any, flag: Any) -> Any:
+    @wp.func(module="unique")
+    def change(
+        t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, dq: Matrix, dv: Matrix, acting: int, tau: Matrix
+    ):  # fmt: skip
+        first(t, s, i, q, v, dq, dv, acting, tau)
+        if flag == 0 or acting & flag != 0:
+            second(t, s, i, q, v, dq, dv, tau)
+
+    return change
+
+
+@wp.func
+def no_energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+    """No energy."""
+    return wp.float64(0.0)
+
+
+def _energy_of_both(first: Any, second: Any, _flag: Any) -> Any:
+    @wp.func(module="unique")
+    def energy(t: Tables, s: Scratch, i: int, q: Matrix) -> wp.float64:
+        return first(t, s, i, q) + second(t, s, i, q)
+
+    return energy
+
+
+@wp.func
+def no_memory(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+    """No memory."""
+    ...
+
+
+def _renew_both(first: Any, second: Any, _flag: Any) -> Any:
+    @wp.func(module="unique")
+    def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+        first(t, s, i, q, v, a)
+        second(t, s, i, q, v, a)
+
+    return renew

@@ -1,8 +1,8 @@
 """How the anchors of contacts that stick answer to the motion, and the motion to them.
 
-An anchor holds a point A of the obstacle, in its frame, and a direction b in the frame of the ball's node (friction).
+An anchor holds a point A of the obstacle, in its frame, and a direction b in the frame of the ball's node (contact).
 With c, r, n and N of the ball and the shape's distance, pose R, p of the obstacle, R_a of the ball's node, G, G' and x
-of friction, P = 1 − n nᵀ, and W = P J_c + r n^ J_ω of the slip w = W v,
+of contact, P = 1 − n nᵀ, and W = P J_c + r n^ J_ω of the slip w = W v,
 
     ∂x/∂A = −P R,   ∂x/∂b = r (G P − G' P b nᵀ) R_a                                                        (1)
     ∂r/∂(A, b) = −Wᵀ ∂f/∂s ∂x/∂(A, b)                                                   of the residual r  (2)
@@ -32,11 +32,10 @@ from typing import final
 
 import numpy as np
 
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.configuration import groups, six
 from lissom.dynamics.contacts import touching_shapes
 from lissom.dynamics.kinematics import jacobians_at, poses_at
 from lissom.gradients.recursion import AnchorRows
-from lissom.gradients.stage_states import six
 from lissom.launch.workspace import parts
 from lissom.lie.arrays import se3_ad
 from lissom.model.model import Model
@@ -225,7 +224,7 @@ def _slipped(
 
 
 def _rolled(n: np.ndarray, b: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """G and G' of friction."""
+    """G and G' of contact (8)."""
     z = -np.einsum("ri,ri->r", n, b)
     near = 1.0 - z < _SMALL
     y, G, bent, term = np.where(near, 1.0 - z, 0.0), np.zeros(len(z)), np.zeros(len(z)), np.ones(len(z))

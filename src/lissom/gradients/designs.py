@@ -8,7 +8,7 @@ touching_designs. Where a rule of the description allows values on one side alon
 
     r_p ≈ ± (−25 r(p) + 48 r(p ± h) − 36 r(p ± 2h) + 16 r(p ± 3h) − 3 r(p ± 4h)) / 12 h                   (2)
 
-A tendon gives nothing where it is slack. Where it is taut b, k and the stretch of elastic_tendons are differenced:
+A tendon gives nothing where it is slack. Where it is taut b, k and the stretch of tendons (7) are differenced:
 
     r_p = −b' T − b T',   T' = k' (L − L₀ + u) + k (L − L₀ + u)'                                          (3)
 """
@@ -26,8 +26,8 @@ from lissom.dynamics.actuation import run_actuation
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import derivative_workspace, run_residual_derivatives
 from lissom.errors import ModelError, ShapeError
-from lissom.forces.elastic_tendons import BEGINS_TO_PULL
-from lissom.gradients.stage_states import StageStates
+from lissom.forces.tendons import BEGINS_TO_PULL
+from lissom.gradients.stage_systems import StageStates
 from lissom.gradients.steps import Path
 from lissom.gradients.touching_designs import anchor_design_slopes, contact_slopes
 from lissom.launch.workspace import parts

@@ -8,10 +8,27 @@ v = w and a = x,
     S (x; δλ) = f − K̃ (E δqₙ + T k_Δ) − D (T k_w + W k_Δ) − c₁ M (T k_w + W k_Δ − k_w)                     (2)
     δqₙ₊₁ = E δqₙ + T δΔ,   K̃ = (∂r/∂q; A_q/p₀),   D = ∂r/∂v,   M = ∂r/∂a                                 (3)
 
-with E = Ad(exp Δ)⁻¹ and T = T(Δ), both 1 but in coordinates of a stored pose. S and its factors serve (2) and,
-transposed, what goes backwards: with g, of all that depends on x, Sᵀ μ = (g; g_λ), and −K̃ᵀ μ, −Dᵀ μ, −Mᵀ μ go on to
-what (2) is made of, while μ itself is the derivative by f. One matrix and one solution serve all
-inputs and design values. Where contacts stick, changes of anchors go along, which add to f (anchor_passes).
+with E = Ad(exp Δ)⁻¹ and T = T(Δ), both 1 but in coordinates of a stored pose. The matrix S has, with K = ∂r/∂q,
+
+    S = M + w₀ D' + p₀ K',   K' = K T + (D + c₁ M) W and D' = D T + c₁ M (T − 1)   of poses that add up rates,
+    K' = K T and D' = D   of other poses,   K' = K and D' = D   of other coordinates;
+    with loops  (S, −Aᵀ; A_q T, 0)                                                                         (4)
+
+A row of loops that follows from the others is one of the identity. Each row is multiplied by a unit that makes it of
+size one in coordinates of size (M + w₀ |D| + p₀ |K|)^(-1/2), of the diagonals, or of natural size where these are zero:
+so a symmetric S has its own diagonal for pivots. Otherwise rows of stiff coordinates and of loops serve as pivots of
+soft ones, and solutions forwards and backwards lose two digits where a heavy arm ends in a light gripper.
+
+S and its factors serve (2) and, transposed, the way backwards: with g, of all that depends on x, Sᵀ μ = (g; g_λ), and
+−K̃ᵀ μ, −Dᵀ μ, −Mᵀ μ go on to the terms of (2), while μ itself is the derivative by f. One matrix and one solution serve
+all inputs and design values.
+
+Where contacts stick, changes of anchors go along and add to f; their equations are those of anchors. The pairs that
+touch stand in rows, those of each stage of each step behind each other from `begin` on, with their number `pair` and
+with `slopes`: generalised force by the anchor, (nv, 6), and the anchor that a step ends with by q and by v there,
+(6, nv) each, and by the one before, (6, 6). `held` has the changes of the anchors of all pairs, or derivatives by them,
+at the end of a step. K, A_q, D, M and the units of rows are those of a window of steps, row `here`; T, E and W those of
+all steps.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -30,17 +47,10 @@ import numpy as np
 import warp as wp
 
 from lissom.errors import ConvergenceError
-from lissom.gradients.anchor_passes import move_backward, move_forward, pull_backward, pull_forward
-from lissom.gradients.stage_matrices import stage_matrix
-from lissom.gradients.stage_passes import (
-    begin_backward,
-    begin_forward,
-    end_backward,
-    end_forward,
-)
 from lissom.launch.compiling import load
 from lissom.launch.cores import cores, making, on_all
 from lissom.launch.warp_private import direct
+from lissom.lie.native import native_functions
 from lissom.lie.types import kernel_options
 from lissom.passes.linear_solve import lu_factor, lu_solve_at, lu_solve_transposed
 
@@ -52,6 +62,96 @@ Numbers = wp.array(dtype=wp.int32)
 
 MAKE, FACTOR, BACKWARD, FORWARD = range(4)
 _LEAST_PER_THREAD = 16
+
+native = native_functions("gradients/recursion.h")
+
+
+@wp.func_native(native("stage_matrix"))
+def stage_matrix(
+    nv: int, n: int, width: int, wide: int, stages: int, groups: int, rates: int, r: int, here: int, s: int,
+    weights: Rows, group: Integers, T: Rows, W: Rows, K: Rows, D: Rows, M: Rows, A: Rows, A_q: Rows, slot: Integers,
+    scale: wp.array(dtype=wp.float64), matrix: Rows, units: Rows,
+):  # fmt: skip
+    """S of row `here` of a window, whose poses have moved as row r of all; rows of A_q that follow from others become
+    zero."""
+    ...
+
+
+@wp.func_native(native("begin_backward"))
+def begin_backward(
+    nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
+    group: Integers, T: Rows, E: Rows, W: Rows, seeds: Rows, state: Rows, work: Rows, mu: Rows,
+):  # fmt: skip
+    """The right side of Sᵀ μ = g in stage s of step k: derivatives by what the step leaves, with `seeds`, and by what
+    the stages behind take from this one."""
+    ...
+
+
+@wp.func_native(native("end_backward"))
+def end_backward(
+    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
+    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
+    state: Rows, work: Rows, mu: Rows,
+):  # fmt: skip
+    """Give μ its units, and hand on −K̃ᵀ μ, −Dᵀ μ and −Mᵀ μ to the start of the step and to the stages before."""
+    ...
+
+
+@wp.func_native(native("begin_forward"))
+def begin_forward(
+    nv: int, n: int, width: int, stages: int, groups: int, rates: int, base: int, here: int, own: int, k: int, s: int,
+    weights: Rows, group: Integers, T: Rows, E: Rows, W: Rows, K: Rows, A_q: Rows, D: Rows, M: Rows, units: Rows,
+    forcing: Rows, state: Rows, work: Rows, unknown: Rows,
+):  # fmt: skip
+    """The right side of (2) in stage s of step k."""
+    ...
+
+
+@wp.func_native(native("end_forward"))
+def end_forward(
+    nv: int, n: int, stages: int, groups: int, rates: int, base: int, own: int, k: int, s: int, weights: Rows,
+    group: Integers, T: Rows, E: Rows, W: Rows, state: Rows, work: Rows, unknown: Rows, result: Rows,
+):  # fmt: skip
+    """δΔ, δv and δa of a stage from (1), and behind the last one what the step leaves, by (3)."""
+    ...
+
+
+@wp.func_native(native("pull_forward"))
+def pull_forward(
+    nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
+    held: Rows, forcing: Rows,
+):  # fmt: skip
+    """Add to f of stage s of step k what the changes of anchors give."""
+    ...
+
+
+@wp.func_native(native("move_forward"))
+def move_forward(
+    nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
+    state: Rows, held: Rows, moves: Rows,
+):  # fmt: skip
+    """Changes of anchors at the end of step k, to what `moves` has of the rows there; none of pairs that do not
+    touch."""
+    ...
+
+
+@wp.func_native(native("move_backward"))
+def move_backward(
+    nv: int, numbers: int, stages: int, base: int, own: int, k: int, begin: Numbers, pair: Numbers, slopes: Rows,
+    state: Rows, held: Rows, moves: Rows,
+):  # fmt: skip
+    """Hand derivatives by the anchors that step k leaves on to its end and to the anchors before; `moves` has them by
+    rows."""
+    ...
+
+
+@wp.func_native(native("pull_backward"))
+def pull_backward(
+    nv: int, n: int, stages: int, base: int, own: int, k: int, s: int, begin: Numbers, pair: Numbers, slopes: Rows,
+    held: Rows, mu: Rows,
+):  # fmt: skip
+    """Hand μ of stage s of step k on to the anchors that pull there."""
+    ...
 
 
 @wp.kernel
@@ -138,7 +238,7 @@ class Matrices:
 @final
 @dataclass(frozen=True)
 class AnchorRows:
-    """Pairs that touch at the states of some steps, as anchor_passes takes them, and how many numbers all anchors
+    """Pairs that touch at the states of some steps, as the kernel takes them, and how many numbers all anchors
     have."""
 
     numbers: int

@@ -1,4 +1,4 @@
-"""Motions by steps of one size, with their exact derivatives: `rollout` and what it returns."""
+"""Motions by steps of one size with their exact derivatives, and single steps for optimal control."""
 
 from __future__ import annotations
 
@@ -14,9 +14,15 @@ from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration, difference
 from lissom.errors import ModelError, ShapeError, keeping, of_instance, renamed
-from lissom.gradients.carried import Gradient, Sensitivity, carried_back, carried_forward, matrices_of_steps
-from lissom.gradients.holding import held_starts
-from lissom.gradients.starts import Starts, starts
+from lissom.gradients.carried import (
+    Gradient,
+    Sensitivity,
+    carried_back,
+    carried_forward,
+    matrices_of_path,
+    matrices_of_steps,
+)
+from lissom.gradients.starts import Starts, forbid_anchors, held_starts, starts
 from lissom.gradients.steps import Cost, Path, Stepping
 from lissom.launch.over_models import lead_of_models
 from lissom.launch.progress import PATIENCE, progress_bar
@@ -336,3 +342,72 @@ def _sparse(
                 kept[name].append(x)
             count += 1
     return so_far(count)
+
+
+@final
+@telling.in_one_line
+@dataclass(frozen=True)
+class Step:
+    """The end of a step, and how it answers (a batch adds leading axes).
+
+    Fields:
+        q, v: state at its end, (nq,), (nv,). A: (δq, δv) there by (δq, δv) at its start, (2 nv, 2 nv), δq in the
+        tangent spaces of `integrate` at either end. B: by the inputs, (2 nv, nu).
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    A: np.ndarray
+    B: np.ndarray
+
+
+@renamed(scheme="method")
+def step_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    u: ArrayLike | None = None,
+    *,
+    dt: float,
+    method: str | Scheme = "generalized_alpha",
+    tolerance: float = 1e-11,
+) -> Step:
+    """One step from a state, which begins with the acceleration there, and its exact derivatives.
+
+    Args:
+        q: configuration, shape (..., nq). v: velocity, shape (..., nv). u: inputs held during the step, shape
+            (..., nu); None is zero.
+        dt: size of the step [s]. method, tolerance: as of `rollout`.
+    Returns:
+        Step. States of a batch are stepped together.
+    Raises:
+        ConvergenceError, ModelError, ShapeError: as rollout.
+    Accuracy: exact derivative of the step. Second-order schemes that carry â on are of first order in v when each of
+    their steps is begun so; "bathe", "sdirk", "esdirk" and newmark() keep their order.
+    """
+    forbid_anchors(model)
+    q, v = checked_configuration(model, "q", q), stack("v", v, model.nv)
+    inputs = np.zeros(model.nu) if u is None else stack("u", u, model.nu)
+    lead = leading(q=q, v=v, u=inputs)
+    n, nv, nu = batch_of(lead), model.nv, model.nu
+    options: dict[str, Any] = {"dt": dt, "steps": 1, "method": method, "tolerance": tolerance}
+    motion = rollout(model, flat(q, lead), flat(v, lead), flat(inputs, lead).reshape(n, 1, nu), **options)
+    matrix = matrices_of_path(motion, motion.path, _begun_derivatives(motion), accelerations=False)[:, 0]
+    matrix = matrix.reshape(*lead, 2 * nv, 2 * nv + nu)
+    end, speed = motion.q[:, 1].reshape(*lead, model.nq), motion.v[:, 1].reshape(*lead, nv)
+    return Step(end, speed, matrix[..., : 2 * nv], matrix[..., 2 * nv :])
+
+
+def _begun_derivatives(motion: Rollout) -> np.ndarray:
+    """(δq, δv, δa, δâ) that steps begin with by (δq0, δv0, δu), shape (n, 4 nv, 2 nv + nu), or one for all."""
+    nv, nu, model = motion.common.nv, motion.common.nu, motion.common
+    if not (motion.method.follows_accelerations or model.n_rows or len(model.prescribed.dof)):
+        return np.eye(4 * nv, 2 * nv + nu)
+    s, n = motion.starts, len(motion.path.q)
+    begun = np.zeros((n, 4, nv, 2 * nv + nu))
+    begun[:, 0, :, :nv], begun[:, 1, :, nv : 2 * nv] = s.onto_q, s.onto_v
+    begun[:, 1] += s.carried @ begun[:, 0]
+    right = -s.by_q @ begun[:, 0] - s.by_v @ begun[:, 1]
+    right[..., 2 * nv :] += s.B
+    begun[:, 2] = begun[:, 3] = (s.solve @ right)[:, :nv]
+    return begun.reshape(n, 4 * nv, -1)

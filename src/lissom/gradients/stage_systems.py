@@ -1,16 +1,17 @@
-"""The systems of the stages of a path, from the exact derivatives of the residual at their states (recursion)."""
+"""States of the stages of a path, and the systems (2) of recursion there, from exact derivatives of the residual."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, final
 
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.configuration import groups
+from lissom.dynamics.actuation import input_response
+from lissom.dynamics.configuration import difference, groups, integrate, over_groups, six
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import (
@@ -18,11 +19,9 @@ from lissom.dynamics.inverse_dynamics_derivatives import (
     row_results,
     run_residual_derivatives,
 )
-from lissom.dynamics.python_forces import python_responses
-from lissom.dynamics.tensions import input_response
+from lissom.dynamics.loads import python_responses
 from lissom.gradients.anchors import anchor_rows
 from lissom.gradients.recursion import Matrices, StageSystems
-from lissom.gradients.stage_states import StageStates, six, stage_states
 from lissom.launch.workspace import Workspace, parts
 from lissom.lie.arrays import se3_Ad, se3_ad, se3_exp, se3_tangent, se3_tangent_dot
 from lissom.model.model import Model
@@ -36,6 +35,58 @@ if TYPE_CHECKING:
 _ROWS = 64  # states whose derivatives are found in one launch
 _MOST_BYTES = 2**21  # of their matrices and of the systems made of them
 _NAMES = ("dq", "dv", "da", "A", "A_q", "slot")
+
+
+@final
+@dataclass(frozen=True)
+class StageStates:
+    """The state at the end of each stage of a path, rows of motion after motion, step by step.
+
+    Fields:
+        q, v, a, u, force, t: of each. move, rate: Δ and its rate, where poses are stored. anchors: where contacts that
+        stick hold on until then, (rows, n_pairs, 6); None: where those of the model do.
+    """
+
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    u: np.ndarray
+    force: np.ndarray | None
+    t: np.ndarray
+    move: np.ndarray | None
+    rate: np.ndarray | None
+    anchors: np.ndarray | None = None
+
+    def some(self, rows: slice) -> StageStates:
+        """Some of the rows."""
+        found = (getattr(self, field.name) for field in fields(self))
+        return StageStates(*(None if x is None else x[rows] for x in found))  # pyright: ignore
+
+
+def stage_states(model: Model, stepping: Stepping, path: Path) -> StageStates:
+    """The states of all stages. Forces of loops in stages before the last one are not kept by the steps: None."""
+    n, steps, before = path.left.shape[:3]
+    start, has_groups = path.q[:, :-1], bool(groups(model))
+    move = rate = None
+    v, a = path.v[:, 1:, None], path.a[:, 1:, None]
+    q = path.q[:, 1:, None]
+    if has_groups:
+        move = difference(model, start, path.q[:, 1:])[:, :, None]
+        rate = over_groups(model, move, v, invert=True) if stepping.scheme.follows_rates else v
+    if before:
+        moves, rates, found = (path.left[:, :, :, k] for k in range(3))
+        speeds = over_groups(model, moves, rates) if has_groups and stepping.scheme.follows_rates else rates
+        q = np.concatenate([integrate(model, start[:, :, None], moves), q], axis=2)
+        v, a = np.concatenate([speeds, v], axis=2), np.concatenate([found, a], axis=2)
+        if move is not None and rate is not None:
+            move, rate = np.concatenate([moves, move], axis=2), np.concatenate([rates, rate], axis=2)
+    times = np.broadcast_to(stepping.times(path.first, steps), (n, steps, before + 1))
+    u = np.repeat(path.u.reshape(n * steps, -1), before + 1, axis=0)
+    rows = [None if x is None else x.reshape(n * steps * (before + 1), -1) for x in (q, v, a, move, rate)]
+    force = path.force[:, 1:].reshape(n * steps, -1) if not before else None
+    held = path.anchors[:, :-1]
+    anchors = np.repeat(held.reshape(n * steps, *held.shape[2:]), before + 1, axis=0)
+    return StageStates(rows[0], rows[1], rows[2], u, force, times.ravel(), rows[3], rows[4], anchors)  # pyright: ignore
 
 
 def stage_weights(scheme: Scheme, h: float) -> np.ndarray:
@@ -56,23 +107,8 @@ def stage_systems(model: Model, stepping: Stepping, path: Path) -> tuple[StageSy
     weights = stage_weights(stepping.scheme, stepping.dt)
     if states.force is None:
         states = replace(states, force=loop_forces(model, states))
-    n, steps = path.left.shape[:2]
-    return systems_of_states(model, states, weights, (n, steps), stepping.scheme.follows_rates, answers=True), states
-
-
-def systems_of_states(
-    model: Model,
-    states: StageStates,
-    weights: np.ndarray,
-    counts: tuple[int, int],
-    follows_rates: bool,
-    *,
-    answers: bool = False,
-) -> StageSystems:
-    """The systems at states of stages with such weights, of so many motions and steps; with how anchors answer, or
-    not."""
-    (n, steps), found = counts, groups(model)
-    turns = follows_rates and bool(found)
+    (n, steps), found = path.left.shape[:2], groups(model)
+    turns = stepping.scheme.follows_rates and bool(found)
     group = np.array([[j, 6 if free else 3] for _, j, free in found], dtype=np.int32).reshape(-1, 2)
     none = np.zeros((len(states.t), 1))
     maps = _turns(states, group, turns) if len(group) else (none, none, none)
@@ -82,8 +118,9 @@ def systems_of_states(
     work, given = _given(model, n * window * len(weights), states.anchors)
     fill = partial(_fill, model, work, given, states, n, window * len(weights), len(weights))
     sizes, held = (n, steps, window, nv, w, unknowns, wide), states.anchors
-    anchors = anchor_rows(model, held, states.q, states.v) if answers and held is not None and held.size else None
-    return StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
+    anchors = anchor_rows(model, held, states.q, states.v) if held is not None and held.size else None
+    systems = StageSystems(*sizes, weights, turns, group, maps, scale_array(model), states.t, given, fill, anchors)
+    return systems, states
 
 
 def _window(model: Model, each: int, steps: int, size: int) -> int:

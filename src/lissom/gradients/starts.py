@@ -1,4 +1,4 @@
-"""How the state that steps begin with answers to q0, v0, inputs and design values.
+"""The state that steps begin with: anchors and accelerations there, and derivatives by q0, v0, inputs and designs.
 
     [M, −Aᵀ; A, 0] (δa; δλ) = f − (∂r/∂q; ∂(A a + Ȧ v)/∂q) δq − (∂r/∂v; ∂(A a + Ȧ v)/∂v) δv              (1)
 
@@ -16,12 +16,42 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import closing_weights
+from lissom.dynamics.contacts import anchors_after
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.tensions import input_response
+from lissom.errors import ModelError
 from lissom.gradients.anchors import anchor_moves, anchor_pulls, anchor_rows
-from lissom.gradients.holding import own_anchors
 from lissom.model.model import Model
+from lissom.stepping.driver import accelerations
+
+
+def forbid_anchors(model: Model) -> None:
+    """Raise ModelError where contacts stick."""
+    world = model.one(0, 1).surroundings
+    if world.sticks:
+        rule = "stick_stiffness must be 0 for steps from (q, v) alone"
+        raise ModelError(f"contact {world.sticking[0]!r}: {rule}, since anchors remember")
+
+
+def own_anchors(model: Model, count: int) -> np.ndarray:
+    """Anchors that the models of so many motions came with, (count, n_pairs, 6); of no pair where nothing sticks."""
+    if not model.one(0, 1).surroundings.sticks:
+        return np.zeros((count, 0, 6))
+    return np.array([one.surroundings.anchors for one in model.of_rows(count)])
+
+
+def held_starts(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Anchors of motions that begin at states (n, ...), as of own_anchors, accelerations, and forces of loops."""
+    own = own_anchors(model, len(q))
+    if not own.size:
+        return own, *accelerations(model, 0.0, q, v, u)
+    first, found = anchors_after(model, own, q, v), []
+    for i, one in enumerate(model.of_rows(len(q))):
+        copy = one.anchored(first[i])
+        found.append(accelerations(copy, 0.0, q[i : i + 1], v[i : i + 1], u[i : i + 1]))
+    a, force = zip(*found)
+    return first, np.concatenate(a), np.concatenate(force)
 
 
 @final

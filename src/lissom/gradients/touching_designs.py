@@ -3,7 +3,7 @@
 A contact has kinks: where it begins, where its ball begins to slip, where damping would pull, between the features of a
 shape. Differences across one are wrong by any amount. The law of contact takes X, which has no kinks: its constants,
 the radius, the centre c, the pose R, p of the obstacle and its sizes, the rotation R_a of the ball's node, the velocity
-u of the centre and the spin ω against the obstacle. X is differenced over design values. With f and m of contact_force,
+u of the centre and the spin ω against the obstacle. X is differenced over design values. With f and m of contact,
 and the Jacobians J_c, J_ω of the ball against the obstacle (anchors), r = … − J_cᵀ f − J_ωᵀ m changes by
 
     r_p = −(J_c'ᵀ f + J_ω'ᵀ m) − J_cᵀ ∂f/∂X X' − J_ωᵀ ∂m/∂X X'                                            (1)
@@ -33,7 +33,7 @@ from lissom.robot.shapes import ShapeKind
 
 _STEP = 1e-30  # of the complex step
 _SURELY = 1.0 - 1e-12  # of the limit of friction, as the kernel takes it
-_SMALL = 0.02  # 1 − cos φ below which a series gives G of friction
+_SMALL = 0.02  # 1 − cos φ below which a series gives G of contact (6)
 _ROWS = 256  # states of all models in one launch
 _SIZES = {"law": 7, "radius": 1, "size": 3, "c": 3, "R": 9, "p": 3, "R_a": 9, "u": 3, "spin": 3}  # of X
 _ENDS = np.cumsum(list(_SIZES.values()))
@@ -218,7 +218,7 @@ def _held(stick: np.ndarray, most: np.ndarray, s: np.ndarray) -> tuple[np.ndarra
 def _slipped(
     x: Touching, radius: np.ndarray, n: np.ndarray, c: np.ndarray, R: np.ndarray, p: np.ndarray, R_a: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """x of (3) of friction, zero where there is no anchor; and the point of contact."""
+    """x of (6) of contact, zero where there is no anchor; and the point of contact."""
     has = np.isfinite(x.anchor[:, :1])[:, None]
     A, b = np.split(np.where(has, x.anchor[:, None], 0.0), 2, axis=-1)
     b = np.where(has, _turned(R_a, b), -n)
@@ -229,7 +229,7 @@ def _slipped(
 
 
 def _rolled(n: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """G of friction."""
+    """G of contact (6)."""
     z = -_dot(n, b)
     near = 1.0 - np.real(z) < _SMALL
     y, term, series = np.where(near, 1.0 - z, 0.0), np.ones_like(z), np.zeros_like(z)

@@ -19,11 +19,11 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.steady_motion import steady_velocity
-from lissom.dynamics.tensions import input_response
+from lissom.dynamics.linearization import steady_velocity
 from lissom.inverse.least_inputs import least_within
 from lissom.inverse.targets import Targets, few_sizes, put_rows
 from lissom.model.model import Model

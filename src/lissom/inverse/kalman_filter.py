@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.assembly import assemble, consistent_start, on_motion
-from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate
+from lissom.dynamics.configuration import checked_configuration, difference, groups, integrate, over_groups
 from lissom.errors import ModelError, ShapeError, check_kept, renamed
-from lissom.gradients.one_step import step_derivatives
-from lissom.gradients.stage_states import over_groups
+from lissom.gradients.rollout import step_derivatives
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model

@@ -38,14 +38,14 @@ from scipy.linalg import null_space
 
 from lissom.control.actuation_coordinates import actuation_rates, coordinates_of_all, require_coordinates
 from lissom.control.feedback_linearization import decoupled
-from lissom.dynamics.actuation import actuation_matrix, tightening_inputs, warn_of_pushing
+from lissom.dynamics.actuation import actuation_matrix, input_rows, tightening_inputs, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, integrate
 from lissom.dynamics.constraints import warn_of_redundancy
-from lissom.dynamics.forward_dynamics import forward_dynamics, input_rows
+from lissom.dynamics.forward_dynamics import forward_dynamics
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
-from lissom.dynamics.mass_inverse_dynamics import mass_inverse_dynamics
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.linearization import steady_velocity
+from lissom.dynamics.mass_matrix import mass_inverse_dynamics
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, StabilityWarning, keeping
 from lissom.inverse.targets import finite
 from lissom.launch.progress import PATIENCE, progress_bar

@@ -1,33 +1,161 @@
 """Buffers and recorded launches: the only place where arrays meet kernels.
 
-Buffers belong to one model, one kernel family and one batch size; they are made once and lent again and again
+Buffers belong to one model, one kernel family and one batch size. They are made once and lent again and again
 (workspace), so that a call costs a few copies and a recorded launch. A batch on the CPU is split over a thread pool,
-since a launch runs on one core and releases the interpreter.
+since a launch runs on one core and releases the interpreter. A batch of models is split into runs of instances that
+share a model; each run launches with the tables and arrays of its own model.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
+# Structs of Warp are objects to pyright, not classes.
 # pyright: reportArgumentType=false, reportGeneralTypeIssues=false
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, final
 
 import numpy as np
 import warp as wp
 
-from lissom.forces.acting import tables_with_terms
-from lissom.launch.compiling import load
-from lissom.launch.composed import kernel_for
+from lissom.forces.terms import tables_with_terms
+from lissom.launch.compiling import kernel_for, load
 from lissom.launch.cores import cores, making, on_all
-from lissom.launch.model_launches import for_model, in_turn, shares
 from lissom.launch.prepare import Views, Wanted, fills_tables, prepare
-from lissom.launch.scratch_memory import scratch_memory
-from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_all
+from lissom.launch.warp_private import arrays_of, bytes_of, direct, one_row_for_all, struct_of
 from lissom.lie.types import vec3
 from lissom.model.model import Model
-from lissom.model.tables import TablesStruct, with_anchors
+from lissom.model.tables import TablesStruct, altered, with_anchors
+from lissom.passes.block_tables import band_columns, block_columns
+from lissom.passes.column_tables import ColumnsStruct, column_tables
+from lissom.passes.scratch import (
+    BY_BODY,
+    BY_PAIR,
+    ChannelState,
+    DeformingState,
+    MapState,
+    Near,
+    NodeState,
+    PullState,
+    ScratchStruct,
+)
+from lissom.systems.bordered import LoopRowsStruct, loop_rows, scale_array
+
+
+def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStruct:
+    """Scratch memory of a batch, with room for further nodes."""
+    s = ScratchStruct()
+    s.node = wp.zeros((batch, model.n_nodes + more_nodes), dtype=NodeState, device=model.device)
+    s.origin = wp.zeros((batch, len(model.bases.position)), dtype=vec3, device=model.device)
+    s.status = wp.zeros(batch, dtype=wp.int32, device=model.device)
+    s.near, s.maps, s.deforming = _near(model, batch), _map_state(model, batch), _deforming_state(model, batch)
+    s.pulls = _pull_state(model, batch)
+    s.channel = ChannelState()
+    row = model.nv if len(model.spools.channel) else 0
+    for name, size in {"size": len(model.channels.names), "row": row, "moved_row": row}.items():
+        setattr(s.channel, name, wp.zeros((batch, size), dtype=wp.float64, device=model.device))
+    return s
+
+
+def _near(model: Model, batch: int) -> Near:
+    world, near = model.surroundings, Near()
+    count = batch if model.meets_anything else 0
+    clusters = len(world.cluster_start) - 1
+    sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
+    sizes |= {"centre": clusters, "reach": clusters}
+    shapes = {name: (count, size) for name, size in sizes.items()}
+    ties = len(model.springs) + len(model.segments.channel)
+    tied = batch if count or ties else 0
+    shapes |= dict.fromkeys(("a", "b", "K", "D", "bar", "is_damped"), (tied, world.capacity + ties))
+    for name, shape in shapes.items():
+        setattr(near, name, wp.zeros(shape, dtype=Near.vars[name].type.dtype, device=model.device))
+    near.count = wp.full(count, -1, dtype=wp.int32, device=model.device)
+    near.coupled = wp.zeros(tied, dtype=wp.int32, device=model.device)
+    return near
+
+
+def _map_state(model: Model, batch: int) -> MapState:
+    maps, state = model.maps, MapState()
+    sizes = {"R": len(maps), "p": len(maps), "S": maps.column_start[-1]}
+    sizes |= {"S_q": maps.pair_start[-1], "S_qq": maps.triple_start[-1]}
+    for name, size in sizes.items():
+        setattr(state, name, wp.zeros((batch, int(size)), dtype=MapState.vars[name].type.dtype, device=model.device))
+    return state
+
+
+def _deforming_state(model: Model, batch: int) -> DeformingState:
+    """Room for the integrals; what kernels make of constants has none by pair."""
+    bodies, state = model.deforming, DeformingState()
+    called = bodies.calls_python
+    for name, variable in DeformingState.vars.items():
+        size = len(bodies) if name in BY_BODY else bodies.column_start[-1]
+        if name in BY_PAIR:
+            size = bodies.pair_start[-1] * called
+        setattr(state, name, wp.zeros((batch, int(size)), dtype=variable.type.dtype, device=model.device))
+    return state
+
+
+def _pull_state(model: Model, batch: int) -> PullState:
+    pulls, state = model.pulls, PullState()
+    columns = int(pulls.column_start[-1])
+    sizes = {"work": len(pulls), "wrench": len(pulls), "B": columns, "wrench_q": columns}
+    sizes |= {"B_q": int(pulls.pair_start[-1])}
+    sizes |= {"response": int(model.deforming.column_start[-1]) if pulls.presses.any() else 0}
+    for name, size in sizes.items():
+        setattr(state, name, wp.zeros((batch, size), dtype=PullState.vars[name].type.dtype, device=model.device))
+    return state
+
+
+# a model, its number in a batch, its first instance and the one behind its last
+Instances = tuple[Model, int, int, int]
+
+
+def shares(model: Model, batch: int, parts: int) -> list[list[Instances]]:
+    """Instances of a batch split into so many parts; of a batch of models each part is a list of runs that share one,
+    and there are no more parts than such runs."""
+    if not model.models:
+        edges = np.linspace(0, batch, parts + 1).astype(int).tolist()
+        return [[(model, 0, *ends)] for ends in pairwise(edges)]
+    rows = model.of_rows(batch)
+    starts = [k for k, one in enumerate(rows) if k == 0 or one is not rows[k - 1]]
+    runs: list[Instances] = []
+    pieces = -(-parts // len(starts))  # of each, where models are few
+    for first, stop in pairwise([*starts, batch]):
+        edges = np.linspace(first, stop, min(pieces, stop - first) + 1).astype(int).tolist()
+        runs += [(rows[first], first * len(model.models) // batch, *ends) for ends in pairwise(edges)]
+    edges = np.linspace(0, len(runs), min(parts, len(runs)) + 1).astype(int).tolist()
+    return [runs[first:stop] for first, stop in pairwise(edges)]
+
+
+def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> Any:
+    """An argument of a kernel as a model, number k of a batch, needs it: its tables, and its own arrays in place of
+    others."""
+    if isinstance(value, wp.array):
+        return own[id(value)][k] if id(value) in own else value
+    struct = struct_of(value)
+    if struct is TablesStruct:
+        tables = tables_with_terms(model)
+        anchor = value.surroundings.anchor
+        return with_anchors(tables, own[id(anchor)][k]) if id(anchor) in own else tables
+    if struct is ColumnsStruct:
+        return {0: block_columns, -1: band_columns}.get(value.n_slots, column_tables)(model)
+    parts = {} if struct is None else {name: getattr(value, name) for name in struct.vars}
+    changed = {name: for_model(part, model, k, own) for name, part in parts.items()}
+    changed = {name: part for name, part in changed.items() if part is not parts[name]}
+    return altered(value, **changed) if changed else value
+
+
+def in_turn(calls: list[Callable[[], None]]) -> Callable[[], None]:
+    """Calls as one."""
+
+    def run() -> None:
+        for call in calls:
+            call()
+
+    return run
+
 
 _LEAST_PER_THREAD = 16
 LONG = 16  # what an instance of a kernel that iterates takes, in units of a short one
@@ -213,3 +341,16 @@ class Buffers:
         for name, array in self.on_device.items():
             self.host[name] = array.numpy()
         self.status = self.scratch.status.numpy()
+
+
+def with_loops(w: Buffers, model: Model, batch: int, *, whole: bool = True) -> LoopRowsStruct:
+    """Buffers of loop_rows, without a matrix for robots without loops, that the host sees."""
+    return shown(w, loop_rows(model, batch, whole=whole))
+
+
+def shown(w: Buffers, loops: LoopRowsStruct) -> LoopRowsStruct:
+    """The same buffers, shown to the host."""
+    w.own(loops.scale, [scale_array(model) for model in w.model.models])
+    for name in ("force", "gap", "rate", "acceleration", "A", "A_q", "slot", "kept"):
+        w.share(name, getattr(loops, name))
+    return loops

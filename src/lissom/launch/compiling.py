@@ -1,38 +1,155 @@
-"""Kernels are compiled the first time a machine needs them: those that an algorithm takes together, on all cores, with
-a bar that says so.
+"""Kernels composed for a model, compiled the first time a machine needs them, on all cores and with a progress bar.
 
-Warp compiles a module when one of its kernels is first launched, and finds it in a cache on the disk from then on. That
-takes seconds for each module, and no module waits for another. What an algorithm is about to launch is therefore loaded
-ahead, all at once. What came compiled for processors like the one at hand (launch.targets) serves where the cache has
-nothing. Processes that fill the same cache do not disturb each other: each module is written aside and then
-renamed.
+A kernel depends on the kinds of nodes of a model and on the forces that act on it; models with the same kinds and
+forces share it. Warp compiles a module when one of its kernels is first launched, and finds it in a cache on the disk
+from then on. Compiling takes seconds for each module, and modules are independent. All modules of an algorithm are
+therefore loaded ahead, at once. Processes that fill the same cache do not disturb each other: each module is written
+aside and then renamed.
+
+Modules that the cache lacks may come compiled for a kind of processors. They lie in a folder, by version of Warp,
+system and kind, under the names that Warp's cache has for their modules: a name is a hash of the module, so that
+nothing else is ever found under it. The folder is that within the library, which a wheel may bring, or the one that
+the environment variable LISSOM_KERNELS names.
 """
 
 from __future__ import annotations
 
 import logging
 import os
+import platform
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, as_completed, wait
 from contextlib import contextmanager
-from functools import partial
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from threading import Timer
 from typing import Any
 
 import warp as wp
 
-from lissom.errors import CacheWarning
-from lissom.launch.composed import kernel_for
+from lissom.errors import CacheWarning, ModelError
+from lissom.forces.terms import Acting, acting_on, nothing_on
 from lissom.launch.cores import compilers, cores_of_process, making
 from lissom.launch.progress import PATIENCE
-from lissom.launch.targets import is_any_ready, make_ready, ready_made
-from lissom.launch.warp_private import compile_into_cache, is_compiled, load_object, read_headers, write_once
+from lissom.launch.warp_private import (
+    compile_into_cache,
+    is_compiled,
+    is_read,
+    is_whole,
+    load_object,
+    name_in_cache,
+    object_for,
+    read_headers,
+    write_once,
+)
 from lissom.lie.start import load_whole
 from lissom.lie.types import CPU_FLAGS
 from lissom.model.model import Model
+
+_FREE: set[Any] = set()  # factories whose kernels know nothing of forces
+
+
+def free_of_forces(factory: Callable[[Acting], Any]) -> Callable[[Acting], Any]:
+    """Marks a function that makes a kernel from the kinds of nodes alone, which robots share whatever acts on them."""
+    _FREE.add(factory)
+    return factory
+
+
+def kernel_for(kernel: Any, model: Model) -> Any:
+    """The kernel that a model needs: itself, or what a function makes of all that acts on the model.
+
+    Such a function returns a kernel in a module of its own, which Warp compiles the first time a robot needs it and
+    keeps on disk like any other; robots on which the same acts share it.
+    """
+    if isinstance(kernel, wp.Kernel):
+        return kernel
+    return _made(kernel, nothing_on(model) if kernel in _FREE else acting_on(model))
+
+
+@cache
+def _made(factory: Callable[[Acting], Any], acting: Acting) -> Any:
+    return factory(acting)
+
+
+_AVX2 = frozenset({"abm", "avx", "avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "xsave"})
+_AVX512 = _AVX2 | {"avx512bw", "avx512cd", "avx512dq", "avx512f", "avx512vl"}
+# Kinds of processors, those that can more first: what the compiler is told, and what a processor of the kind lists.
+TARGETS: dict[str, tuple[str, frozenset[str]]] = {
+    "x86-64-v4": ("-target-cpu x86-64-v4 -mprefer-vector-width=512", _AVX512),
+    "x86-64-v3": ("-target-cpu x86-64-v3", _AVX2),
+    "aarch64": ("-target-cpu generic", frozenset()),
+}
+_WITHIN = Path(__file__).parents[1] / "compiled"
+
+
+def targets_here() -> tuple[str, ...]:
+    """The kinds that this processor is of, the best first."""
+    machine = platform.machine().lower().replace("amd64", "x86_64").replace("arm64", "aarch64")
+    if machine == "aarch64":
+        return ("aarch64",)
+    listed = _instructions()
+    return tuple(name for name, (_, needs) in TARGETS.items() if machine == "x86_64" and needs and needs <= listed)
+
+
+@lru_cache
+def _instructions() -> frozenset[str]:
+    """What this processor can, by the names of Linux; nothing where the system does not list it."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return frozenset()
+    return frozenset(next((line.partition(":")[2].split() for line in lines if line.startswith("flags")), ()))
+
+
+def ready_made(module: Any, device: str) -> tuple[Path, Path] | None:
+    """Compiled code and description of a module, for the best kind that this processor is of; None without."""
+    if not (wp.get_device(device).is_cpu and is_read(wp.__version__)):
+        return None
+    folders = _folders_here()
+    name = name_in_cache(module) if folders else None
+    for folder in folders:
+        if (folder / f"{name}.o").is_file() and (folder / f"{name}.meta").is_file():
+            return folder / f"{name}.o", folder / f"{name}.meta"
+    return None
+
+
+def is_any_ready() -> bool:
+    """Whether any module came compiled for processors like the one at hand."""
+    return bool(_folders_here())
+
+
+def _folders_here() -> list[Path]:
+    """Folders of compiled kernels for kinds that this processor is of, the best first."""
+    root = Path(os.environ.get("LISSOM_KERNELS", "") or _WITHIN)
+    return [folder for target in targets_here() if (folder := _folder(root, target)).is_dir()]
+
+
+def make_ready(module: Any, target: str, out: Path) -> None:
+    """Compile a module for a kind of processors, into a folder."""
+    flags, folder = CPU_FLAGS.replace("-march=native", TARGETS[target][0]), _folder(out, target)
+    folder.mkdir(parents=True, exist_ok=True)
+    name = name_in_cache(module)
+    if not is_whole(folder / f"{name}.o", folder / f"{name}.meta"):
+        object_for(module, flags, folder, name)
+
+
+def check_target(target: str) -> None:
+    """Whether this machine can compile for a kind: Warp's compiler knows its own architecture alone.
+
+    Raises:
+        ModelError: it cannot.
+    """
+    ours = "aarch64" if "aarch64" in targets_here() else "x86-64"
+    known = [name for name in TARGETS if name.startswith(ours)]
+    if target not in known:
+        raise ModelError(f"target: must be one of {', '.join(known)} on this machine (got {target!r})")
+
+
+def _folder(root: Path, target: str) -> Path:
+    return root / wp.__version__ / f"{platform.system().lower()}-{target}"
+
 
 QUIET = "LISSOM_QUIET"  # environment variable that keeps scripts from saying that kernels are compiled
 _MANY = 8  # modules, more than an algorithm takes

@@ -1,9 +1,12 @@
-"""Buffers that are lent: whoever runs a launch has its buffers alone until nobody refers to them any more.
+"""Buffers on loan: the holder of a workspace has its buffers alone until nobody refers to them any more.
 
-A workspace is such a loan. It takes buffers from a pool of its model, by family and batch, or has others made where the
+A workspace is such a loan. It takes buffers from a pool of its model, by family and batch, or makes others where the
 pool is empty; when Python drops the last reference to it, they go back. So a user's function that is called while a
-launch is prepared, a run that is interrupted by another, and another thread all get buffers of their own, and what
-stands in a workspace is what its holder has put there.
+launch is prepared, a run that is interrupted by another, and another thread all get buffers of their own.
+
+Calls of a function at one state are prepared once for a workspace, since robots of a few links take less time than
+Python takes to check a few arrays. A buffer accepts a float64 array of exactly its shape and refuses all else. Where
+the buffer or the kernel refuses, the prepared call returns None, and the general call reports the error or succeeds.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
@@ -20,7 +23,6 @@ import numpy as np
 from lissom.errors import ModelError, ShapeError, check_kept
 from lissom.launch.buffers import Buffers
 from lissom.launch.cores import cores, making
-from lissom.launch.one_state import MASKED, REFUSED, Call, prepared, unprepared
 from lissom.launch.prepare import Wanted
 from lissom.launch.warp_private import holding
 from lissom.model.model import Model
@@ -33,7 +35,55 @@ from lissom.passes.scratch import (
     ScratchStruct,
 )
 
+Call = Callable[..., np.ndarray | None]
+
 _ALL = slice(None)
+MASKED = np.ma.MaskedArray  # which buffers would take without its mask
+REFUSED = (TypeError, ValueError, BufferError)  # what a buffer raises where an array does not fit
+
+
+def prepared(into: list[memoryview], launch: Callable[[], None], status: memoryview, result: np.ndarray) -> Call:
+    """A function of as many arguments as there are buffers, at most three, that returns a fresh copy of a result. They
+    are written one by one, since a loop over them takes as long as the copies."""
+    copy, (first, second, third) = result.copy, [*into, *[memoryview(b"")] * (3 - len(into))]
+
+    def of_one(x: Any) -> np.ndarray | None:
+        try:
+            if x.__class__ is MASKED:
+                return None
+            first[_ALL] = x
+        except REFUSED:
+            return None
+        launch()
+        return None if status[0] else copy()
+
+    def of_two(x: Any, y: Any) -> np.ndarray | None:
+        try:
+            if x.__class__ is MASKED or y.__class__ is MASKED:
+                return None
+            first[_ALL], second[_ALL] = x, y
+        except REFUSED:
+            return None
+        launch()
+        return None if status[0] else copy()
+
+    def of_three(x: Any, y: Any, z: Any) -> np.ndarray | None:
+        try:
+            if x.__class__ is MASKED or y.__class__ is MASKED or z.__class__ is MASKED:
+                return None
+            first[_ALL], second[_ALL], third[_ALL] = x, y, z
+        except REFUSED:
+            return None
+        launch()
+        return None if status[0] else copy()
+
+    return (of_one, of_two, of_three)[len(into) - 1]
+
+
+def unprepared(*_: Any) -> None:
+    """What stands for a call that is not prepared."""
+
+
 _FEW = 16  # nodes: what takes no longer than letting other threads of Python run
 _PART = 64  # rows of a trajectory at a time: enough for all threads, and buffers stay small
 _STATUS_TEXT = {
@@ -259,6 +309,11 @@ def filled(
     w = workspace(model, family, batch_of(lead), make)
     w.fill(lead, **rows)
     return w, lead
+
+
+def chosen_rows(w: Workspace, k: int = 0) -> np.ndarray:
+    """Indices of the rows A that kernels of a workspace have found independent at instance k; rising."""
+    return np.flatnonzero(w.host["slot"][k] >= 0)
 
 
 def require_finite(*results: np.ndarray) -> None:

@@ -30,8 +30,7 @@ _SHARED = (
     "passes/linear_solve.h",
     "systems/fronts.h",
     "forces/green_strains.h",
-    "gradients/stages.h",
-    "gradients/anchors.h",
+    "gradients/recursion.h",
 )
 _COMMENT = re.compile(r"^[ \t]*//[^\n]*\n|[ \t]*//[^\n]*", re.MULTILINE)
 _NAMESPACE = re.compile(r"^namespace lissom \{\n.*?^\}  // namespace lissom\n", re.MULTILINE | re.DOTALL)

@@ -62,8 +62,8 @@ def wrench_by_q(s: Scratch, i: int, at: int, w: vec3, w_dot: vec3, acc: vec3) ->
     force += wp.cross(w, wp.cross(w, c_e) + so3.TWO * s.deforming.c_dot_q[i, at])
     moment = s.deforming.b_q[i, at] + wp.cross(c_e, acc) + I_e * w_dot + wp.cross(w, I_e * w)
     y = se3.join(moment + so3.TWO * (wp.transpose(around(s.deforming.Pi_q[i, at])) * w), force)
-    if s.pulls.answer.shape[1] > 0:
-        y += s.pulls.answer[i, at]
+    if s.pulls.response.shape[1] > 0:
+        y += s.pulls.response[i, at]
     return y
 
 

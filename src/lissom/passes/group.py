@@ -166,7 +166,7 @@ def project(t: Tables, i: int, k: int, f: vec6, tau: Matrix):
 
 @wp.func
 def change(t: Tables, s: Scratch, d: Direction, i: int, k: int, acc_base: vec6):
-    """What x, w and z grow by at the node: (3) of inverse_dynamics_tangent."""
+    """What x, w and z grow by at the node: (9) of inverse_dynamics_derivatives."""
     eta_p, acc_p = parent_motion(t, s, i, k, acc_base)
     R = s.node[i, k].R
     p = s.node[i, k].p

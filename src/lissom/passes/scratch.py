@@ -1,4 +1,4 @@
-"""What the half-passes leave at the nodes, and why an instance was refused."""
+"""Scratch memory of kernels: results of the half-passes at the nodes, and the status of each instance."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
 # pyright: reportInvalidTypeForm=false, reportGeneralTypeIssues=false
@@ -16,20 +16,20 @@ STATUS_OVERFLOW = wp.constant(4)
 STATUS_CROWDED = wp.constant(5)
 STATUS_SINGULAR = wp.constant(100)
 
-LOADS = wp.constant(1)  # what acts: loads and all else that the world does,
+LOADS = wp.constant(1)  # flags of the terms: loads and all else that the world does,
 SPRINGS = wp.constant(2)  # elasticity: rods, joints and springs between points,
 INPUTS = wp.constant(4)  # and what inputs drive: tendons, chambers and wrenches
 EVERYTHING = wp.constant(7)
 
 
 def acting_flags(elastic: bool, loads: bool, inputs: bool = False) -> int:
-    """What acts where only some of it counts, as a sum of the above."""
+    """The flags of the chosen terms, as a sum of the above."""
     return int(LOADS) * loads + int(SPRINGS) * elastic + int(INPUTS) * inputs
 
 
 @wp.struct
 class NodeState:
-    """What the half-passes leave at a node: pose, Ω and its Stumpff values, strains, twist, acceleration, wrench."""
+    """Results of the half-passes at a node: pose, Ω and its Stumpff values, strains, twist, acceleration, wrench."""
 
     R: mat3
     p: vec3
@@ -44,17 +44,16 @@ class NodeState:
 
 @wp.struct
 class Near:
-    """What the surroundings leave: pairs that are near by (instance, place), −1 or how many, where the balls were then,
-    the middle of each cluster of balls in the world and how far they reach from it; pairs of two nodes that something
-    ties, how many, their nodes, and of (1), (2) of touching K, N (as D) and W̄, and whether D is not zero; N by
-    (instance, node)."""
+    """Results of the surroundings: near pairs by (instance, place), their number or −1, the places of the balls at
+    that listing, the middle and the radius of each cluster of balls in the world; the number of coupled pairs of nodes,
+    their nodes, their K, N (as D) and W̄ of (9), (10) of contact, and whether D is not zero; N by (instance, node)."""
 
     pair: wp.array2d(dtype=wp.int32)
     count: wp.array(dtype=wp.int32)
     seen: wp.array2d(dtype=vec3)
     centre: wp.array2d(dtype=vec3)
     reach: wp.array2d(dtype=wp.float64)
-    touching: wp.array(dtype=wp.int32)
+    coupled: wp.array(dtype=wp.int32)
     a: wp.array2d(dtype=wp.int32)
     b: wp.array2d(dtype=wp.int32)
     K: wp.array2d(dtype=mat6)
@@ -78,8 +77,8 @@ class MapState:
 
 @wp.struct
 class ChannelState:
-    """Sizes of the channels, by (instance, channel): what the inputs ask of them, lengths pulled in of elastic tendons
-    until these have their tensions. Room for a row of one elastic tendon, and for the same after a move."""
+    """Sizes of the channels, by (instance, channel); of an elastic tendon the length pulled in until its tension is
+    computed. Room for the row b of one elastic tendon, and for T(move)ᵀ b."""
 
     size: wp.array2d(dtype=wp.float64)
     row: wp.array2d(dtype=wp.float64)
@@ -92,7 +91,7 @@ class DeformingState:
 
     The equations of deforming are made of them. Those ending in _v stand for θ̈ = 0, those in _q and _qdot are
     derivatives by θ and θ̇, of ċ and Π those at fixed θ̇; `force`, K and D are of the material, `energy` its; `own` and
-    `own_change` what the own forces are and change by.
+    `own_change` are the own forces and their changes.
     """
 
     c: wp.array2d(dtype=vec3)
@@ -131,16 +130,16 @@ class DeformingState:
 
 @wp.struct
 class PullState:
-    """What unit inputs do inside deformable bodies: work, minus the length of a tendon, and wrench on the frame in its
-    axes by (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; what the
-    wrench that a frame needs answers to θ by (instance, column) of Deforming, where something presses."""
+    """Unit inputs inside deformable bodies: work (minus the length of a tendon) and wrench on the frame in its axes by
+    (instance, pull), B and ∂wrench/∂θ by (instance, column) and ∂B/∂θ by (instance, pair) of Pulls; the response to θ
+    of the wrench that a frame needs by (instance, column) of Deforming, in models with pressures."""
 
     work: wp.array2d(dtype=wp.float64)
     wrench: wp.array2d(dtype=vec6)
     B: wp.array2d(dtype=wp.float64)
     wrench_q: wp.array2d(dtype=vec6)
     B_q: wp.array2d(dtype=wp.float64)
-    answer: wp.array2d(dtype=vec6)
+    response: wp.array2d(dtype=vec6)
 
 
 BY_BODY = ("c", "P", "c_v", "b_v", "c_dot", "Pi", "c_ddot", "b", "energy")
@@ -149,8 +148,8 @@ BY_PAIR = ("M", "c_jl", "P_jl", "w_q", "w_qdot", "e_q", "e_qdot", "K", "D")
 
 @wp.struct
 class ScratchStruct:
-    """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), what the
-    surroundings leave, tables of mapped nodes and deformable bodies, of what pulls in these, sizes of channels, a
+    """States of all nodes, by (instance, node), origins of the base frames in the world, by (instance, base), results
+    of the surroundings, tables of mapped nodes, of deformable bodies and of the pulls in these, sizes of channels, a
     status of each instance."""
 
     near: Near
@@ -168,8 +167,8 @@ Scratch = by_reference(ScratchStruct)
 
 @wp.struct
 class NodeChange:
-    """What a direction leaves at a node: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and the change of
-    its wrench."""
+    """The change of a node along a direction: x, w, z and own e of inverse_dynamics_tangent, δΩ, δξ₁, δξ₂, and
+    the change of its wrench."""
 
     x: vec6
     w: vec6

@@ -44,3 +44,30 @@ def project_strains(
 ):
     """tau += Φ₁ᵀ y1 + Φ₂ᵀ y2 of one node."""
     ...
+
+
+@wp.func_native(native("strain_at"))
+def strain_at(
+    phi: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    q_shift: int,
+    q: wp.array2d(dtype=wp.float64),
+) -> vec6:
+    """Φ q at one strain point."""
+    ...
+
+
+@wp.func_native(native("project_at"))
+def project_at(
+    phi: wp.array(dtype=wp.float64),
+    run_start: vec7i,
+    run_v: vec6i,
+    i: int,
+    shift: int,
+    y: vec6,
+    tau: wp.array2d(dtype=wp.float64),
+):
+    """tau += Φᵀ y at one strain point, tau from column `shift` on."""
+    ...

@@ -23,7 +23,7 @@ import numpy as np
 
 from lissom.dynamics.actuation import warn_of_pushing
 from lissom.dynamics.contacts import contact_anchors
-from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
+from lissom.dynamics.loads import laws_of_time, steps_of_inputs
 from lissom.errors import ConvergenceError, of_instance
 from lissom.launch.cores import at_once, cores
 from lissom.launch.progress import progress_bar

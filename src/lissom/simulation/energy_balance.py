@@ -8,9 +8,9 @@ from typing import final
 import numpy as np
 from scipy.integrate import cumulative_simpson
 
+from lissom.dynamics.actuation import input_force
 from lissom.dynamics.energy import energy
 from lissom.dynamics.inverse_dynamics import external_force, inverse_dynamics
-from lissom.dynamics.tensions import input_force
 from lissom.errors import ShapeError
 from lissom.launch.over_models import stacked
 from lissom.model.model import Model

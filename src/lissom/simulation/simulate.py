@@ -30,7 +30,7 @@ from lissom.dynamics.contacts import contact_anchors, present_anchors
 from lissom.dynamics.forward_dynamics import accelerations_kernel
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives_kernel
 from lissom.dynamics.kinematics import frames_kernel, motion_kernel
-from lissom.dynamics.laws_of_time import steps_of_inputs
+from lissom.dynamics.loads import steps_of_inputs
 from lissom.dynamics.mass_matrix import kernel_of
 from lissom.errors import AccuracyWarning, ConvergenceError, ModelError, ShapeError, check_kept, of_instance
 from lissom.launch.compiling import ahead

@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any, TypeVar, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import warn_of_redundancy
-from lissom.dynamics.forward_dynamics import input_rows
 from lissom.errors import ConvergenceError, ShapeError, renamed
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar

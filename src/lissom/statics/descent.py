@@ -29,11 +29,11 @@ from lissom.dynamics.configuration import difference, integrate
 from lissom.dynamics.constraints import run_constraints
 from lissom.dynamics.inverse_dynamics_derivatives import row_results
 from lissom.errors import ConvergenceError
-from lissom.launch.loop_buffers import chosen_rows
+from lissom.launch.workspace import chosen_rows
 from lissom.model.model import Model
 from lissom.statics.residual import residual_jacobian, static_residual
 from lissom.statics.stability import is_symmetric
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.systems.bordered import allowed_motions
 
 _LONGEST = 0.7  # of one step, in units of dofs.scale
 _NEAR = 1e-3  # length of a step of Newton's method from which it goes on alone

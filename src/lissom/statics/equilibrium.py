@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.dynamics.accuracy import Accuracy, estimate
-from lissom.dynamics.actuation import warn_of_pushing
+from lissom.dynamics.actuation import input_rows, warn_of_pushing
 from lissom.dynamics.assembly import closed_start, moved_to
 from lissom.dynamics.configuration import checked_configuration, difference, groups, unit_quaternions
 from lissom.dynamics.constraints import loop_residual, minimum_norm, warn_of_redundancy
@@ -40,8 +40,8 @@ from lissom.dynamics.contacts import (
     put_anchors,
     shares_of_friction,
 )
-from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics, run_residual
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.forward_dynamics import run_forward_dynamics, run_residual
+from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import AccuracyWarning, ConvergenceError, ShapeError, keeping
 from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar

@@ -18,9 +18,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from lissom.dynamics.python_forces import put_python_forces, python_response
-from lissom.launch.loop_buffers import chosen_rows
-from lissom.launch.workspace import Workspace
+from lissom.dynamics.loads import put_python_forces, python_response
+from lissom.launch.workspace import Workspace, chosen_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import is_folded
 from lissom.passes.scratch import STATUS_CROWDED

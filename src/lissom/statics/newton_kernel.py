@@ -21,12 +21,11 @@ import warp as wp
 from lissom.dynamics.constraints import constraint_kernel
 from lissom.dynamics.forward_dynamics import forward_dynamics_kernel, residual_kernel
 from lissom.dynamics.kinematics import frames_kernel
+from lissom.dynamics.linearization import steady_velocity
 from lissom.dynamics.loads import load_rows
-from lissom.dynamics.steady_motion import steady_velocity
-from lissom.forces.acting import Acting
-from lissom.launch.buffers import LONG, Buffers
+from lissom.forces.terms import Acting
+from lissom.launch.buffers import LONG, Buffers, shown
 from lissom.launch.compiling import ahead
-from lissom.launch.loop_buffers import shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, crowded, workspace
 from lissom.lie import so3
@@ -37,8 +36,7 @@ from lissom.passes.column_tables import column_width
 from lissom.passes.linear_solve import FINITE, largest, lu_factor, lu_solve
 from lissom.passes.moves import move_configuration
 from lissom.passes.scratch import STATUS_CROWDED, Scratch, ScratchStruct
-from lissom.systems.bordered import LoopRows, ask_closed, border
-from lissom.systems.constrained import hold_prescribed
+from lissom.systems.bordered import LoopRows, ask_closed, border, hold_prescribed
 from lissom.systems.newton_matrix import NewtonBuffers, NewtonBuffersStruct, newton_buffers, newton_matrix_of
 from lissom.systems.residual import residual_of
 

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.constraints import run_constraints
-from lissom.dynamics.forward_dynamics import input_rows, run_residual
+from lissom.dynamics.forward_dynamics import run_residual
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
+from lissom.dynamics.linearization import in_motion, moving_velocity, steady_velocity
 from lissom.dynamics.loads import Times
-from lissom.dynamics.steady_motion import in_motion, moving_velocity, steady_velocity
 from lissom.errors import AccuracyWarning, ModelError, ShapeError
 from lissom.launch.over_models import over_models
 from lissom.launch.workspace import batch_of, leading

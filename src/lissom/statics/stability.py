@@ -38,13 +38,12 @@ import scipy
 
 from lissom.dynamics.contacts import ball_gaps
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives, row_results
-from lissom.dynamics.steady_motion import steady_velocity
+from lissom.dynamics.linearization import steady_velocity
 from lissom.errors import ModelError, StabilityWarning
-from lissom.launch.loop_buffers import chosen_rows
-from lissom.launch.workspace import parts
+from lissom.launch.workspace import chosen_rows, parts
 from lissom.model.model import Model
 from lissom.statics.residual import static_residual
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.systems.bordered import allowed_motions
 
 _ROUNDING = 4e-15  # twenty units in the last place, of the largest eigenvalue
 _NEUTRAL = 1e-12  # of the largest eigenvalue: what costs nothing by symmetry is left 1e-14 by loops and their forces

@@ -34,7 +34,7 @@ from lissom.statics.nearly_singular import solved_each
 from lissom.statics.newton import bordered_at
 from lissom.statics.residual import static_residuals
 from lissom.statics.stability import growing_exponents
-from lissom.systems.allowed_motions import allowed_motions
+from lissom.systems.bordered import allowed_motions
 
 _TOLERANCE = 1e-11
 _STALLED = 1e-5  # rounding near a singular K keeps a step from shrinking further

@@ -17,8 +17,7 @@ from typing import NamedTuple, final
 import numpy as np
 
 from lissom.dynamics.contacts import present_anchors, put_anchors
-from lissom.dynamics.laws_of_time import laws_of_time, steps_of_inputs
-from lissom.dynamics.loads import load_table
+from lissom.dynamics.loads import laws_of_time, load_table, steps_of_inputs
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model
 from lissom.stepping.contact_search import ContactSearch

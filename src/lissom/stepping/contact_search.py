@@ -44,8 +44,7 @@ import warp as wp
 
 from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import difference, integrate, unit_quaternions
-from lissom.forces.distances import signed_distance
-from lissom.forces.touching import ball_centre, pose_of, twist_of
+from lissom.forces.contact import ball_centre, pose_of, signed_distance, twist_of
 from lissom.launch.buffers import Buffers
 from lissom.launch.workspace import workspace
 from lissom.lie import se3, so3

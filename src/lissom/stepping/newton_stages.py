@@ -120,10 +120,9 @@ from lissom.stepping.step_rows import (
     still_open,
     take_rates,
 )
-from lissom.systems.bordered import LoopRows, border, take_forces
+from lissom.systems.bordered import LoopRows, border, hold_prescribed, take_forces
 from lissom.systems.closed_blocks import factor_closed_blocks, solve_closed_blocks
-from lissom.systems.constrained import hold_prescribed
-from lissom.systems.loop_changes import put_changes
+from lissom.systems.loop_unknowns import put_changes
 from lissom.systems.newton_blocks import solve_newton_blocks
 from lissom.systems.newton_matrix import NewtonBuffers
 

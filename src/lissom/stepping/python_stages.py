@@ -22,11 +22,11 @@ from typing import final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import groups, integrate
 from lissom.dynamics.contacts import contact_anchors, put_anchors
-from lissom.dynamics.python_forces import put_python_forces, python_response
-from lissom.dynamics.tensions import input_response
+from lissom.dynamics.loads import put_python_forces, python_response
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace
 from lissom.lie.arrays import se3_tangent, so3_tangent

@@ -15,6 +15,7 @@ from typing import Any, Protocol, final
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from lissom.dynamics.actuation import input_response
 from lissom.dynamics.assembly import on_motion
 from lissom.dynamics.configuration import configuration_rate_derivatives, unit_quaternions
 from lissom.dynamics.forward_dynamics import raise_if_massless, run_forward_dynamics
@@ -22,7 +23,6 @@ from lissom.dynamics.forward_dynamics_derivatives import constrained_response
 from lissom.dynamics.inverse_dynamics_derivatives import residual_derivatives
 from lissom.dynamics.kinematics import node_motion
 from lissom.dynamics.mass_matrix import mass_matrix
-from lissom.dynamics.tensions import input_response
 from lissom.errors import ShapeError
 from lissom.launch.workspace import Workspace
 from lissom.model.model import Model

@@ -20,12 +20,10 @@ from typing import Any
 import numpy as np
 import warp as wp
 
-from lissom.dynamics.laws_of_time import constant_laws, laws_of_time, steps_of_laws
-from lissom.dynamics.loads import rows_of_times
-from lissom.forces.acting import Acting, no_memory
-from lissom.forces.touching import holder
-from lissom.launch.buffers import LONG, Buffers
-from lissom.launch.loop_buffers import shown
+from lissom.dynamics.loads import constant_laws, laws_of_time, rows_of_times, steps_of_laws
+from lissom.forces.contact import anchor_row
+from lissom.forces.terms import Acting, no_memory
+from lissom.launch.buffers import LONG, Buffers, shown
 from lissom.launch.prepare import Wanted
 from lissom.launch.workspace import Workspace, own_workspace, workspace
 from lissom.lie import so3
@@ -126,7 +124,7 @@ def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
         x.left[i, k * many + j] = x.earlier[i, j]
     points = x.anchored.shape[1] / (3 * steps)
     for j in range(points):
-        anchor = t.surroundings.anchor[holder(t, i), j]
+        anchor = t.surroundings.anchor[anchor_row(t, i), j]
         for r in range(3):
             x.anchored[i, 3 * (k * points + j) + r] = anchor[r]
 

@@ -18,10 +18,11 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_start, on_motion
 from lissom.dynamics.configuration import checked_configuration
 from lissom.dynamics.contacts import contact_anchors
-from lissom.dynamics.forward_dynamics import input_rows, run_forward_dynamics
+from lissom.dynamics.forward_dynamics import run_forward_dynamics
 from lissom.errors import ConvergenceError, ShapeError
 from lissom.launch.workspace import stack
 from lissom.model.model import Model

@@ -30,7 +30,7 @@ LISSOM_INLINE void clear_block(
         row(diagonal, i)[at + m] = 0.0;
 }
 
-// What node k adds to H and G of (2) and to the diagonal of M.
+// Add node k to H and G of (2) and to the diagonal of M.
 LISSOM_INLINE void gather_node(
     const Columns& x, const Blocks& y, int i, int e, int k, mat6 inertia, mat6 composite, array<double> J,
     array<double> H, array<double> G, array<double> diagonal

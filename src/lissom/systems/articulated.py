@@ -33,7 +33,7 @@ from lissom.passes.block_tables import Blocks, block_width, squares
 from lissom.passes.column_tables import Columns, Matrix
 from lissom.passes.rare_kinds import is_body, is_mapped
 from lissom.passes.scratch import Scratch
-from lissom.systems.armature import add_armature_block
+from lissom.systems.mass import add_armature_block
 
 native = native_functions("systems/articulated.h")
 
@@ -90,7 +90,7 @@ def gather_node(
     x: Columns, y: Blocks, i: int, e: int, k: int, inertia: mat6, composite: mat6, J: Matrix, H: Matrix, G: Matrix,
     diagonal: Matrix,
 ):  # fmt: skip
-    """What node k adds to H and G of (2) and to the diagonal of M."""
+    """Add node k to H and G of (2) and to the diagonal of M."""
     ...
 
 

@@ -70,7 +70,7 @@ def gather_node(
     x: Columns, y: Blocks, i: int, e: int, k: int, before: int, H: mat6, N: mat6, M: mat6, bar: mat6, S: Matrix,
     J: Matrix, J_R: Matrix, J_P: Matrix, L: Matrix, B: Matrix, G: Matrix, V: Matrix,
 ):  # fmt: skip
-    """What node k adds to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative."""
+    """Add node k to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative."""
     ...
 
 
@@ -85,7 +85,7 @@ def factor_block(
 
 @wp.func_native(native("reduced"))
 def reduced(y: Blocks, i: int, e: int, part: int, sum: mat6, answer: Matrix, V: Matrix) -> mat6:
-    """The part of Λ of (4) that answers to x, w or z (0, 1, 2), from that of Σ Ê."""
+    """The part of Λ of (4) by x, w or z (0, 1, 2), from that of Σ Ê."""
     ...
 
 

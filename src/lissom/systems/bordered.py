@@ -1,30 +1,36 @@
-"""Systems bordered by the rows of loops, inside kernels.
+"""Systems bordered by the rows of loops: Newton steps and accelerations under constraints, in kernels and as arrays.
 
     [K, −σ Aᵀ; σ A_q, 0] (δq; δλ/σ) = (r; σ e)                                                            (1)
     D [M, −Aᵀ; A, 0] D (a; λ)/D = D (f; −γ),   D the units that make M and rows of size one               (2)
+    M a − Aᵀ λ = f,   A a = −Ȧ v − 2 p A v − p² e                                                         (3)
 
-σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned however small a time step makes them
-(C. L. Bottasso, O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Only independent rows enter: those that pivoted
-Gram-Schmidt on A finds, which is QR with row exchange. The other rows follow, and their forces stay as they are.
+σ, the mean size of K in the units of the coordinates, keeps (1) well conditioned for every time step (C. L. Bottasso,
+O. A. Bauchau, A. Cardona, J. Comput. Phys. 221, 2007). Only independent rows enter, which pivoted Gram-Schmidt on A
+finds: QR with row exchange. The other rows follow, and their forces stay constant. (2) solves (3). There p = 0, except
+in integrators that pull the motion back onto the loops; the row of a coordinate with a prescribed motion is replaced by
+the prescribed acceleration.
+Source: Mathew 2025 eqs. (46)-(49) for (3).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportIndexIssue=false
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+import scipy  # whose parts are imported when they are first asked: many starts need none
 import warp as wp
 
-from lissom.lie import se3
+from lissom.lie import se3, so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import by_reference, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables, device_array
 from lissom.passes.column_tables import Columns, Matrix, column_width
+from lissom.passes.linear_solve import lu_factor, lu_solve
 from lissom.passes.rare_kinds import is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
 from lissom.systems.loops import add_covector, add_own_rows, add_path_row, loop_gap, residual_row, velocity_row
@@ -260,3 +266,81 @@ def untwist_path(t: Tables, x: Columns, node: int, i: int, y: vec6, S: Matrix, S
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, y, S, at, out)
             add_covector(x.width, k, t.node[k].v_start, t.node[k].v_stop, i, -y, S_T, at, out)
         k = t.node[k].parent
+
+
+@wp.func
+def hold_prescribed(t: Tables, n: int, width: int, i: int, given: Matrix, M: Matrix, b: Matrix):
+    """Rows and columns of prescribed coordinates as in the identity of size n, with the given values on the right."""
+    for e in range(t.prescribed.dof.shape[0]):
+        k = t.prescribed.dof[e]
+        for j in range(n):
+            M[i, k * width + j] = so3.ZERO
+            M[i, j * width + k] = so3.ZERO
+        M[i, k * width + k] = so3.ONE
+        b[i, k] = given[i, k]
+
+
+@wp.func
+def solve_constrained(
+    t: Tables, x: Columns, i: int, given: Matrix, pull: wp.float64, M: Matrix, loops: LoopRows, a: Matrix
+) -> int:
+    """a and λ of (3), the force without constraints being in a; 1 + the index of a pivot that vanished, or 0."""
+    m = loops.force.shape[1]
+    n = t.nv + choose_independent(x, i, loops)
+    put_constrained(t.nv, m, x.width, loops.width, i, M, loops.A, loops.slot, loops.units, loops.matrix)
+    for j in range(t.nv):
+        loops.unknown[i, j] = loops.units[i, j] * a[i, j]
+    for e in range(t.prescribed.dof.shape[0]):
+        loops.units[i, t.prescribed.dof[e]] = so3.ONE  # a prescribed coordinate has its own unit
+    for row in range(m):
+        at = loops.slot[i, row]
+        if at >= 0:
+            missing = loops.acceleration[i, row] + pull * (so3.TWO * loops.rate[i, row] + pull * loops.gap[i, row])
+            loops.unknown[i, t.nv + at] = -loops.units[i, t.nv + at] * missing
+    hold_prescribed(t, n, loops.width, i, given, loops.matrix, loops.unknown)
+    pivot = lu_factor(n, loops.width, i, loops.matrix, loops.factors, loops.pivots)
+    if pivot == 0:
+        lu_solve(n, loops.width, i, loops.matrix, loops.factors, loops.pivots, loops.unknown)
+        for j in range(t.nv):
+            a[i, j] = loops.units[i, j] * loops.unknown[i, j]
+        for row in range(m):
+            at = loops.slot[i, row]
+            if at >= 0:
+                loops.force[i, row] = loops.units[i, t.nv + at] * loops.unknown[i, t.nv + at]
+    return pivot
+
+
+def allowed_motions(model: Model, A: np.ndarray, kept: np.ndarray) -> np.ndarray:
+    """Columns (nv, n) that span the motions which loops and prescribed motions allow. Soft coordinates follow the
+    others, so that no stiff one is spread over several columns."""
+    S = model.dofs.scale
+    free = np.setdiff1d(np.arange(model.nv), model.prescribed.dof)
+    N = np.diag(S)[:, free]
+    if not len(kept):
+        return N
+    rows = (A[kept] * S)[:, free]
+    own = model.elasticity.stiffness_diagonal[free] * S[free] ** 2
+    soft = own[own > 0.0].min(initial=np.inf)
+    order: np.ndarray = scipy.linalg.qr(rows / np.sqrt(1.0 + own / soft), mode="r", pivoting=True)[-1]  # pyright: ignore
+    led, lead = order[: len(kept)], np.sort(order[len(kept) :])
+    return N[:, lead] - N[:, led] @ np.linalg.solve(rows[:, led], rows[:, lead])
+
+
+def solve_with_mass(model: Model, M: np.ndarray, rows: np.ndarray, top: np.ndarray, low: np.ndarray) -> np.ndarray:
+    """x of [M, −rowsᵀ; rows, 0] (x; λ) = (top; low) for independent rows, prescribed coordinates being held by the
+    caller; M itself may be singular, where a link without mass is held by its loop.
+
+    Raises:
+        LinAlgError: a coordinate moves no mass, and no row says how it moves.
+    """
+    own = np.diag(M)
+    units = np.where(own > 0.0, 1.0 / np.sqrt(np.where(own > 0.0, own, 1.0)), 1.0)  # as in (2)
+    scaled = rows * units
+    sizes = np.linalg.norm(scaled, axis=1)
+    scaled /= sizes[:, None]
+    matrix = np.block([[M * units * units[:, None], -scaled.T], [scaled, np.zeros((len(rows), len(rows)))]])
+    right = np.vstack([top * units[:, None], low / sizes[:, None]])
+    found = units[:, None] * np.linalg.solve(matrix, right)[: model.nv]
+    if not np.isfinite(found).all():
+        raise np.linalg.LinAlgError("the mass matrix is singular on the motions that the loops allow")
+    return found

@@ -1,16 +1,18 @@
-"""Blocks of robots with loops: factors of [K, −Aᵀ; A_q, 0], and solving by them, inside kernels.
+"""Robots with loops: the matrix of all blocks, the factors of [K, −Aᵀ; A_q, 0], and solving by them, inside kernels.
 
-The matrix of bordered (1) without its σ is made and factored block by block, as newton_blocks does without loops,
-along with the fronts of front_factors, whose unknowns are those of loop_unknowns. With M in place of K, seen by x
-alone, it is that of accelerations, [M, −Aᵀ; A, 0].
+The matrix of bordered (1) without its σ is made for all blocks at once, with the equations and columns of newton_blocks
+and the unknowns of loop_unknowns, since it may be factored twice. It is factored block by block as in newton_blocks,
+along with the fronts of `fronts`. The mass matrix in place of K depends on x alone, with inertias in place of H; it
+gives the system of accelerations, [M, −Aᵀ; A, 0].
 
-All rows of loops are taken at first. Where a pivot is so small that rounding may have made it, the independent ones are
-found (independent_rows) and the matrix is factored again.
+All rows of loops are taken at first. If a pivot is so small that rounding may have made it, the independent rows are
+found by `fronts` and the matrix is factored again.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportIndexIssue=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
 
 from __future__ import annotations
 
@@ -19,17 +21,30 @@ from typing import Any
 import numpy as np
 import warp as wp
 
+from lissom.forces.term import with_response
 from lissom.lie import se3, so3
-from lissom.lie.spatial import about, adbar_matrix
-from lissom.lie.types import by_reference, mat6, vec6
+from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
+from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
-from lissom.passes.block_tables import coordinate_blocks, squares
-from lissom.passes.column_tables import Matrix
+from lissom.passes import kinds, traversal
+from lissom.passes.block_tables import (
+    BlocksStruct,
+    band_columns,
+    band_size,
+    block_columns,
+    block_tables,
+    block_width,
+    coordinate_blocks,
+    squares,
+)
+from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.front_tables import FrontsStruct, front_tables
 from lissom.passes.rare_kinds import is_stored
-from lissom.passes.scratch import Scratch
+from lissom.passes.scratch import EVERYTHING, Scratch
+from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
+    clear_row,
     factor_block,
     gather_node,
     hand_on,
@@ -40,23 +55,145 @@ from lissom.systems.block_elimination import (
     take_band,
 )
 from lissom.systems.bordered import LoopRows
-from lissom.systems.front_factors import (
+from lissom.systems.fronts import (
     add_column,
     add_row,
+    choose_by_blocks,
     clear_front,
     close_front,
     front_column,
+    front_inward,
+    front_outward,
     front_row,
     merge_front,
     reduce_front,
     store_front,
 )
-from lissom.systems.front_solves import front_inward, front_outward
-from lissom.systems.independent_rows import choose_by_blocks
-from lissom.systems.kept_blocks import KeptBlocks
 from lissom.systems.loop_unknowns import LoopUnknownsStruct
 from lissom.systems.loops import loop_gap, velocity_row
-from lissom.systems.newton_blocks import PLAIN, is_tied, twist_from, wrench_from
+from lissom.systems.mass import add_armature_rows
+from lissom.systems.newton_blocks import PLAIN, is_tied, move_origin, put_back, twist_from, wrench_from
+
+
+@wp.struct
+class BlockMatrixStruct:
+    """Tables; by node columns S, S T and path sums J, J_P, J_R and L within its block, and M, N and H; local + K; by
+    block where it is seen from, the factors of B with the rows swapped, B⁻¹ G, V, the wrench Σ ĉ and y."""
+
+    x: ColumnsStruct
+    band: ColumnsStruct
+    y: BlocksStruct
+    S: Matrix
+    S_T: Matrix
+    J: Matrix
+    J_P: Matrix
+    J_R: Matrix
+    L: Matrix
+    M: wp.array2d(dtype=mat6)
+    N: wp.array2d(dtype=mat6)
+    H: wp.array2d(dtype=mat6)
+    K: Matrix
+    centre: wp.array2d(dtype=vec3)
+    B: Matrix
+    pivots: wp.array2d(dtype=wp.int32)
+    answer: Matrix
+    V: Matrix
+    wrench: wp.array2d(dtype=vec6)
+    state: wp.array2d(dtype=vec6)
+
+
+BlockMatrix = by_reference(BlockMatrixStruct)
+
+
+def block_matrix(model: Model, batch: int, *, of_mass: bool = False) -> BlockMatrixStruct:
+    """Buffers for a batch; of a mass matrix all path sums are one."""
+    b, size = BlockMatrixStruct(), squares(model)
+    b.x, b.band, b.y = block_columns(model), band_columns(model), block_tables(model)
+    width = (size + 7) // 8 * 8
+    rows, blocks = int(width.sum()), len(size)
+    counts = dict.fromkeys(("S", "J"), 6 * model.n_dynamic * block_width(model))
+    if not of_mass:
+        counts |= dict.fromkeys(("S_T", "J_P", "J_R", "L"), counts["J"])
+    counts |= dict.fromkeys(("M", "N", "H"), model.n_dynamic)
+    counts |= {"K": band_size(model), "B": int((size * width).sum()), "pivots": rows, "answer": 24 * model.nv}
+    counts |= {"V": 6 * rows, "centre": blocks, "wrench": blocks, "state": 3 * blocks}
+    for name, count in counts.items():
+        dtype = BlockMatrixStruct.vars[name].type.dtype
+        setattr(b, name, wp.zeros((batch, count), dtype=dtype, device=model.device))
+    if of_mass:
+        b.S_T, b.L, b.J_R, b.J_P = b.S, b.J, b.J, b.J
+    return b
+
+
+@wp.func(inline=False)
+def make_mass_blocks(t: Tables, s: Scratch, b: BlockMatrix, i: int):
+    """The mass matrix, from the poses in s: inertias in place of H, and path sums of the columns S in place of all
+    others."""
+    for j in range(b.K.shape[1]):
+        b.K[i, j] = so3.ZERO
+    add_armature_rows(t, b.band.width, i, so3.ONE, b.K)
+    for e in range(b.y.count):
+        centre = s.node[i, b.y.node[b.y.node_start[e]]].p
+        b.centre[i, e] = centre
+        for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
+            k = b.y.node[m]
+            p = s.node[i, k].p
+            s.node[i, k].p = p - centre
+            traversal.base_inertia(t, s, b.H, i, k)
+            b.N[i, k] = mat6()
+            b.M[i, k] = mat6()
+            kinds.motion_columns(t, s, b.x, i, k, b.S)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.J)
+            s.node[i, k].p = p
+
+
+@wp.func(inline=False)
+def open_kept_node(
+    t: Tables, s: Scratch, b: BlockMatrix, i: int, k: int, centre: vec3, v: Matrix, a: Matrix, move: Matrix,
+    c0: wp.float64, c1: wp.float64, acc_base: vec6,
+):  # fmt: skip
+    """Columns, path sums, M, N, H and the local term of node k as seen from a centre."""
+    p, eta, acc, F = move_origin(s, i, k, centre)
+    parent = t.node[k].parent
+    p_below = vec3()
+    eta_below = vec6()
+    acc_below = vec6()
+    F_below = vec6()
+    if parent >= 0:
+        p_below, eta_below, acc_below, F_below = move_origin(s, i, parent, centre)
+    kinds.newton_columns_of_one(
+        t, s, b.x, b.band, i, k, b.y.inside[k], v, a, move, c0, c1, acc_base, b.S, b.S_T, b.J, b.J_P, b.J_R, b.K
+    )  # fmt: skip
+    M = traversal.inertia_at(t, s, i, k)
+    b.M[i, k] = M
+    b.N[i, k] = rate_of_momentum(M, s.node[i, k].eta) + about(with_response(s, i, k, mat6()), -centre)
+    b.H[i, k] = about(b.H[i, k], -centre)
+    if parent >= 0:
+        put_back(s, i, parent, p_below, eta_below, acc_below, F_below)
+    put_back(s, i, k, p, eta, acc, F)
+
+
+@wp.func
+def make_closed_matrix(
+    t: Tables, s: Scratch, b: BlockMatrix, i: int, q: Matrix, v: Matrix, a: Matrix, move: Matrix, c0: wp.float64,
+    c1: wp.float64, gravity: vec3, load: wp.array(dtype=vec6), respond: wp.Function, stiffen: wp.Function,
+):  # fmt: skip
+    """The matrix of a step, from the scratch of the residual at (q, v, a)."""
+    clear_row(i, b.K)
+    for k in range(t.n_dynamic):
+        b.H[i, k] = mat6()
+    respond(t, s, i, gravity, load, EVERYTHING, b.H)
+    stiffen(t, s, b.band, i, q, v, move, so3.ONE, c1, EVERYTHING, b.K)
+    add_armature_rows(t, b.band.width, i, c0, b.K)
+    acc_base = se3.join(vec3(), -gravity)
+    for e in range(b.y.count):
+        centre = s.node[i, b.y.node[b.y.node_start[e]]].p
+        b.centre[i, e] = centre
+        for m in range(b.y.node_start[e], b.y.node_start[e + 1]):
+            k = b.y.node[m]
+            open_kept_node(t, s, b, i, k, centre, v, a, move, c0, c1, acc_base)
+            sum_path(b.x, b.y.width[e], b.y.inside[k], i, k, b.S, b.L)
+
 
 _LEAST_COORDINATES = 60  # from which on a step took less time on nets of rods
 
@@ -114,7 +251,7 @@ def _fill(model: Model, batch: int, b: Any, counts: dict[str, int]) -> None:
 
 
 @wp.func
-def ask_all(i: int, loops: LoopRows):
+def choose_all(i: int, loops: LoopRows):
     """Choose all rows of loops."""
     for row in range(loops.force.shape[1]):
         loops.slot[i, row] = row
@@ -122,7 +259,7 @@ def ask_all(i: int, loops: LoopRows):
 
 
 @wp.func(inline=False)
-def choose_again(t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, loops: LoopRows):
+def choose_independent_rows(t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, loops: LoopRows):
     """Choose independent rows of loops."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
@@ -134,7 +271,7 @@ def choose_again(t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, 
 
 
 @wp.func(inline=False)
-def gather_fronts(b: KeptBlocks, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64):
+def gather_fronts(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64):
     """The front of block e from those that hang on it and from ends of loops at its nodes."""
     clear_front(b.y, c.z, i, e, c.work, c.C, c.R)
     for m in range(c.z.child_start[e], c.z.child_start[e + 1]):
@@ -166,7 +303,7 @@ def gather_fronts(b: KeptBlocks, c: ClosedBlocks, i: int, e: int, by_wrench: wp.
 
 @wp.func
 def front_part(c: ClosedBlocks, i: int, e: int, part: int) -> mat6:
-    """What loops add to Λ of block e in answer to one part of the motion of what it hangs on."""
+    """The part of Λ of block e from loops, for one part of the motion of the carrying node."""
     out = mat6()
     open = c.z.size[e] - c.z.closed[e]
     for k in range(6):
@@ -177,7 +314,7 @@ def front_part(c: ClosedBlocks, i: int, e: int, part: int) -> mat6:
 
 
 @wp.func(inline=False)
-def closed_front(b: KeptBlocks, c: ClosedBlocks, i: int, e: int, is_sure: bool) -> int:
+def closed_front(b: BlockMatrix, c: ClosedBlocks, i: int, e: int, is_sure: bool) -> int:
     """Eliminate the loops that close at block e and keep its front; −1 where their rows may depend on each other."""
     found = close_front(c.z, i, e, c.p.own, c.gross, c.swap, c.work)
     if found < 0 or (found > 0 and not is_sure):
@@ -188,10 +325,10 @@ def closed_front(b: KeptBlocks, c: ClosedBlocks, i: int, e: int, is_sure: bool) 
 
 @wp.func(inline=False)
 def close_block(
-    t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64, is_sure: bool
+    t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, e: int, by_wrench: wp.float64, is_sure: bool
 ) -> int:  # fmt: skip
-    """Eliminate block e and the loops that close there, and hand on what is left; 1 + the coordinate of a pivot that
-    vanished, −1 where rows of loops may depend on each other, or 0."""
+    """Eliminate block e and the loops that close there, and add the remainder to the carrying block; 1 + the coordinate
+    of a pivot that vanished, −1 where rows of loops may depend on each other, or 0."""
     if e == b.y.count:
         gather_fronts(b, c, i, e, by_wrench)
         return closed_front(b, c, i, e, is_sure)
@@ -232,7 +369,7 @@ def close_block(
 
 @wp.func(inline=False)
 def eliminate(
-    t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, by_wrench: wp.float64, is_sure: bool
+    t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, by_wrench: wp.float64, is_sure: bool
 ) -> int:  # fmt: skip
     """Eliminate all blocks and loops; as close_block."""
     for u in range(c.gross.shape[1]):
@@ -247,17 +384,17 @@ def eliminate(
 
 @wp.func
 def factor_closed_blocks(
-    t: Tables, s: Scratch, b: KeptBlocks, c: ClosedBlocks, i: int, by_wrench: wp.float64, loops: LoopRows,
+    t: Tables, s: Scratch, b: BlockMatrix, c: ClosedBlocks, i: int, by_wrench: wp.float64, loops: LoopRows,
     put: wp.Function,
 ) -> int:  # fmt: skip
-    """Factor what was made of all blocks, with the loops, `put` saying what their unknowns do; 1 + the coordinate of a
-    pivot that vanished, −1 where one of loops has, or 0."""
+    """Factor the matrix of all blocks with the unknowns of loops that `put` writes; 1 + the coordinate of a pivot that
+    vanished, −1 for a pivot of loops, or 0."""
     for k in range(t.n_dynamic):
         c.M[i, k] = b.M[i, k]
         c.N[i, k] = b.N[i, k]
         c.H[i, k] = b.H[i, k]
     loops.sigma[i] = so3.ONE
-    ask_all(i, loops)
+    choose_all(i, loops)
     put(t, s, c.p, i, loops)
     pivot = eliminate(t, s, b, c, i, by_wrench, False)
     if pivot < 0:
@@ -265,7 +402,7 @@ def factor_closed_blocks(
             b.M[i, k] = c.M[i, k]
             b.N[i, k] = c.N[i, k]
             b.H[i, k] = c.H[i, k]
-        choose_again(t, s, b, c, i, loops)
+        choose_independent_rows(t, s, b, c, i, loops)
         put(t, s, c.p, i, loops)
         pivot = eliminate(t, s, b, c, i, by_wrench, True)
     return pivot
@@ -281,8 +418,8 @@ def slot_of(c: ClosedBlocks, i: int, u: int, loops: LoopRows) -> int:
 
 
 @wp.func
-def asked(c: ClosedBlocks, i: int, nv: int, u: int, loops: LoopRows) -> wp.float64:
-    """What stands on the right side for an unknown of a loop."""
+def right_side(c: ClosedBlocks, i: int, nv: int, u: int, loops: LoopRows) -> wp.float64:
+    """The right side of an unknown of a loop."""
     at = slot_of(c, i, u, loops)
     if at >= 0:
         return loops.unknown[i, nv + at]
@@ -290,25 +427,25 @@ def asked(c: ClosedBlocks, i: int, nv: int, u: int, loops: LoopRows) -> wp.float
 
 
 @wp.func
-def push_known(b: KeptBlocks, c: ClosedBlocks, i: int, nv: int, e: int, loops: LoopRows):
-    """Put on block e what the right sides of loops do to their ends there."""
+def push_known(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, e: int, loops: LoopRows):
+    """Add to block e the wrenches of the right sides of loops on their ends there."""
     for m in range(c.z.end_start[e], c.z.end_start[e + 1]):
         loop = c.z.end[m] / 2
         F = vec6()
         for u in range(c.z.loop_start[loop], c.z.loop_start[loop + 1]):
-            F += asked(c, i, nv, u, loops) * c.p.known[i, 2 * u + c.z.end[m] % 2]
+            F += right_side(c, i, nv, u, loops) * c.p.known[i, 2 * u + c.z.end[m] % 2]
         F = wrench_from(F, b.centre[i, e])
         b.wrench[i, e] = b.wrench[i, e] + F
         hand_on(b.x, b.y, i, e, c.z.end_node[m], F, b.L, loops.unknown)
 
 
 @wp.func(inline=False)
-def solve_inward_closed(b: KeptBlocks, c: ClosedBlocks, i: int, nv: int, loops: LoopRows):
+def solve_inward_closed(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, loops: LoopRows):
     """From the tips to the base."""
     for e in range(b.y.count):
         b.wrench[i, e] = vec6()
     for u in range(c.right.shape[1]):
-        c.right[i, u] = asked(c, i, nv, u, loops)
+        c.right[i, u] = right_side(c, i, nv, u, loops)
     for step in range(b.y.count + 1):
         e = c.z.order[step]
         w = vec6()
@@ -326,8 +463,8 @@ def solve_inward_closed(b: KeptBlocks, c: ClosedBlocks, i: int, nv: int, loops: 
 
 
 @wp.func(inline=False)
-def solve_closed_blocks(b: KeptBlocks, c: ClosedBlocks, i: int, nv: int, loops: LoopRows):
-    """Solve by what factor_closed_blocks left for what stands in loops.unknown."""
+def solve_closed_blocks(b: BlockMatrix, c: ClosedBlocks, i: int, nv: int, loops: LoopRows):
+    """Solve for the right side in loops.unknown by the factors of factor_closed_blocks."""
     solve_inward_closed(b, c, i, nv, loops)
     for step in range(b.y.count + 1):
         e = c.z.order[b.y.count - step]
@@ -359,8 +496,8 @@ def steps_closed_by_blocks(model: Model) -> bool:
 
 
 def closes_by_blocks(model: Model) -> bool:
-    """Whether the matrices of a robot with loops can be factored block by block: no block is most of it, and all that
-    nothing hangs on has an inertia of its own, so that what is behind a block is never without."""
+    """Whether the matrices of a robot with loops can be factored block by block: no block is most of it, and
+    each block at a tip has an inertia of its own, so that the part behind a block always has one."""
     return bool(model.n_rows) and model.cached(("closes by blocks",), lambda: _closes(model))
 
 

@@ -1,21 +1,32 @@
 """The two sweeps of the derivatives, inside kernels: columns and path sums outward, running sums and rows inward.
 
 The equations are those of inverse_dynamics_derivatives; where blocks of coordinates hang on others, (1) and (2) of
-junctions take the place of the columns that two blocks have in common.
+junctions take the place of the columns that two blocks have in common. Rows of loops have derivatives by the same path
+sums. In the base frame, with D_X = X̄_A − X̄_B for the sums X̄ of inverse_dynamics_derivatives (E = J̇ + R̄) and a row y
+of Ad_{g_B}⁻ᵀ Pᵀ,
+
+    Ȧ             = y·(D_E − D_R − ad_{η_B} D_J)                                                          (1)
+    ∂(A v)/∂q      = y·(D_R − ad_{η_A} D_J)                                                               (2)
+    ∂(A a + Ȧ v)/∂q = y·(D_Q − (ad_{η_A} + ad_{η_B}) D_R + (ad_{η_B} ad_{η_A} − ad_{a_A}) D_J)             (3)
+    ∂(A a + Ȧ v)/∂v = y·(D_E − (ad_{η_A} + ad_{η_B}) D_J)                                                 (4)
+
+A universal joint's row n = b × a₁ turns with A: δn = a₁ × (b × δω), which adds to each. Gravity in the accelerations
+cancels between A and B.
+Source: Mathew 2025 (D70)-(D83) for (1)-(4).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
 import warp as wp
 
-from lissom.forces.answers import couple_tied, with_response
+from lissom.forces.term import add_coupled, with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import adbar_matrix, rate_of_momentum
-from lissom.lie.types import by_reference, mat6, vec6
+from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming_derivatives, kinds, traversal
@@ -37,15 +48,17 @@ from lissom.passes.junctions import (
 )
 from lissom.passes.rare_kinds import is_body, is_stored, may_have_loops
 from lissom.passes.scratch import Scratch
-from lissom.systems.loops import loop_coupling
+from lissom.systems.bordered import LoopRows, clear_loop_rows
+from lissom.systems.loops import Gap, add_path_row, loop_coupling, loop_gap, loop_motion, residual_row, velocity_row
 
 Blocks = wp.array2d(dtype=mat6)
 
 
 @wp.struct
 class DerivativeBuffersStruct:
-    """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of (3)-(5) (W_*),
-    what junctions have room for, 6x6 matrices of the nodes in the base frame, and a zero move."""
+    """Own columns S of each node, sums along the path (J_*: of S, R, Q, E = Ṡ + R), the running sums of
+    (3)-(5) of inverse_dynamics_derivatives (W_*), those of junctions, 6x6 matrices of the nodes in the base frame, and
+    a zero move."""
 
     x: ColumnsStruct
     z: JunctionsStruct
@@ -109,7 +122,7 @@ def derivative_outward(
 
 @wp.func
 def twist_response(t: Tables, s: Scratch, i: int, k: int, M: mat6) -> mat6:
-    """N of node k: of the inertia M, of what acts, and of a deformable body."""
+    """N of node k: of the inertia M, of the terms of force, and of a deformable body."""
     N = with_response(s, i, k, rate_of_momentum(M, s.node[i, k].eta))
     if is_body(t.node[k].kind):
         N += deforming_derivatives.twist_response(t, s, i, k)
@@ -129,7 +142,8 @@ def couple_body(
     dv: Matrix,
     da: Matrix,
 ):
-    """What ties the coordinates of a deformable body to the rest, in the three matrices and their running sums."""
+    """The coupling of the coordinates of a deformable body to the rest, in the three matrices and their running
+    sums."""
     one = so3.ONE
     none = so3.ZERO
     deforming_derivatives.couple(t, s, b.x, i, k, v, a, none, none, one, b.J, b.J, 0, b.W_a, da)
@@ -205,8 +219,8 @@ def couple_ends(t: Tables, s: Scratch, x: Columns, i: int, k: int, force: Matrix
         for e in range(x.loop_end_start[k], x.loop_end_start[k + 1]):
             coupling, other = loop_coupling(t, s, i, x.loop_end[e], force)
             add_cross_product(x, i, k, other, coupling, J, W)
-    couple_tied(s, x, i, k, 0, J, W)
-    couple_tied(s, x, i, k, 1, J_R, W)
+    add_coupled(s, x, i, k, 0, J, W)
+    add_coupled(s, x, i, k, 1, J_R, W)
 
 
 @wp.func
@@ -260,7 +274,7 @@ def inward_node(
 def fold_junction(
     t: Tables, b: DerivativeBuffers, i: int, k: int, j: int, dq: Matrix, dv: Matrix, da: Matrix
 ):  # fmt: skip
-    """What the blocks on both sides of junction j have in common, by (1) and (2) of junctions."""
+    """The common part of the blocks on both sides of junction j, by (1) and (2) of junctions."""
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J, da)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_M, b.J_E, dv)
     fold_before(t, b.x, b.z, i, k, j, b.z.Y_N, b.J, dv)
@@ -286,7 +300,7 @@ def derivative_inward(
     dv: Matrix,
     da: Matrix,
 ):
-    """Running sums and rows (3)-(5); s holds the wrenches summed over the subtrees."""
+    """Running sums and rows (3)-(5) of inverse_dynamics_derivatives; s holds the wrenches summed over the subtrees."""
     columns.clear_sums(b.x, i, b.W_a)
     columns.clear_sums(b.x, i, b.W_v)
     columns.clear_sums(b.x, i, b.W_q)
@@ -299,7 +313,7 @@ def derivative_inward(
         count_in_block(b.x, b.z, i, k, M, N, b.H[i, k], b.S, b.J)
         if is_body(t.node[k].kind):
             couple_body(t, s, b, i, k, v, a, dq, dv, da)
-        couple_tied(s, b.x, i, k, 1, b.J, b.W_v)
+        add_coupled(s, b.x, i, k, 1, b.J, b.W_v)
         couple_ends(t, s, b.x, i, k, force, b.J_R, b.J, b.W_q)
         fold_derivatives(b.x, b.z.fold_start, b.z.fold_range, t.node[k].v_start, t.node[k].v_stop, i, k, b.S,
                          b.W_a, b.W_v, b.W_q, da, dv, dq)  # fmt: skip
@@ -312,3 +326,88 @@ def derivative_inward(
         columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_a)
         columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_v)
         columns.pass_to_parent(b.x, b.x.reach_start, b.x.reach_range, parent, i, k, b.W_q)
+
+
+@wp.struct
+class LoopDerivativesStruct:
+    """Ȧ, ∂(A v)/∂q, and ∂(A a + Ȧ v)/∂q and /∂v by instance, in rows of column_width."""
+
+    A_dot: Matrix
+    rate_q: Matrix
+    turn_q: Matrix
+    turn_v: Matrix
+
+
+LoopDerivatives = by_reference(LoopDerivativesStruct)
+
+
+@wp.func
+def add_difference(x: Columns, a: int, b: int, i: int, y: vec6, X: Matrix, at: int, out: Matrix):
+    """out[at + j] += yᵀ D_X between nodes a and b."""
+    add_path_row(x, a, i, y, X, at, out)
+    add_path_row(x, b, i, -y, X, at, out)
+
+
+@wp.func
+def in_base(g: Gap, moment: vec3) -> vec6:
+    """A moment in the axes of B as a wrench in the base frame."""
+    return se3.join(g.R_B * moment, vec3())
+
+
+@wp.func
+def add_loop_derivatives(
+    t: Tables,
+    s: Scratch,
+    b: DerivativeBuffers,
+    i: int,
+    acc_base: vec6,
+    loops: LoopRows,
+    d: LoopDerivatives,
+):
+    """Rows A and A_q, residuals and rates, and (1)-(4), from the sums in b and the motion in s."""
+    m = t.loops.row_is_hinge.shape[0]
+    x = b.x
+    clear_loop_rows(x.width, m, i, loops.A)
+    clear_loop_rows(x.width, m, i, loops.A_q)
+    clear_loop_rows(x.width, m, i, d.A_dot)
+    clear_loop_rows(x.width, m, i, d.rate_q)
+    clear_loop_rows(x.width, m, i, d.turn_q)
+    clear_loop_rows(x.width, m, i, d.turn_v)
+    for loop in range(t.loops.node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        node_A = t.loops.node[loop, 0]
+        node_B = t.loops.node[loop, 1]
+        eta_A, acc_A = loop_motion(t, s, i, loop, 0, acc_base)
+        eta_B, acc_B = loop_motion(t, s, i, loop, 1, acc_base)
+        for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
+            at = row * x.width
+            y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, row))
+            z = se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row))
+            both = se3.coad(eta_A + eta_B, y)
+            add_difference(x, node_A, node_B, i, y, b.J, at, loops.A)
+            add_difference(x, node_A, node_B, i, z, b.J, at, loops.A_q)
+            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, -y, b.J_R, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, se3.coad(eta_B, y), b.J, at, d.A_dot)
+            add_difference(x, node_A, node_B, i, y, b.J_R, at, d.rate_q)
+            add_difference(x, node_A, node_B, i, se3.coad(eta_A, y), b.J, at, d.rate_q)
+            onto_J = se3.coad(acc_A, y) + se3.coad(eta_A, se3.coad(eta_B, y))
+            add_difference(x, node_A, node_B, i, y, b.J_Q, at, d.turn_q)
+            add_difference(x, node_A, node_B, i, both, b.J_R, at, d.turn_q)
+            add_difference(x, node_A, node_B, i, onto_J, b.J, at, d.turn_q)
+            add_difference(x, node_A, node_B, i, y, b.J_E, at, d.turn_v)
+            add_difference(x, node_A, node_B, i, both, b.J, at, d.turn_v)
+            if t.loops.row_is_hinge[row] != 0:
+                a = t.loops.hinge[loop, 0]
+                across = eta_A - eta_B
+                w = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, across))
+                alpha = se3.angular(se3.Ad_inverse(g.R_B, g.p_B, acc_A - acc_B - se3.ad(eta_B, across)))
+                n_dot = in_base(g, wp.cross(a, wp.cross(g.b, w)))
+                onto_w = n_dot + in_base(g, wp.cross(g.b, wp.cross(a, w)))
+                turned = wp.cross(a, alpha) + wp.cross(w, wp.cross(w, a))
+                add_difference(x, node_A, node_B, i, n_dot, b.J, at, d.A_dot)
+                add_difference(x, node_A, node_B, i, in_base(g, wp.cross(g.b, wp.cross(a, w))), b.J, at, d.rate_q)
+                onto_turn = in_base(g, wp.cross(g.b, turned)) + se3.coad(eta_A, onto_w)
+                add_difference(x, node_A, node_B, i, onto_turn, b.J, at, d.turn_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.J_R, at, d.turn_q)
+                add_difference(x, node_A, node_B, i, onto_w, b.J, at, d.turn_v)

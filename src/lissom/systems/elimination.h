@@ -63,7 +63,7 @@ LISSOM_INLINE void take_band(
         row(V, i)[6 * at + m] = 0.0;
 }
 
-// What node k adds to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative.
+// Add node k to B of (3), G of (2) and V of (4); `before` is the node before it in its block, or negative.
 LISSOM_INLINE void gather_node(
     const Columns& x, const Blocks& y, int i, int e, int k, int before, mat6 H, mat6 N, mat6 M, mat6 bar,
     array<double> S, array<double> J, array<double> J_R, array<double> J_P, array<double> L, array<double> B,
@@ -188,7 +188,7 @@ LISSOM_INLINE int factor_block(
     return 0;
 }
 
-// The part of Λ of (4) that answers to x, w or z (0, 1, 2), from that of Σ Ê.
+// The part of Λ of (4) by x, w or z (0, 1, 2), from that of Σ Ê.
 LISSOM_INLINE mat6 reduced(const Blocks& y, int i, int e, int part, mat6 sum, array<double> answer, array<double> V) {
     const int n = y.size.data[e], width = y.width.data[e], at = y.row_start.data[e];
     const double* wrench = row(V, i) + 6 * at;

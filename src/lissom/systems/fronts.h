@@ -1,6 +1,5 @@
 // Fronts of blocks with loops: their assembly, their elimination with the loops that close at a block, solutions by the
-// factors, and the choice of independent rows. Equations are those of the Python modules systems/front_factors and, for
-// take_children, pass_block, add_sizes and choose_closing, systems/independent_rows.
+// factors, and the choice of independent rows. Equations are those of the Python module systems/fronts.
 //
 // A front has a row for each of its `rows` unknowns, those that close at its block first, and six rows for the wrench.
 // A row holds `width` numbers for the unknowns and STATE numbers for the motion of the node that the block hangs on.
@@ -357,7 +356,7 @@ LISSOM_INLINE int take_children(
         to[m] = 0.0;
     int at = 0;
     for (int m = z.child_start.data[e]; m < z.child_start.data[e + 1]; ++m) {
-        // X_o' of the blocks behind, (1)
+        // X_o' of the blocks behind, (4)
         const int child = z.child.data[m], open = z.size.data[child] - z.closed.data[child];
         const double* from = row(front, i) + z.front_start.data[child];
         for (int a = 0; a < open; ++a)
@@ -368,7 +367,7 @@ LISSOM_INLINE int take_children(
     return given;
 }
 
-// What the coordinates of block e do to one row through node k, behind `given` other columns.
+// Columns of the coordinates of block e in one row through node k, behind `given` other columns.
 LISSOM_INLINE void pass_block(
     const Columns& x, const Blocks& y, int i, int e, int k, int at, int given, double sign, vec6 f, array<double> L,
     array<double> scale, array<double> work
@@ -378,7 +377,7 @@ LISSOM_INLINE void pass_block(
     double* to = row(work, i) + at * width + given;
     for (int j = 0; j < n; ++j)
         for (int c = 0; c < 6; ++c)
-            to[j] += sign * f.c[c] * rows[c * x.width + j] * scale.data[first + j];  // A D of (1)
+            to[j] += sign * f.c[c] * rows[c * x.width + j] * scale.data[first + j];  // A D of (4)
 }
 
 // The squares of the rows of A += those of the columns of block e.
@@ -393,7 +392,7 @@ LISSOM_INLINE void add_sizes(
         }
 }
 
-// (1) for block e: mark the rows that are chosen, and keep X_o' of the open loops for the block below.
+// (4) for block e: mark the rows that are chosen, and keep X_o' of the open loops for the block below.
 LISSOM_INLINE void choose_closing(
     const Blocks& y, const Fronts& z, int i, int e, int given, double largest, array<double> work, array<double> mirror,
     array<double> front, array<int> slot
@@ -435,7 +434,7 @@ LISSOM_INLINE void choose_closing(
                 add(here + j, load(v + j) * (-2.0 * along / sum));
         }
     };
-    // T of (1): the largest row that is left, until rounding of the largest row of all could have made it
+    // T of (4): the largest row that is left, until rounding of the largest row of all could have made it
     int done = 0;
     for (; done < cols; ++done) {
         int best = -1;
@@ -452,7 +451,7 @@ LISSOM_INLINE void choose_closing(
         reflect(best, done, 0);
         taken[who[best]] = 1;
     }
-    // X_o' of (1): as few columns as there are open rows
+    // X_o' of (4): as few columns as there are open rows
     if (cols - done > open)
         for (int r = 0; r < open; ++r)
             reflect(closed + r, done + r, closed + r);

@@ -1,24 +1,36 @@
-"""Unknowns of loops in elimination block by block, inside kernels: for accelerations and for steps onto the loops,
-their forces.
+"""Unknowns of loops in the elimination block by block: their forces, and in steps the changes of their ends.
 
-Those of rows that are left out keep a row of the identity.
+For accelerations and for steps onto the loops the unknowns are the forces. Unknowns of rows that are left out have rows
+of the identity.
+
+In implicit steps the wrench of a loop with forces λ depends on the poses of both ends, by H (x_A − x_B) on A and
+U (x_A − x_B) on B (loops). A loop then has six unknowns, so that each of them acts on single ends: the changes of its
+forces, and the parts s of d = x_A − x_B without a row,
+
+    [Z; N] d = (e; s),   d = Z⁺ e + N⁺ s       Z the rows of A_q, N rows of the identity that complete them       (1)
+
+with the rows N d − s = 0. The products of H and U with Z⁺ e are known, as e is.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportReturnType=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportIndexIssue=false, reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportReturnType=false
 
 from __future__ import annotations
 
 import warp as wp
 
 from lissom.lie import se3, so3
-from lissom.lie.types import by_reference, vec6
+from lissom.lie.native import native_functions
+from lissom.lie.types import by_reference, mat6, vec6
 from lissom.model.tables import Tables
 from lissom.passes.column_tables import Matrix
 from lissom.passes.scratch import Scratch
 from lissom.systems.bordered import LoopRows
-from lissom.systems.loops import loop_gap, residual_row, velocity_row
+from lissom.systems.loops import loop_gap, residual_row, velocity_row, wrench_stiffness
+
+native = native_functions("systems/loops.h")
 
 
 @wp.struct
@@ -38,7 +50,7 @@ LoopUnknowns = by_reference(LoopUnknownsStruct)
 
 @wp.func
 def put_force(p: LoopUnknowns, i: int, row: int, slot: int, y: vec6):
-    """What the force of a row does, and asks of the ends of its loop: y, or nothing where the row is left out."""
+    """The force of a row: its wrench y on the ends of its loop and its row y; both are zero if the row is left out."""
     f = vec6()
     p.own[i, row] = so3.ONE
     if slot >= 0:
@@ -53,7 +65,7 @@ def put_force(p: LoopUnknowns, i: int, row: int, slot: int, y: vec6):
 
 @wp.func(inline=False)
 def put_forces(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
-    """What each unknown does to the ends of its loop and what its row of A asks of them, for accelerations."""
+    """Wrenches of the unknowns on the ends of their loops, and their rows of A, for accelerations."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
@@ -62,8 +74,71 @@ def put_forces(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
 
 @wp.func(inline=False)
 def put_residuals(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
-    """The same with rows of A_q, which the residuals of open loops follow."""
+    """The same with rows of A_q, the derivative of the residuals."""
     for loop in range(t.loops.node.shape[0]):
         g = loop_gap(t, s, i, loop)
         for row in range(t.loops.row_start[loop], t.loops.row_start[loop + 1]):
             put_force(p, i, row, loops.slot[i, row], se3.Ad_dual(g.R_B, g.p_B, residual_row(t, g, loop, row)))
+
+
+@wp.func_native(native("completed"))
+def completed(given: mat6, mask: int) -> mat6:
+    """Rows of a matrix whose bits in mask are set, with rows of the identity in place of the others that make it
+    regular."""
+    ...
+
+
+@wp.func_native(native("inverted"))
+def inverted(of: mat6) -> mat6:
+    """The inverse of a regular matrix."""
+    ...
+
+
+@wp.func(inline=False)
+def put_changes(t: Tables, s: Scratch, p: LoopUnknowns, i: int, loops: LoopRows):
+    """Wrenches of the unknowns of (1) on the ends of their loops, and their rows."""
+    for loop in range(t.loops.node.shape[0]):
+        g = loop_gap(t, s, i, loop)
+        on_A, on_B = wrench_stiffness(t, g, i, loop, loops.force)
+        given = mat6()
+        mask = wp.int32(0)
+        first = t.loops.row_start[loop]
+        for row in range(first, t.loops.row_start[loop + 1]):
+            if loops.slot[i, row] >= 0:
+                mask += 1 << (row - first)
+                z = residual_row(t, g, loop, row)
+                for j in range(6):
+                    given[row - first, j] = z[j]
+        every = completed(given, mask)
+        inverse = inverted(every)
+        for k in range(6):
+            u = 6 * loop + k
+            p.pull[i, u] = se3.Ad_dual(g.R_B, g.p_B, row_of(every, k))
+            d = se3.Ad(g.R_B, g.p_B, column_of(inverse, k))
+            if (mask >> k) & 1 != 0:
+                y = se3.Ad_dual(g.R_B, g.p_B, velocity_row(t, g, loop, first + k))
+                put_unknown(p, i, u, so3.ZERO, -y, y, on_A * d, on_B * d)
+            else:
+                put_unknown(p, i, u, -so3.ONE, on_A * d, on_B * d, vec6(), vec6())
+
+
+@wp.func
+def put_unknown(p: LoopUnknowns, i: int, u: int, own: wp.float64, on_A: vec6, on_B: vec6, known_A: vec6, known_B: vec6):
+    """The diagonal of an unknown, its wrenches on A and B, and those of its right side."""
+    p.own[i, u] = own
+    p.push[i, 2 * u] = on_A
+    p.push[i, 2 * u + 1] = on_B
+    p.known[i, 2 * u] = known_A
+    p.known[i, 2 * u + 1] = known_B
+
+
+@wp.func
+def row_of(M: mat6, k: int) -> vec6:
+    """A row of a matrix."""
+    return vec6(M[k, 0], M[k, 1], M[k, 2], M[k, 3], M[k, 4], M[k, 5])
+
+
+@wp.func
+def column_of(M: mat6, k: int) -> vec6:
+    """A column of a matrix."""
+    return vec6(M[0, k], M[1, k], M[2, k], M[3, k], M[4, k], M[5, k])

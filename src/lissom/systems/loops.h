@@ -1,5 +1,5 @@
 // Rows of loops: which are independent, and systems bordered by them. Equations are those of the Python modules
-// systems/bordered, (1) and (2), and for completed and inverted systems/loop_changes, (1).
+// systems/bordered, (1) and (2), and for completed and inverted systems/loop_unknowns, (1).
 
 // out[at + j] += yᵀ X_k on the blocks of columns first … stop − 1.
 LISSOM_INLINE void add_covector(

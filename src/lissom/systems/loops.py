@@ -36,7 +36,7 @@ _FULL_TURN = wp.constant(wp.float64(6.283185307179586))
 
 @wp.struct
 class Gap:
-    """Where a loop stands: frame B (R_B, p_B), the pose (R, p) of A in B, what is left of it (R_left, p_left) with its
+    """The state of a loop: frame B (R_B, p_B), the pose (R, p) of A in B, what is left of it (R_left, p_left) with its
     ε, the place p_h of h, b = R a₂, T⁻¹ of ε on the left as a pair, and θ̇ = k·ω of the joint's own turn."""
 
     R_B: mat3
@@ -234,7 +234,8 @@ def wrench_stiffness(t: Tables, g: Gap, i: int, loop: int, force: Matrix):
 
 @wp.func
 def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
-    """At end 2 loop + side: what the node of that side answers to the columns of the other one, and that node."""
+    """At end 2 loop + side: the response of the node of that side to the columns of the other one, and that
+    node."""
     loop = end / 2
     g = loop_gap(t, s, i, loop)
     on_A, on_B = wrench_stiffness(t, g, i, loop, force)
@@ -245,7 +246,7 @@ def loop_coupling(t: Tables, s: Scratch, i: int, end: int, force: Matrix):
 
 @wp.func
 def add_loop_stiffness(t: Tables, s: Scratch, i: int, force: Matrix, H: wp.array2d(dtype=mat6)):
-    """What the node of each side answers to its own columns."""
+    """Add the response of the node of each side to its own columns."""
     if may_have_loops():
         for loop in range(t.loops.node.shape[0]):
             g = loop_gap(t, s, i, loop)

@@ -1,7 +1,6 @@
-// The mass matrix by composite inertias. Equations are those of the Python module systems/mass and, for rigid_mass,
-// systems/rigid_mass.
+// The mass matrix by composite inertias. Equations are those of the Python module systems/mass.
 
-// One of the 6x6 matrices += another one: Mᶜ of (1).
+// One of the 6x6 matrices += another one: Mᶜ of (2).
 LISSOM_INLINE void add_matrix(int i, int from_, int to, array<mat6> composite) {
     double* out = (double*)(row(composite, i) + to);
     const double* in = (const double*)(row(composite, i) + from_);
@@ -11,7 +10,7 @@ LISSOM_INLINE void add_matrix(int i, int from_, int to, array<mat6> composite) {
         out[n] += in[n];
 }
 
-// V += Mᶜ S_k of (2) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by.
+// V += Mᶜ S_k of (3) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by.
 LISSOM_INLINE void fold_mass(
     const Columns& x, int first, int stop, int i, int k, array<mat6> composite, array<double> S, array<double> V,
     array<double> out
@@ -30,7 +29,7 @@ LISSOM_INLINE void fold_mass(
             for (int c = 0; c < 6; ++c) {
                 const block column = load(s + c * width + j);
                 for (int r = 0; r < 6; ++r)
-                    more[r] += column * M.data[r][c];  // Mᶜ S_k of (2)
+                    more[r] += column * M.data[r][c];  // Mᶜ S_k of (3)
             }
             for (int r = 0; r < 6; ++r) {
                 add(v + r * width + j, more[r]);
@@ -40,7 +39,7 @@ LISSOM_INLINE void fold_mass(
         for (int alpha = first; alpha < stop; ++alpha) {
             block row = load(to + alpha * width + j);
             for (int r = 0; r < 6; ++r)
-                row += sum[r] * s[r * width + alpha];  // S_kᵀ V of (1)
+                row += sum[r] * s[r * width + alpha];  // S_kᵀ V of (2)
             store(to + alpha * width + j, row);
         }
     });
@@ -55,7 +54,7 @@ LISSOM_INLINE void put_square(int nv, int width, const MassBuffers& b, int i, ar
             to[r * nv + c] = to[c * nv + r] = half[r * width + c] + half[c * width + r];
 }
 
-// (1) into M (nv x nv), without rotors, of a model that is rigid. Origins of the base frames are as of place_bases.
+// (4) into M (nv x nv), without rotors, of a model that is rigid. Origins of the base frames are as of place_bases.
 //
 // A vector is the first three of four numbers, a matrix has three columns of that. The fourth number is zero, but for
 // I[3], where m stands behind d. `v` is the coordinate of a joint, −1 of other nodes; `up` is the joint or base before.
@@ -90,7 +89,7 @@ LISSOM_INLINE void rigid_mass(
     auto apply = [](const quad* A, const double* y, int by) { return A[0] * y[0] + A[1] * y[by] + A[2] * y[2 * by]; };
     auto cross = [&](const quad& a, const quad& b) { return turned(a * turned(b) - turned(a) * b); };
     auto total = [](const quad& a) { return a[0] + a[1] + a[2]; };
-    // the pose of node k, and (2) of its joint
+    // the pose of node k, and (5) of its joint
     auto place = [&](int k) {
         const auto& node = t.node.data[k];
         body& b = all[k];
@@ -124,7 +123,7 @@ LISSOM_INLINE void rigid_mass(
             b.R[2] = R[2] * cosine + w * (versine * axis[2]) + R[0] * s[1] - R[1] * s[0];
             b.p = p + u * x;
             b.w = w;
-            b.u = u + cross(p, w);  // S of (2)
+            b.u = u + cross(p, w);  // S of (5)
         }
     };
     // origins of the base frames, some of which slide with a node
@@ -147,7 +146,7 @@ LISSOM_INLINE void rigid_mass(
         for (int c = 0; c < 4; ++c)
             b.I[c] = quad{0.0, 0.0, 0.0, 0.0};
         if (node.has_inertia) {
-            // J, d and m of (3), moved by (4)
+            // J, d and m of (6), moved by (7)
             const double *J = (const double*)&node.J, *C = (const double*)&node.C, *rows = (const double*)b.R;
             const double m = *(const double*)&node.m, first[3] = {C[7], C[2], C[3]};
             const quad d = apply(b.R, first, 1), h = d + b.p * (0.5 * m);
@@ -168,7 +167,7 @@ LISSOM_INLINE void rigid_mass(
         const body& b = all[k];
         const int from = t.node.data[k].parent;
         if (b.v >= 0) {
-            // F = Iᶜ_k S_k, then M_kj = S_jᵀ F of (1)
+            // F = Iᶜ_k S_k, then M_kj = S_jᵀ F of (4)
             const quad moment = apply(b.I, (const double*)&b.w, 1) + cross(b.I[3], b.u);
             const quad force = b.u * b.I[3][3] - cross(b.I[3], b.w);
             for (int j = k; j >= 0; j = all[j].up)
@@ -176,6 +175,6 @@ LISSOM_INLINE void rigid_mass(
         }
         if (from >= 0)
             for (int c = 0; c < 4; ++c)
-                all[from].I[c] = all[from].I[c] + b.I[c];  // Iᶜ of (3)
+                all[from].I[c] = all[from].I[c] + b.I[c];  // Iᶜ of (6)
     }
 }

@@ -1,15 +1,33 @@
-"""The mass matrix by composite inertias in the base frame, inside kernels.
+"""The mass matrix: inertia of rotors, composite inertias in the base frame, and the fast way for rigid bodies.
 
-    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β + I_a,     Mᶜ_α = Σ of M over the subtree of α                              (1)
-    V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (2)
+A rotor of inertia I behind a gear of ratio n turns n times as fast as its joint and has n² times its inertia there;
+I_a = n² I adds to the equation of motion and to the kinetic energy
 
-Columns need no transport in the base frame, so V is a running sum.
-Source: Mathew 2025 (D58)-(D59), in the base frame.
+    I_a a,   ½ I_a v²                                                                                     (1)
+
+The turning of the rotor with the link that carries it is left out: it is small beside (1) for gears of large ratio.
+
+    M = Σ_α Σ_β S_αᵀ Mᶜ_max(α,β) S_β + I_a,     Mᶜ_α = Σ of M over the subtree of α                              (2)
+    V_α = Σ_{β ≥ α} Mᶜ_β S_β              one inward pass over the columns of each node's subtree          (3)
+
+Columns need no transport in the base frame, so V is a running sum. For rigid bodies on joints of one axis each,
+
+    M_kj = S_jᵀ F,     F = Iᶜ_k S_k,     j = k and the joints on the way from k to the base                (4)
+    S = (w; u + p × w),     w and u the axis and the displacement of the joint at p                        (5)
+    Iᶜ = (J, d, m) summed over the subtree: J of rotation about the base frame's origin, first moment d    (6)
+
+F is made once for each joint; each joint on its way to the base then costs one scalar product. An inertia moved by
+(R, p) is
+
+    J = R J_B Rᵀ + 2 (h·p) 1 − h pᵀ − p hᵀ,     h = R d_B + m p / 2,     d = R d_B + m p                   (7)
+
+Source: Mathew 2025 (D58)-(D59), in the base frame; R. Featherstone, Rigid Body Dynamics Algorithms, 2008, §6.2, §9.6.
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -17,14 +35,48 @@ import warp as wp
 
 from lissom.lie import so3
 from lissom.lie.native import native_functions
-from lissom.lie.types import by_reference, mat6
+from lissom.lie.types import by_reference, mat6, vec3
 from lissom.model.model import Model
 from lissom.model.tables import Tables
 from lissom.passes import columns, deforming, kinds, traversal
 from lissom.passes.column_tables import Columns, Matrix, column_width
 from lissom.passes.rare_kinds import is_body
 from lissom.passes.scratch import Scratch
-from lissom.systems.armature import add_armature_rows
+from lissom.robot.joints import MotionKind
+
+
+@wp.func
+def add_armature_force(t: Tables, i: int, a: Matrix, tau: Matrix):
+    """tau += I_a a."""
+    for j in range(t.dofs.armature.shape[0]):
+        tau[i, j] = tau[i, j] + t.dofs.armature[j] * a[i, j]
+
+
+@wp.func
+def add_armature_rows(t: Tables, width: int, i: int, by_a: wp.float64, out: Matrix):
+    """out += by_a I_a, rows of `width`."""
+    for j in range(t.dofs.armature.shape[0]):
+        out[i, j * width + j] = out[i, j * width + j] + by_a * t.dofs.armature[j]
+
+
+@wp.func
+def add_armature_block(t: Tables, i: int, first: int, n: int, square: int, width: int, row: int, H: Matrix,
+                       diagonal: Matrix):  # fmt: skip
+    """H and the diagonal of a block of n coordinates from `first` on += I_a, in their places in `articulated`."""
+    if t.dofs.armature.shape[0] > 0:
+        for j in range(n):
+            H[i, square + j * width + j] = H[i, square + j * width + j] + t.dofs.armature[first + j]
+            diagonal[i, row + j] = diagonal[i, row + j] + t.dofs.armature[first + j]
+
+
+@wp.func
+def armature_energy(t: Tables, i: int, v: Matrix) -> wp.float64:
+    """½ Σ I_a v² [J]."""
+    total = wp.float64(0.0)
+    for j in range(t.dofs.armature.shape[0]):
+        total += so3.HALF * t.dofs.armature[j] * v[i, j] * v[i, j]
+    return total
+
 
 native = native_functions("systems/mass.h")
 
@@ -81,7 +133,7 @@ def fold_mass(
     V: Matrix,
     out: Matrix,
 ):
-    """V += Mᶜ S_k of (2) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by."""
+    """V += Mᶜ S_k of (3) and the rows first … stop − 1 of out += S_kᵀ V, with half of what V grew by."""
     ...
 
 
@@ -125,3 +177,41 @@ def square_mass_matrix(t: Tables, s: Scratch, x: Columns, b: MassBuffers, i: int
     half_mass_sweep(t, s, x, b, i)
     put_square(t.nv, x.width, b, i, M)
     add_armature_rows(t, t.nv, i, so3.ONE, M)
+
+
+_SIZE = 41  # numbers of a body in the code below
+
+
+@wp.struct
+class RigidBuffersStruct:
+    """Poses, columns and composite inertias, by instance; also of nodes beyond n_dynamic: a base frame may slide with
+    them."""
+
+    bodies: wp.array2d(dtype=wp.float64)
+
+
+def rigid_buffers(model: Model, batch: int) -> RigidBuffersStruct:
+    """Buffers of rigid_mass for a batch."""
+    b = RigidBuffersStruct()
+    b.bodies = wp.zeros((batch, _SIZE * model.n_nodes), dtype=wp.float64, device=model.device)
+    return b
+
+
+def is_rigid(model: Model) -> bool:
+    """Whether all that carries anything are rigid bodies on fixed joints and on joints of one axis; a batch of models,
+    each of them."""
+    if model.models:
+        return all(is_rigid(one) for one in model.models)
+    nodes, carrying = model.nodes, slice(model.n_dynamic)
+    moves = nodes.h != 1.0
+    for x in (nodes.kappa, nodes.v_stop - nodes.v_start, *nodes.xi1.T, *nodes.xi2.T):
+        moves |= x != 0
+    simple = (nodes.kind == MotionKind.EXP.value) & (nodes.is_screw | ~moves) & nodes.is_plain
+    return bool(simple[carrying].all())
+
+
+@wp.func_native(native("rigid_mass"))
+def rigid_mass(t: Tables, i: int, q: Matrix, origin: wp.array2d(dtype=vec3), bodies: Matrix, M: Matrix):
+    """Fill M (nv x nv), but for rotors, of a model that is rigid: (4). Origins of the base frames are as of
+    place_bases."""
+    ...

@@ -31,7 +31,7 @@ from __future__ import annotations
 import numpy as np
 import warp as wp
 
-from lissom.forces.answers import with_response
+from lissom.forces.term import with_response
 from lissom.lie import se3, so3
 from lissom.lie.spatial import about, adbar_matrix, rate_of_momentum
 from lissom.lie.types import RARE, by_reference, mat6, vec3, vec6
@@ -53,7 +53,6 @@ from lissom.passes.column_tables import ColumnsStruct, Matrix
 from lissom.passes.rare_kinds import is_stored
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.robot.joints import MotionKind
-from lissom.systems.armature import add_armature_rows
 from lissom.systems.articulated import sum_path
 from lissom.systems.block_elimination import (
     clear_columns,
@@ -71,6 +70,7 @@ from lissom.systems.block_elimination import (
     take_band,
     with_hanging,
 )
+from lissom.systems.mass import add_armature_rows
 
 _LEAST_COORDINATES = 64  # from which on a step took less time on chains of rods and of rigid links
 PLAIN = [kind.value for kind in MotionKind if kind.name not in RARE]
@@ -81,7 +81,7 @@ class NewtonBlocksStruct:
     """Tables. Of the block at work, by its nodes in the order of all: columns S, S T and path sums J, J_P, J_R and L
     within it, M and N. By node H; by junction N and M of all that hangs on it, and L, J, J_R and J_P. Local + K; by
     block where it is seen from, the factors of B with the rows swapped, B⁻¹ G, V, the wrench Σ ĉ and y. The pivot that
-    vanished, as factor_block tells it."""
+    vanished, as from factor_block."""
 
     x: ColumnsStruct
     band: ColumnsStruct

@@ -24,7 +24,7 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
+from lissom.forces.terms import Acting
 from lissom.lie import se3, so3
 from lissom.lie.types import by_reference, mat6, vec3, vec6
 from lissom.model.model import Model
@@ -34,13 +34,17 @@ from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.junctions import JunctionsStruct, junctions
 from lissom.passes.rare_kinds import is_body, may_have_loops
 from lissom.passes.scratch import EVERYTHING, Scratch
-from lissom.systems.armature import add_armature_rows
 from lissom.systems.bordered import LoopRowsStruct, loop_rows, path_rows, untwist_rows
-from lissom.systems.closed_blocks import ClosedBlocksStruct, closed_blocks
-from lissom.systems.closed_matrix import make_closed_matrix
+from lissom.systems.closed_blocks import (
+    BlockMatrixStruct,
+    ClosedBlocksStruct,
+    block_matrix,
+    closed_blocks,
+    make_closed_matrix,
+)
 from lissom.systems.derivative_sweeps import clear_junctions, inward_node
-from lissom.systems.kept_blocks import KeptBlocksStruct, kept_blocks
 from lissom.systems.loops import add_loop_stiffness
+from lissom.systems.mass import add_armature_rows
 from lissom.systems.newton_blocks import NewtonBlocksStruct, make_newton_blocks, newton_blocks
 
 
@@ -64,7 +68,7 @@ class NewtonBuffersStruct:
     matrix: Matrix
     loops: LoopRowsStruct
     blocks: NewtonBlocksStruct
-    kept: KeptBlocksStruct
+    kept: BlockMatrixStruct
     closed: ClosedBlocksStruct
 
 
@@ -98,7 +102,7 @@ def newton_closed_buffers(model: Model, batch: int) -> NewtonBuffersStruct:
     b = NewtonBuffersStruct()
     b.matrix = wp.zeros((batch, 0), dtype=wp.float64, device=model.device)
     b.loops = loop_rows(model, batch, whole=False)
-    b.kept, b.closed = kept_blocks(model, batch), closed_blocks(model, batch, wide=True)
+    b.kept, b.closed = block_matrix(model, batch), closed_blocks(model, batch, wide=True)
     return b
 
 
@@ -147,7 +151,7 @@ def make_newton_matrix(
 
 @cache
 def newton_matrix_of(act: Acting) -> Any:
-    """make_newton_matrix with what acts."""
+    """make_newton_matrix with the terms of a model."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")
@@ -162,7 +166,7 @@ def newton_matrix_of(act: Acting) -> Any:
 
 @cache
 def newton_blocks_of(act: Acting) -> Any:
-    """make_newton_blocks with what acts, in the buffers of newton_matrix."""
+    """make_newton_blocks with the terms of a model, in the buffers of newton_matrix."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")
@@ -177,7 +181,7 @@ def newton_blocks_of(act: Acting) -> Any:
 
 @cache
 def newton_closed_of(act: Acting) -> Any:
-    """make_closed_matrix with what acts, in the buffers of newton_matrix."""
+    """make_closed_matrix with the terms of a model, in the buffers of newton_matrix."""
     respond, stiffen = act.respond, act.stiffen
 
     @wp.func(module="unique")

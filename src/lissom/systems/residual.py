@@ -1,8 +1,8 @@
-"""What is left of the equation of motion, inside kernels: r = ID(q, v, a) − B(q) u − Aᵀ λ, and residuals of loops."""
+"""The equation of motion: recursive Newton-Euler, and the residual r = ID(q, v, a) − B(q) u − Aᵀ λ, with loops."""
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportIndexIssue=false
-# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportIndexIssue=false, reportInvalidTypeForm=false, reportOperatorIssue=false
 
 from __future__ import annotations
 
@@ -11,17 +11,43 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.acting import Acting
-from lissom.forces.tendons import ask_channels
+from lissom.forces.tendons import channel_sizes
+from lissom.forces.terms import Acting
+from lissom.lie import so3
 from lissom.lie.native import native_functions
 from lissom.lie.types import vec3, vec6
 from lissom.model.tables import Tables
+from lissom.passes import traversal
+from lissom.passes.base_frames import place_bases
 from lissom.passes.scratch import EVERYTHING, Scratch
 from lissom.passes.traversal import project
-from lissom.systems.armature import add_armature_force
 from lissom.systems.bordered import LoopRows
 from lissom.systems.loops import add_loop_wrenches
-from lissom.systems.newton_euler import recursive_newton_euler
+from lissom.systems.mass import add_armature_force
+
+
+@wp.func
+def recursive_newton_euler(
+    t: Tables,
+    s: Scratch,
+    i: int,
+    q: wp.array2d(dtype=wp.float64),
+    v: wp.array2d(dtype=wp.float64),
+    a: wp.array2d(dtype=wp.float64),
+    gravity: vec3,
+    load: wp.array(dtype=vec6),
+    acting: int,
+    add: wp.Function,
+):
+    """Outward half-passes: motion of the nodes and the wrench that each of them needs, of inertia less those that `add`
+    subtracts; gravity as a₀ = −G."""
+    place_bases(t, s, i, q)
+    acc_base = vec6(so3.ZERO, so3.ZERO, so3.ZERO, -gravity[0], -gravity[1], -gravity[2])
+    for k in range(t.n_dynamic):
+        traversal.outward_motion(t, s, i, k, q, v, a, acc_base)
+        traversal.newton_euler(t, s, i, k)
+    add(t, s, i, q, gravity, load, acting)
+
 
 native = native_functions("passes/rows.h")
 
@@ -31,7 +57,7 @@ Rows = wp.array2d(dtype=wp.float64)
 
 @wp.func_native(native("subtract_inputs"))
 def subtract_inputs(nv: int, nu: int, i: int, gain: Rows, u: Rows, extra: Rows, tau: Rows):
-    """tau −= gain u + extra: motors, and what users' own actuators add."""
+    """tau −= gain u + extra: motors, and the users' own actuators."""
     ...
 
 
@@ -53,7 +79,7 @@ def residual_force(
     force: wp.Function,
 ):
     """tau = ID(q, v, a) − B(q) u − extra − Aᵀ λ, by one outward and one inward sweep; residuals of loops."""
-    ask_channels(t, s, i, u)
+    channel_sizes(t, s, i, u)
     recursive_newton_euler(t, s, i, q, v, a, gravity, load, EVERYTHING, add)
     add_loop_wrenches(t, s, i, loops.force, loops.gap)
     project(t, s, i, tau)
@@ -64,7 +90,7 @@ def residual_force(
 
 @cache
 def residual_of(act: Acting) -> Any:
-    """residual_force with what acts."""
+    """residual_force with the terms of a model."""
     add, force = act.add, act.force
 
     @wp.func(module="unique")

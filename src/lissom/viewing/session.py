@@ -17,9 +17,9 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
+from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.configuration import checked_configuration, difference, integrate
 from lissom.dynamics.energy import energy
-from lissom.dynamics.forward_dynamics import input_rows
 from lissom.dynamics.kinematics import forward_kinematics
 from lissom.errors import ConvergenceError, ModelError, ShapeError
 from lissom.model.model import Model

@@ -1,12 +1,27 @@
-"""The fluid at the nodes, and how it answers to their motion, inside kernels.
+"""The fluid around nodes as a term: weight, drag, wake and current, inside kernels.
 
-Weight acts on what is heavy alone: F gains L (0; G) and H gains L ad_G, L being the inertia of the fluid driven and
-displaced. Drag, wake and what a current does are those of fluid_force. Source: Mathew 2025 §6.3.
+y is the node's twist relative to the fluid, v and V its linear part.
+
+    drag   F = D |v| y,   ∂F/∂y = D (|v| + y vᵀ/|v|)                                                      (1)
+    wake   Φ = V_x p − ½ (p·V) x,   p = m V                         the force of the wake behind a tip        (2)
+
+A current C runs through the base frame as the twist (0; c), with the rate Ċ. Its force on the added mass M_A and the
+displaced mass M_D, and the response to a pose δ and a twist δη of the node (y = η − C, δC = (ad_C + K) δ, K from ∇c),
+are
+
+    ΔF = M_A (ad_η C − Ċ) + coad(y, M_A y) − coad(η, M_A η) − M_D Ċ                                        (3)
+    ΔN = L(y) − L(η) − M_A ad_C,   L(x) = adbar_{M_A x} − ad_xᵀ M_A                                        (4)
+    ΔH = (M_A ad_η − L(y)) (ad_C + K) − (M_A + M_D) (ad_Ċ + K̇)                                            (5)
+
+Ċ is the rate of a particle of the fluid, which drives the displaced fluid, M_D, as well. The inertia of the fluid, L,
+has no weight: F gains L (0; G) and H gains L ad_G.
+Source: Mathew 2025 §6.3, (62)-(66); Boyer 2023 Example 3 and Lighthill 1971 for (2).
 """
 
 # Warp reads the annotations of kernels itself; they are no Python types.
-# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false, reportInvalidTypeForm=false
-# pyright: reportOperatorIssue=false, reportAttributeAccessIssue=false, reportIndexIssue=false
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
 
 from __future__ import annotations
 
@@ -14,11 +29,10 @@ from typing import Any
 
 import warp as wp
 
-from lissom.forces.contact_force import wrench_at_origin
-from lissom.forces.fluid_force import drag, drag_response, felt_current, momentum_response, wake, wake_response
+from lissom.forces.contact import wrench_at_origin
 from lissom.forces.term import Term
 from lissom.lie import se3, so3
-from lissom.lie.spatial import ad_matrix, in_base
+from lissom.lie.spatial import ad_matrix, adbar_matrix, in_base
 from lissom.lie.types import mat3, mat6, vec3, vec6
 from lissom.model.tables import Tables
 from lissom.passes.base_frames import origin_of
@@ -27,6 +41,51 @@ from lissom.passes.scratch import LOADS, Scratch
 from lissom.robot.functions import is_compiled
 
 STEP = wp.constant(wp.float64(6e-6))  # of central differences of a user's current
+
+
+@wp.func
+def drag(D: mat6, y: vec6) -> vec6:
+    """F of (1)."""
+    return wp.length(se3.linear(y)) * (D * y)
+
+
+@wp.func
+def drag_response(D: mat6, y: vec6) -> mat6:
+    """∂F/∂y of (1)."""
+    v = se3.linear(y)
+    speed = wp.length(v)
+    if speed == so3.ZERO:
+        return mat6()
+    return speed * D + wp.outer(D * y, se3.join(vec3(), v / speed))
+
+
+@wp.func
+def wake(mass: mat3, V: vec3) -> vec3:
+    """Φ of (2)."""
+    p = mass * V
+    return V[0] * p - vec3(so3.HALF * wp.dot(p, V), so3.ZERO, so3.ZERO)
+
+
+@wp.func
+def wake_response(mass: mat3, V: vec3) -> mat3:
+    """∂Φ/∂V of (2)."""
+    p = mass * V
+    x = vec3(so3.ONE, so3.ZERO, so3.ZERO)
+    return V[0] * mass + wp.outer(p, x) - wp.outer(x, p)
+
+
+@wp.func
+def momentum_response(M: mat6, x: vec6) -> mat6:
+    """L(x) of (4)."""
+    return adbar_matrix(M * x) - wp.transpose(ad_matrix(x)) * M
+
+
+@wp.func
+def current_force(M_A: mat6, M_D: mat6, eta: vec6, C: vec6, C_rate: vec6) -> vec6:
+    """ΔF of (3)."""
+    y = eta - C
+    F = M_A * (se3.ad(eta, C) - C_rate) + se3.coad(y, M_A * y) - se3.coad(eta, M_A * eta)
+    return F - M_D * C_rate
 
 
 @wp.func
@@ -60,7 +119,7 @@ def current_by_pose(
 def add_fluid(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
 ):
-    """F of what gravity does not pull, and with loads of drag, current and wake."""
+    """Add the missing weight of the fluid's inertia to F and, with loads, drag, current and wake."""
     for j in range(t.surroundings.fluid_node.shape[0]):
         k = t.surroundings.fluid_node[j]
         R = s.node[i, k].R
@@ -72,7 +131,7 @@ def add_fluid(
                 C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
                 M_A = in_base(R, p, t.surroundings.fluid_added[j])
                 M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
-                s.node[i, k].F = s.node[i, k].F + felt_current(M_A, M_D, y, C, C_rate)
+                s.node[i, k].F = s.node[i, k].F + current_force(M_A, M_D, y, C, C_rate)
                 y -= C
             F_B += drag(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, y))
         s.node[i, k].F = s.node[i, k].F + se3.Ad_dual(R, p, F_B)
@@ -132,7 +191,7 @@ def respond_to_fluid(
 
 @wp.func
 def no_current_of_user(x: vec3, time: wp.float64) -> vec6:
-    """What stands for the user's current where there is none."""
+    """The current of models without a current of the user."""
     return vec6()
 
 
@@ -152,7 +211,7 @@ def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
 
 TERM = Term(
     "fluid",
-    0,  # what it carries of the weight acts without loads
+    0,  # its part of the weight acts without loads
     lambda model: model.meets_anything,
     users=lambda model: (model.surroundings.current,) if is_compiled(model.surroundings.current) else (),
     bind=_bound,

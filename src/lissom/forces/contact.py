@@ -1,0 +1,697 @@
+"""Contacts: distances of shapes, the law of contact with friction, and contacts of pairs as a term, inside kernels.
+
+With the shape at rest, φ its distance from the ball's centre c, n and N the gradient and Hessian of φ, ball radius r,
+centre velocity u and angular velocity ω,
+
+    δ = r − φ(c),   N = k δ^p (1 + d δ̇)₊,   δ̇ = −n·u                                                     (1)
+    w = (1 − n nᵀ) u − r ω × n                                                                          (2)
+    f = N n + f_t(N, w),   m = −r n × f                                        force, moment about the centre    (3)
+
+Derivatives are those seen in the body's frame: D_c = ∂/∂c, D_u, D_ω, and D_θ for a turn θ of the ball with its anchor.
+Friction is smooth in the slip w or that of a spring between two anchors:
+
+    smooth      f_t = −μ N w / √(|w|² + v_s²)                                                            (4)
+    anchored    s = x + τ w,   f_t = −k_t s,   but −μ N s/|s| where k_t |s| > μ N                         (5)
+    x = P [(c − r n) − A] + r (φ/sin φ) P b,   P = 1 − n nᵀ,   cos φ = −n·b                               (6)
+
+One anchor is the point A of the shape. The other is a point of the ball, seen from its centre in the direction b. The
+two coincide when the pair is anchored. The second part of (6) is the arc that the ball has rolled, so that x is the
+slip alone: a ball that rolls feels no friction. A ball without an anchor has x = 0. With G = φ/sin φ and z = cos φ,
+
+    ∂x/∂c = P (1 − r N) − (n·d + n dᵀ) N − r [G (n·b + n bᵀ) + G' (P b) bᵀ] N,   d = c − r n − A          (7)
+    ∂x/∂θ = −r G P b^ + r G' (P b) (n × b)ᵀ for a turn θ of the ball,   G' = (z G − 1)/sin² φ              (8)
+
+where N in (7) is the Hessian of the distance.
+
+In the base frame, with W the wrench that ball a of node A receives from an obstacle on node B, F_A −= W and F_B += W.
+Seen from each of the two nodes, for poses δ, twists δη and the bar W̄ = adbar_W,
+
+    δF_A = K (δ_A − δ_B) + N (δη_A − δη_B),   K = H − N ad_{η_B}                                         (9)
+    δF_B = (W̄ − K) (δ_A − δ_B) − N (δη_A − δη_B)                                                        (10)
+
+H and N are those of an obstacle at rest, at the relative twist. The list of near pairs is renewed whenever a ball has
+moved by half the margin since the last listing, so that no contact is missed.
+
+Source: Mathew 2025 (57)-(61) and §6.2, with the shape's Hessian in place of that of a cylinder, damping and friction.
+K. L. Johnson, Contact Mechanics, 1985, ch. 7 (a tangential spring below the limit of friction); the return to the cone
+is that of J. C. Simo, T. J. R. Hughes, Computational Inelasticity, 1998, ch. 1.
+"""
+
+# Warp reads the annotations of kernels itself; they are no Python types.
+# pyright: reportArgumentType=false, reportCallIssue=false, reportGeneralTypeIssues=false
+# pyright: reportInvalidTypeForm=false, reportOperatorIssue=false, reportAttributeAccessIssue=false
+# pyright: reportIndexIssue=false
+
+from __future__ import annotations
+
+import warp as wp
+
+from lissom.forces.term import Term, couple_nodes
+from lissom.lie import se3, so3
+from lissom.lie.spatial import ad_matrix, adbar_matrix
+from lissom.lie.types import mat3, mat6, vec3, vec6
+from lissom.model.tables import Tables
+from lissom.passes import traversal
+from lissom.passes.base_frames import origin_between, origin_of, place_bases
+from lissom.passes.column_tables import Matrix
+from lissom.passes.scratch import LOADS, STATUS_CROWDED, Scratch
+from lissom.robot.shapes import ShapeKind
+
+PLANE = wp.constant(wp.int32(ShapeKind.PLANE.value))
+SPHERE = wp.constant(wp.int32(ShapeKind.SPHERE.value))
+BOX = wp.constant(wp.int32(ShapeKind.BOX.value))
+CYLINDER = wp.constant(wp.int32(ShapeKind.CYLINDER.value))
+HOLLOW = wp.constant(wp.int32(ShapeKind.HOLLOW.value))
+CONE = wp.constant(wp.int32(ShapeKind.CONE.value))
+TINY = wp.constant(wp.float64(1e-30))
+SHORT = wp.constant(wp.float64(1e-12))  # a length below which a line has no direction [m]
+SMALL = wp.constant(wp.float64(0.02))  # 1 − cos φ below which G' is taken by its series
+SURELY = wp.constant(wp.float64(1.0 - 1e-12))
+NOWHERE = wp.constant(wp.float64(wp.nan))
+
+
+@wp.func
+def projector(n: vec3) -> mat3:
+    """1 − n nᵀ."""
+    return wp.identity(n=3, dtype=wp.float64) - wp.outer(n, n)
+
+
+@wp.func
+def from_point(y: vec3, radius: wp.float64):
+    """Distance, gradient and Hessian of a sphere around the origin."""
+    r = wp.max(wp.length(y), TINY)
+    n = y / r
+    return r - radius, n, projector(n) / r
+
+
+@wp.func
+def from_axis(y: vec3, radius: wp.float64):
+    """The same of a cylinder without end."""
+    rho = wp.max(wp.sqrt(y[0] * y[0] + y[1] * y[1]), TINY)
+    n = vec3(y[0] / rho, y[1] / rho, so3.ZERO)
+    round_it = vec3(-n[1], n[0], so3.ZERO)
+    return rho - radius, n, wp.outer(round_it, round_it) / rho
+
+
+@wp.func
+def from_box(half: vec3, y: vec3):
+    """The same of a box."""
+    out = vec3()
+    open_ = mat3()
+    side = vec3()
+    for c in range(3):
+        side[c] = wp.where(y[c] < so3.ZERO, -so3.ONE, so3.ONE)
+        excess = wp.abs(y[c]) - half[c]
+        if excess > so3.ZERO:
+            out[c] = side[c] * excess
+            open_[c, c] = so3.ONE
+    distance = wp.length(out)
+    if distance > so3.ZERO:
+        n = out / distance
+        return distance, n, (open_ - wp.outer(n, n)) / distance
+    nearest = wp.int32(0)
+    for c in range(1, 3):
+        if wp.abs(y[c]) - half[c] > wp.abs(y[nearest]) - half[nearest]:
+            nearest = c
+    n = vec3()
+    n[nearest] = side[nearest]
+    return wp.abs(y[nearest]) - half[nearest], n, mat3()
+
+
+@wp.func
+def from_rim(radius: wp.float64, y: vec3):
+    """The same of a circle around z at the origin."""
+    side, n, _N = from_axis(y, radius)
+    across = side * n + vec3(so3.ZERO, so3.ZERO, y[2])
+    distance = wp.length(across)
+    out = across / distance
+    round_it = vec3(-n[1], n[0], so3.ZERO)
+    curvature = wp.dot(out, n) / (side + radius) - so3.ONE / distance
+    return distance, out, projector(out) / distance + curvature * wp.outer(round_it, round_it)
+
+
+@wp.func
+def from_cylinder(radius: wp.float64, half: wp.float64, y: vec3):
+    """The same of a cylinder with flat ends."""
+    side, n, N = from_axis(y, radius)
+    end = wp.where(y[2] < so3.ZERO, -so3.ONE, so3.ONE)
+    above = wp.abs(y[2]) - half
+    if side > so3.ZERO and above > so3.ZERO:
+        d, m, M = from_rim(radius, y - vec3(so3.ZERO, so3.ZERO, end * half))
+        return d, m, M
+    if above > side:
+        return above, vec3(so3.ZERO, so3.ZERO, end), mat3()
+    return side, n, N
+
+
+@wp.func
+def from_cone(radius: wp.float64, half: wp.float64, y: vec3):
+    """The same of a cone with its base at −half and its tip at half."""
+    slant = wp.length(vec3(radius, so3.TWO * half, so3.ZERO))
+    outwards, upwards = so3.TWO * half / slant, radius / slant  # the normal of its side
+    side, n, N = from_axis(y, radius)
+    above = y[2] + half
+    along = upwards * -side + outwards * above  # on the side, from the rim
+    below = -above
+    if side > so3.ZERO and along < so3.ZERO:
+        d, m, M = from_rim(radius, y + vec3(so3.ZERO, so3.ZERO, half))
+        return d, m, M
+    if along > slant:
+        d, m, M = from_point(y - vec3(so3.ZERO, so3.ZERO, half), so3.ZERO)
+        return d, m, M
+    beyond = outwards * side + upwards * above
+    if below > beyond:
+        return below, vec3(so3.ZERO, so3.ZERO, -so3.ONE), mat3()
+    return beyond, outwards * n + vec3(so3.ZERO, so3.ZERO, upwards), outwards * N
+
+
+@wp.func
+def signed_distance(kind: int, size: vec3, y: vec3):
+    """Distance of the point y from a shape, negative inside, with gradient n and Hessian N; axes along z.
+
+    Outside, N is the curvature of the parallel surface through the point: 1/distance along the directions in which the
+    nearest feature does not extend. Inside a box, a cylinder or a cone the nearest face counts.
+    """
+    if kind == PLANE:
+        return y[2], vec3(so3.ZERO, so3.ZERO, so3.ONE), mat3()
+    if kind == SPHERE:
+        d, n, N = from_point(y, size[0])
+        return d, n, N
+    if kind == BOX:
+        d, n, N = from_box(size, y)
+        return d, n, N
+    if kind == HOLLOW:
+        d, n, N = from_axis(y, size[0])
+        return -d, -n, -N
+    if kind == CYLINDER:
+        if size[1] < so3.ZERO:
+            d, n, N = from_axis(y, size[0])
+            return d, n, N
+        d, n, N = from_cylinder(size[0], size[1], y)
+        return d, n, N
+    if kind == CONE:
+        d, n, N = from_cone(size[0], size[1], y)
+        return d, n, N
+    if wp.abs(y[2]) <= size[1]:  # a capsule
+        d, n, N = from_axis(y, size[0])
+        return d, n, N
+    end = wp.where(y[2] < so3.ZERO, -size[1], size[1])
+    d, n, N = from_point(y - vec3(so3.ZERO, so3.ZERO, end), size[0])
+    return d, n, N
+
+
+@wp.struct
+class ContactLaw:
+    """k, p, c, μ, v_s, k_t (0 for the smooth law) and τ of robot.contacts.Contact."""
+
+    stiffness: wp.float64
+    exponent: wp.float64
+    damping: wp.float64
+    friction: wp.float64
+    slip_speed: wp.float64
+    stick_stiffness: wp.float64
+    stick_damping: wp.float64
+
+
+@wp.struct
+class Grip:
+    """An anchor for (6), in the base frame: whether the pair has one, d = c − r n − A and b."""
+
+    holds: wp.int32
+    d: vec3
+    b: vec3
+
+
+@wp.func
+def rolled(n: vec3, b: vec3):
+    """G and G' of (8)."""
+    z = -wp.dot(n, b)
+    y = so3.ONE - z
+    if y < SMALL:
+        G = so3.ZERO
+        slope = so3.ZERO
+        term = wp.float64(1.0)  # of G in powers of y; each is (m + 1)/(2m + 3) y times the one before
+        m = wp.float64(0.0)
+        for _k in range(9):
+            G += term
+            factor = (m + so3.ONE) / (so3.TWO * m + wp.float64(3.0))
+            slope -= (m + so3.ONE) * factor * term
+            term = term * factor * y
+            m += so3.ONE
+        return G, slope
+    side = wp.max(wp.length(b + z * n), TINY)
+    G = wp.atan2(side, z) / side
+    return G, (z * G - so3.ONE) / (side * side)
+
+
+@wp.func
+def elastic_slip(grip: Grip, radius: wp.float64, n: vec3) -> vec3:
+    """x of (6)."""
+    if grip.holds == 0:
+        return vec3()
+    G, _slope = rolled(n, grip.b)
+    return projector(n) * (grip.d + radius * G * grip.b)
+
+
+@wp.func
+def elastic_slip_derivatives(grip: Grip, radius: wp.float64, n: vec3, N: mat3):
+    """∂x/∂c of (7) and ∂x/∂θ of (8)."""
+    if grip.holds == 0:
+        return mat3(), mat3()
+    G, slope = rolled(n, grip.b)
+    P = projector(n)
+    one = wp.identity(n=3, dtype=wp.float64)
+    arm = P * grip.b
+    turned = G * (wp.dot(n, grip.b) * one + wp.outer(n, grip.b)) + slope * wp.outer(arm, grip.b)
+    moved = wp.dot(n, grip.d) * one + wp.outer(n, grip.d)
+    by_centre = P * (one - radius * N) - (moved + radius * turned) * N
+    by_turn = radius * (slope * wp.outer(arm, wp.cross(n, grip.b)) - G * (P * so3.hat(grip.b)))
+    return by_centre, by_turn
+
+
+@wp.func
+def friction_force(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3, w: vec3) -> vec3:
+    """f of (4) or (5)."""
+    most = law.friction * push
+    if law.stick_stiffness == so3.ZERO:
+        return (-most / wp.sqrt(wp.dot(w, w) + law.slip_speed * law.slip_speed)) * w
+    s = elastic_slip(grip, radius, n) + law.stick_damping * w
+    return -wp.min(law.stick_stiffness, most / wp.max(wp.length(s), TINY)) * s
+
+
+@wp.func
+def friction_slopes(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3, w: vec3):
+    """∂f/∂s at fixed N, ∂f/∂N, and the share τ of w in s; for the smooth law s is w."""
+    most = law.friction * push
+    one = wp.identity(n=3, dtype=wp.float64)
+    if law.stick_stiffness == so3.ZERO:
+        size = wp.sqrt(wp.dot(w, w) + law.slip_speed * law.slip_speed)
+        g = w / size
+        return (-most / size) * (one - wp.outer(g, g)), -law.friction * g, so3.ONE
+    s = elastic_slip(grip, radius, n) + law.stick_damping * w
+    size = wp.length(s)
+    if most <= so3.ZERO:
+        return mat3(), vec3(), law.stick_damping
+    if law.stick_stiffness * size <= most:
+        return -law.stick_stiffness * one, vec3(), law.stick_damping
+    g = s / size
+    return (-most / size) * (one - wp.outer(g, g)), -law.friction * g, law.stick_damping
+
+
+@wp.func
+def limited_slip(law: ContactLaw, grip: Grip, radius: wp.float64, push: wp.float64, n: vec3) -> vec3:
+    """x shortened to the limit of friction, k_t |x| < μ N: the ball slips that far and sticks from there."""
+    x = elastic_slip(grip, radius, n)
+    most = SURELY * law.friction * push / law.stick_stiffness
+    size = wp.length(x)
+    if size > most:
+        return (most / size) * x
+    return x
+
+
+@wp.func
+def pressure(law: ContactLaw, depth: wp.float64, rate: wp.float64):
+    """N of (1), its derivative by δ, and that by δ̇."""
+    static = law.stiffness * wp.pow(depth, law.exponent)
+    swell = so3.ONE + law.damping * rate
+    if swell <= so3.ZERO:
+        return so3.ZERO, so3.ZERO, so3.ZERO
+    return static * swell, law.exponent * static / depth * swell, static * law.damping
+
+
+@wp.func
+def contact_force(law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, u: vec3, spin: vec3):
+    """f and m of (3)."""
+    push, _by_depth, _by_rate = pressure(law, depth, -wp.dot(n, u))
+    f = push * n
+    if law.friction > so3.ZERO:
+        slip = u - wp.dot(n, u) * n - radius * wp.cross(spin, n)
+        f += friction_force(law, grip, radius, push, n, slip)
+    return f, -radius * wp.cross(n, f)
+
+
+@wp.func
+def contact_derivatives(
+    law: ContactLaw, grip: Grip, radius: wp.float64, depth: wp.float64, n: vec3, N: mat3, u: vec3, spin: vec3
+):
+    """D_c, D_u, D_ω and D_θ of f, with u and ω held fixed under D_c and D_θ."""
+    push, by_depth, by_rate = pressure(law, depth, -wp.dot(n, u))
+    along = n
+    flat = projector(n)
+    D_c = push * N
+    D_u = mat3()
+    D_spin = mat3()
+    D_turn = mat3()
+    if law.friction > so3.ZERO:
+        slip = flat * u - radius * wp.cross(spin, n)
+        G, by_push, share = friction_slopes(law, grip, radius, push, n, slip)
+        along = n + by_push
+        slip_c = -(wp.outer(n, N * u) + wp.dot(n, u) * N) - radius * so3.cross_columns(spin, N)
+        D_c += share * (G * slip_c)
+        D_u += share * (G * flat)
+        D_spin += (share * radius) * (G * so3.hat(n))
+        if law.stick_stiffness > so3.ZERO:
+            by_centre, by_turn = elastic_slip_derivatives(grip, radius, n, N)
+            D_c += G * by_centre
+            D_turn += G * by_turn
+    D_c += wp.outer(along, -by_depth * n - by_rate * (N * u))
+    D_u += wp.outer(along, -by_rate * n)
+    return D_c, D_u, D_spin, D_turn
+
+
+@wp.func
+def contact_response(
+    radius: wp.float64,
+    n: vec3,
+    N: mat3,
+    u: vec3,
+    spin: vec3,
+    f: vec3,
+    m: vec3,
+    D_c: mat3,
+    D_u: mat3,
+    D_spin: mat3,
+    D_turn: mat3,
+):
+    """Derivatives of −(m; f) at the centre by a small motion of the body and by its twist, both at the centre.
+
+    In the body's frame a turn θ changes f by δf − θ × f; it takes θ × u and θ × ω from the changes of u and ω.
+    """
+    turn = D_u * so3.hat(u) + D_spin * so3.hat(spin) - D_turn
+    lever = radius * so3.hat(n)
+    H = -se3.block(lever * turn + so3.hat(m), radius * so3.cross_columns(f, N) - lever * D_c, so3.hat(f) - turn, D_c)
+    return H, -se3.block(-lever * D_spin, -lever * D_u, D_spin, D_u)
+
+
+@wp.func
+def at_origin(c: vec3, X: mat6) -> mat6:
+    """A 6x6 matrix from twists at the point c to wrenches there, as one at the origin."""
+    to_c = se3.block(wp.identity(n=3, dtype=wp.float64), mat3(), -so3.hat(c), wp.identity(n=3, dtype=wp.float64))
+    return wp.transpose(to_c) * X * to_c
+
+
+@wp.func
+def wrench_at_origin(c: vec3, m: vec3, f: vec3) -> vec6:
+    """The wrench of a moment and a force at the point c."""
+    return se3.join(m + wp.cross(c, f), f)
+
+
+@wp.func
+def pose_of(s: Scratch, i: int, k: int, origin: vec3):
+    """Pose of a node in the base frame at the origin, −1 being the world."""
+    if k < 0:
+        return wp.identity(n=3, dtype=wp.float64), -origin
+    return s.node[i, k].R, s.node[i, k].p
+
+
+@wp.func
+def twist_of(s: Scratch, i: int, k: int) -> vec6:
+    """Twist of a node, −1 being the world."""
+    if k < 0:
+        return vec6()
+    return s.node[i, k].eta
+
+
+@wp.func
+def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
+    """Centre of a ball in the base frame."""
+    R, p = pose_of(s, i, t.surroundings.ball_node[ball], origin)
+    return R * t.surroundings.ball_position[ball] + p
+
+
+@wp.func
+def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
+    """Centre of a ball in the world."""
+    origin = origin_of(t, s, i, t.surroundings.ball_node[ball])
+    return ball_centre(t, s, i, ball, origin) + origin
+
+
+@wp.func
+def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
+    """Pose of the frame of an obstacle in the base frame."""
+    R, p = pose_of(s, i, t.surroundings.obstacle_node[obstacle], origin)
+    return R * t.surroundings.obstacle_R[obstacle], R * t.surroundings.obstacle_p[obstacle] + p
+
+
+@wp.func
+def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
+    """Distance of the surfaces of pair e, negative where they overlap."""
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
+    b = t.surroundings.obstacle_node[obstacle]
+    origin = origin_between(t, s, i, t.surroundings.ball_node[ball], b)
+    R, p = pose_of(s, i, b, origin)
+    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.surroundings.obstacle_p[obstacle]
+    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    return d - t.surroundings.ball_radius[ball]
+
+
+@wp.func(inline=False)
+def has_moved(t: Tables, s: Scratch, i: int) -> int:
+    """Whether a ball has moved by half the margin since the last listing."""
+    if s.near.count[i] < 0:
+        return 1
+    limit = so3.HALF * so3.HALF * t.surroundings.margin * t.surroundings.margin
+    for ball in range(t.surroundings.ball_node.shape[0]):
+        moved = ball_in_world(t, s, i, ball) - s.near.seen[i, ball]
+        if not (wp.dot(moved, moved) < limit):
+            return 1
+    return 0
+
+
+@wp.func(inline=False)
+def place_clusters(t: Tables, s: Scratch, i: int):
+    """Where the balls are, the middle of each cluster of them, and how far its balls reach from there."""
+    for c in range(s.near.centre.shape[1]):
+        begin, end = t.surroundings.cluster_start[c], t.surroundings.cluster_start[c + 1]
+        centre = vec3()
+        for ball in range(begin, end):
+            place = ball_in_world(t, s, i, ball)
+            s.near.seen[i, ball] = place
+            centre = centre + place / wp.float64(end - begin)
+        reach = wp.float64(0.0)
+        for ball in range(begin, end):
+            out = wp.length(s.near.seen[i, ball] - centre) + t.surroundings.ball_radius[ball]
+            reach = wp.max(reach, out)
+        s.near.centre[i, c] = centre
+        s.near.reach[i, c] = reach
+
+
+@wp.func
+def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
+    """Lower bound of the gaps of the pairs of block k: of the spheres around two
+    clusters, or of one and a shape."""
+    mine = t.surroundings.block[k, 0]
+    other = t.surroundings.block[k, 1]
+    centre = s.near.centre[i, mine]
+    if other >= 0:
+        return wp.length(centre - s.near.centre[i, other]) - s.near.reach[i, mine] - s.near.reach[i, other]
+    obstacle = t.surroundings.pair[t.surroundings.block[k, 2], 1]
+    node = t.surroundings.obstacle_node[obstacle]
+    origin = origin_of(t, s, i, node)
+    R, p = pose_of(s, i, node, origin)
+    x = wp.transpose(R) * (centre - origin - p) - t.surroundings.obstacle_p[obstacle]
+    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    return d - s.near.reach[i, mine]
+
+
+@wp.func(inline=False)
+def list_near(t: Tables, s: Scratch, i: int):
+    """List the pairs within the margin, all those whose obstacle roams among them."""
+    count = wp.int32(0)
+    room = s.near.pair.shape[1]
+    place_clusters(t, s, i)
+    for k in range(t.surroundings.block.shape[0]):
+        begin, end = t.surroundings.block[k, 2], t.surroundings.block[k, 3]
+        roams = t.surroundings.obstacle_roams[t.surroundings.pair[begin, 1]] != 0
+        if roams or gap_of_block(t, s, i, k) < t.surroundings.margin:
+            for e in range(begin, end):
+                if roams or gap_of_pair(t, s, i, e) < t.surroundings.margin:
+                    if count < room:
+                        s.near.pair[i, count] = e
+                    count += 1
+    if count > room:
+        s.status[i] = STATUS_CROWDED
+        count = wp.int32(-1)
+    s.near.count[i] = count
+
+
+@wp.func
+def anchor_at(t: Tables, i: int, e: int) -> vec3:
+    """Anchor of pair e of an instance on its obstacle; NaN where it has none."""
+    return t.surroundings.anchor[anchor_row(t, i), 2 * e]
+
+
+@wp.func
+def anchor_row(t: Tables, i: int) -> int:
+    """Row of the anchors of an instance; one row serves all instances where the table has only one."""
+    return wp.min(i, t.surroundings.anchor.shape[0] - 1)
+
+
+@wp.func
+def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
+    """Set both anchors of pair e of an instance."""
+    t.surroundings.anchor[anchor_row(t, i), 2 * e] = on_obstacle
+    t.surroundings.anchor[anchor_row(t, i), 2 * e + 1] = on_ball
+
+
+@wp.struct
+class Contact:
+    """The arguments of the contact law for a pair, in the base frame: law, anchor, radius, depth, centre, normal,
+    Hessian, velocity of the centre and spin against the obstacle, nodes of ball and obstacle."""
+
+    law: ContactLaw
+    grip: Grip
+    radius: wp.float64
+    depth: wp.float64
+    c: vec3
+    n: vec3
+    N: mat3
+    u: vec3
+    spin: vec3
+    a: wp.int32
+    b: wp.int32
+
+
+@wp.func(inline=False)
+def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
+    """The contact of pair e."""
+    ball = t.surroundings.pair[e, 0]
+    obstacle = t.surroundings.pair[e, 1]
+    x = Contact()
+    x.a = t.surroundings.ball_node[ball]
+    x.b = t.surroundings.obstacle_node[obstacle]
+    x.radius = t.surroundings.ball_radius[ball]
+    origin = origin_between(t, s, i, x.a, x.b)
+    x.c = ball_centre(t, s, i, ball, origin)
+    R, p = obstacle_pose(t, s, i, obstacle, origin)
+    y = wp.transpose(R) * (x.c - p)
+    d, n, N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    x.depth = x.radius - d
+    if x.depth > so3.ZERO:
+        x.n = R * n
+        x.N = R * N * wp.transpose(R)
+        rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
+        x.spin = se3.angular(rho)
+        x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
+        row = t.surroundings.pair[e, 2]
+        x.law.stiffness = t.surroundings.law[row, 0]
+        x.law.exponent = t.surroundings.law[row, 1]
+        x.law.damping = t.surroundings.law[row, 2]
+        x.law.friction = t.surroundings.law[row, 3]
+        x.law.slip_speed = t.surroundings.law[row, 4]
+        x.law.stick_stiffness = t.surroundings.law[row, 5]
+        x.law.stick_damping = t.surroundings.law[row, 6]
+        anchor = anchor_at(t, i, e)
+        if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
+            R_a, _p_a = pose_of(s, i, x.a, origin)
+            x.grip.holds = 1
+            x.grip.d = x.c - x.radius * x.n - R * anchor - p
+            x.grip.b = R_a * t.surroundings.anchor[anchor_row(t, i), 2 * e + 1]
+    return x
+
+
+@wp.func
+def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
+    """Anchors of pair e, which is in contact, in the frames of the obstacle and of the ball's node: the point of
+    contact, moved back by the slip that friction keeps."""
+    push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
+    origin = origin_between(t, s, i, x.a, x.b)
+    R, p = obstacle_pose(t, s, i, t.surroundings.pair[e, 1], origin)
+    R_a, _p_a = pose_of(s, i, x.a, origin)
+    A = x.c - x.radius * x.n - limited_slip(x.law, x.grip, x.radius, push, x.n)
+    return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
+
+
+@wp.func(inline=False)
+def renew_anchors(t: Tables, s: Scratch, i: int):
+    """Anchor the pairs in contact at the present state, and clear the anchors of pairs that have opened."""
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
+    for e in range(t.surroundings.pair.shape[0]):
+        if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
+            put_anchor(t, i, e, vec3(NOWHERE, NOWHERE, NOWHERE), vec3(NOWHERE, NOWHERE, NOWHERE))
+    for j in range(s.near.count[i]):
+        e = s.near.pair[i, j]
+        x = contact_of(t, s, i, e)
+        if x.depth > so3.ZERO and x.law.stick_stiffness > so3.ZERO:
+            on_obstacle, on_ball = new_anchor(t, s, i, e, x)
+            put_anchor(t, i, e, on_obstacle, on_ball)
+
+
+@wp.func(inline=False)
+def add_contacts(t: Tables, s: Scratch, i: int):
+    """F of both nodes of each pair in contact."""
+    if has_moved(t, s, i) == 1:
+        list_near(t, s, i)
+    for j in range(s.near.count[i]):
+        x = contact_of(t, s, i, s.near.pair[i, j])
+        if x.depth > so3.ZERO:
+            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            W = wrench_at_origin(x.c, m, f)
+            if x.a >= 0:
+                s.node[i, x.a].F = s.node[i, x.a].F - W
+            if x.b >= 0:
+                s.node[i, x.b].F = s.node[i, x.b].F + W
+
+
+@wp.func
+def put_response(
+    s: Scratch, i: int, a: int, b: int, c: vec3, m: vec3, f: vec3, H_c: mat6, N_c: mat6, H: wp.array2d(dtype=mat6)
+):
+    """Add K and N of (9), (10) on the nodes a and b themselves, for the wrench (m; f) at c that a receives; list the
+    coupling of the two in s.near."""
+    N = at_origin(c, N_c)
+    K = at_origin(c, H_c)
+    bar = adbar_matrix(wrench_at_origin(c, m, f))
+    if b >= 0:
+        K -= N * ad_matrix(s.node[i, b].eta)
+        H[i, b] = H[i, b] + K - bar
+        s.near.N[i, b] = s.near.N[i, b] + N
+    if a >= 0:
+        H[i, a] = H[i, a] + K
+        s.near.N[i, a] = s.near.N[i, a] + N
+    couple_nodes(s, i, a, b, K, N, bar, 1)
+
+
+@wp.func(inline=False)
+def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)):
+    """H and N of both nodes of each pair in contact, and their coupling."""
+    for j in range(s.near.count[i]):
+        x = contact_of(t, s, i, s.near.pair[i, j])
+        if x.depth > so3.ZERO:
+            f, m = contact_force(x.law, x.grip, x.radius, x.depth, x.n, x.u, x.spin)
+            D_c, D_u, D_spin, D_turn = contact_derivatives(x.law, x.grip, x.radius, x.depth, x.n, x.N, x.u, x.spin)
+            H_c, N_c = contact_response(x.radius, x.n, x.N, x.u, x.spin, f, m, D_c, D_u, D_spin, D_turn)
+            put_response(s, i, x.a, x.b, x.c, m, f, H_c, N_c, H)
+
+
+@wp.func
+def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
+    """See term."""
+    if t.surroundings.pair.shape[0] > 0:
+        add_contacts(t, s, i)
+
+
+@wp.func
+def respond(
+    t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
+):
+    """See term."""
+    if t.surroundings.pair.shape[0] > 0:
+        respond_to_contacts(t, s, i, H)
+
+
+@wp.func
+def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
+    """See term; for one instance alone, since anchors belong to the model."""
+    if t.surroundings.sticks != 0:
+        place_bases(t, s, i, q)
+        for k in range(t.n_dynamic):
+            traversal.outward_motion(t, s, i, k, q, v, a, vec6())
+        renew_anchors(t, s, i)
+
+
+TERM = Term("contacts", int(LOADS), lambda model: model.meets_anything, add=add, respond=respond, renew=renew)
