@@ -59,7 +59,7 @@ def robot(stiffness: float | None = STIFFNESS) -> ls.Robot:
 def balls(model: ls.Model) -> tuple[np.ndarray, np.ndarray]:
     """Abscissas of the twelve points and the arm's radius there [m]."""
     rod = robot().links["arm"].body
-    s = model.surroundings.ball_s
+    s = model.contacts.ball_s
     return s, np.array([rod.section.inner_radius(x) for x in s])
 
 

@@ -65,7 +65,7 @@ def touching_shape(base, shape, centre, seed, *, moves):
 
 def gaps(model, q, shape):
     """Gaps of all pairs [m] and the features nearest, by NumPy; the shape is what is no ball."""
-    world, poses = model.surroundings, ls.forward_kinematics(model, q)
+    world, poses = model.contacts, ls.forward_kinematics(model, q)
     found, features = [], []
     for ball, obstacle, _ in world.pair:
         c = poses[world.ball_node[ball]] @ np.append(world.ball_position[ball], 1.0)

@@ -61,9 +61,9 @@ def described():
 def test_a_body_touches_itself_and_others():
     """Balls that start near each other do not; the others do where they meet, and their forces are equal."""
     model = described().build()
-    pair = model.surroundings.pair
+    pair = model.contacts.pair
     own = pair[pair[:, 2] == 0]
-    kept = {tuple(sorted(model.surroundings.ball_s[[a, b % 3]].round(3).tolist())) for a, b, _ in own}
+    kept = {tuple(sorted(model.contacts.ball_s[[a, b % 3]].round(3).tolist())) for a, b, _ in own}
     assert kept == {(0.1, 0.9), (0.175, 0.9)}
     q = np.concatenate([[0.0, -0.9], np.zeros(2)])
     moved = SOFT.moved(np.array(BALLS)[:, :3], q[:2])

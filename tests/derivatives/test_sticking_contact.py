@@ -21,7 +21,7 @@ def shares(model, q, v):
 
 def displaced(model, q, v, name):
     """The model anchored at a state nearby, from which it has slipped and rolled; that it does as it is named."""
-    world, rng, touching = model.surroundings, np.random.default_rng(4), np.isfinite(ls.contact_anchors(model, q))
+    world, rng, touching = model.contacts, np.random.default_rng(4), np.isfinite(ls.contact_anchors(model, q))
     assert touching.any() and world.sticks
     for _ in range(50):  # until what touches here touches there, too
         before = ls.integrate(model, q, 0.01 * rng.normal(size=model.nv) * model.dofs.scale)

@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
+from lissom.model.surroundings import in_blocks
 
 import lissom as ls
 from lissom.dynamics.contacts import ball_gaps
-from lissom.model.surroundings import in_blocks
 
 RADIUS = 0.004
 
@@ -34,7 +34,7 @@ def lowered(depth):
 
 def every_gap(model, q):
     """Distance of each ball from the nearest of what it may touch, no more than the margin, by looking at all pairs."""
-    world, g = model.surroundings, ls.forward_kinematics(model, q)
+    world, g = model.contacts, ls.forward_kinematics(model, q)
     g = np.concatenate([g, np.eye(4)[None]])
     centre = np.einsum("kij,kj->ki", g[world.ball_node][:, :3, :3], world.ball_position) + g[world.ball_node][:, :3, 3]
     gap = np.full(len(centre), world.margin)
@@ -79,7 +79,7 @@ def test_gaps_need_room_for_what_is_near():
 
 def test_every_pair_is_in_one_block(model):
     """Blocks follow each other, hold all pairs, and each its own clusters and law only."""
-    world = model.surroundings
+    world = model.contacts
     cluster = np.searchsorted(world.cluster_start, np.arange(len(world.ball_node)), side="right") - 1
     assert world.block[0, 2] == 0 and world.block[-1, 3] == len(world.pair)
     assert (world.block[1:, 2] == world.block[:-1, 3]).all() and (world.block[:, 2] < world.block[:, 3]).all()
@@ -94,7 +94,7 @@ def test_every_pair_is_in_one_block(model):
 
 def test_neighbours_never_meet(model):
     """Balls closer along a link and its parent than 1.2 times their radii do not meet; others do, once."""
-    world = model.surroundings
+    world = model.contacts
     along = {name: k * 0.2 for k, name in enumerate(model.links.names)}
     at = np.array([along[link] + 0.2 * s for link, s in zip(world.ball_link, world.ball_s)])
     ours = world.pair[world.pair[:, 2] == 0]

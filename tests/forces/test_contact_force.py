@@ -113,7 +113,7 @@ def test_the_past_leaves_no_trace():
     """Purpose: on a walk of small steps and long jumps the forces and derivatives are exactly those of a new model and
     those found by looking at every pair: what was near before does not matter."""
     model, every = chain(), chain(wide=True)
-    assert every.surroundings.margin > 1e5 > model.surroundings.margin
+    assert every.contacts.margin > 1e5 > model.contacts.margin
     rng = np.random.default_rng(9)
     q, touching = model.neutral(), 0
     v, a = rng.normal(size=(2, model.nv))

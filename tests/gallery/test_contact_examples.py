@@ -35,8 +35,8 @@ def test_balls_are_the_papers_points(pipe):
     gauss = (1 + np.polynomial.legendre.leggauss(10)[0]) / 2
     np.testing.assert_allclose(s, [0, *gauss, 1], rtol=0, atol=1e-14)
     np.testing.assert_allclose(radius, 0.03 - 0.015 * s, rtol=1e-12)
-    np.testing.assert_allclose(model.surroundings.ball_radius, radius, rtol=1e-12)
-    assert len(model.surroundings.pair) == 11
+    np.testing.assert_allclose(model.contacts.ball_radius, radius, rtol=1e-12)
+    assert len(model.contacts.pair) == 11
 
 
 def test_arm_in_the_pipe(pipe, tmp_path):
@@ -96,7 +96,7 @@ def pushes(gripper, model, q, v):
     g, (w_b, v_b) = ls.frame_pose(model, q, "ball"), ls.frame_twist(model, q, v, "ball").reshape(2, 3)
     centre, w_b, v_b = g[:3, 3], g[:3, :3] @ w_b, g[:3, :3] @ v_b
     found = []
-    for link, s, r in zip(model.surroundings.ball_link, model.surroundings.ball_s, model.surroundings.ball_radius):
+    for link, s, r in zip(model.contacts.ball_link, model.contacts.ball_s, model.contacts.ball_radius):
         if link not in gripper.FINGERS:
             continue
         h, (w, u) = ls.frame_pose(model, q, link, s), ls.frame_twist(model, q, v, link, s).reshape(2, 3)

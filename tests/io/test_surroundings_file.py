@@ -17,14 +17,16 @@ TURN = [[0.0, -1, 0, 0.1], [1, 0, 0, 0], [0, 0, 1, 0], [0, 0, 0, 1]]
 
 def assert_same_world(robot, again):
     """Both build the same tables of what the world does; the current, a function, at some times."""
-    a, b = (each.build().surroundings for each in (robot, again))
-    for field in dataclasses.fields(a):
-        if field.name == "anchors":
-            np.testing.assert_array_equal(a.anchors, b.anchors)
-        elif field.name != "current":
-            assert_same(getattr(a, field.name), getattr(b, field.name), field.name)
-    assert_same(*(np.array([x.rows(t) for t in (0.0, 0.7, 2.0)]) for x in (a, b)), "current")
-    return a
+    one, other = robot.build(), again.build()
+    for group in ("contacts", "fluid", "forces"):
+        a, b = getattr(one, group), getattr(other, group)
+        for field in dataclasses.fields(a):
+            if field.name == "anchors":
+                np.testing.assert_array_equal(a.anchors, b.anchors)
+            elif field.name != "current":
+                assert_same(getattr(a, field.name), getattr(b, field.name), field.name)
+    assert_same(*(np.array([x.fluid.rows(t) for t in (0.0, 0.7, 2.0)]) for x in (one, other)), "current")
+    return one.contacts
 
 
 @pytest.mark.parametrize("shape", SHAPES, ids=range(len(SHAPES)))
@@ -52,7 +54,7 @@ def test_balls_against_balls_and_their_number_are_read_as_they_were_written(tmp_
     again = round_trip(robot, tmp_path)
     assert again.near_pairs == 7 and again.contacts["both"].others == "other"
     assert_same(robot, again)
-    tables = [each.build().surroundings for each in (robot, again)]
+    tables = [each.build().contacts for each in (robot, again)]
     np.testing.assert_allclose(tables[1].ball_radius, tables[0].ball_radius, rtol=1e-13)
     again.contacts["both"] = dataclasses.replace(again.contacts["both"], radius=robot.contacts["both"].radius)
     assert assert_same_world(robot, again).capacity == 7

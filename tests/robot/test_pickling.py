@@ -105,8 +105,8 @@ def test_equilibria_in_motion_and_on_anchors():
                       placement=[[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, -0.0599], [0, 0, 0, 1]])  # fmt: skip
     held = ls.solve_statics(robot.build())
     other = again(held)
-    assert np.isfinite(other.model.surroundings.anchors).any()
-    np.testing.assert_array_equal(other.model.surroundings.anchors, held.model.surroundings.anchors)
+    assert np.isfinite(other.model.contacts.anchors).any()
+    np.testing.assert_array_equal(other.model.contacts.anchors, held.model.contacts.anchors)
 
 
 def test_lambdas_by_cloudpickle():

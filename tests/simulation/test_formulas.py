@@ -66,7 +66,7 @@ def test_the_kernel_reads_what_python_gives(model):
     np.testing.assert_allclose(load[2], [t, 0, 0, 0, 0, 0], rtol=1e-14)
     np.testing.assert_allclose(held, np.concatenate([q, v, a]), rtol=1e-14)
     np.testing.assert_allclose(host["u"][0], PULL(t), rtol=1e-14)
-    np.testing.assert_allclose(model.surroundings.rows(t), load[-2:], rtol=1e-14)
+    np.testing.assert_allclose(model.fluid.rows(t), load[-2:], rtol=1e-14)
 
 
 @pytest.mark.parametrize("dt", [None, 0.01])

@@ -163,7 +163,7 @@ def test_tables_of_searches_serve_again(pulled, monkeypatch):
     model, found = pulled
     still = np.zeros(model.nv)
     held = ls.forward_dynamics(found.model, found.q, still, [6.0])
-    np.testing.assert_array_equal(found.model.surroundings.anchors, found.anchors)
+    np.testing.assert_array_equal(found.model.contacts.anchors, found.anchors)
     monkeypatch.setattr(tables, "_make", None)
     other = ls.solve_statics(model, [1.0])
     monkeypatch.undo()
@@ -173,4 +173,4 @@ def test_tables_of_searches_serve_again(pulled, monkeypatch):
         ls.solve_statics(model, [6.0], max_iterations=1)
     last = failed.value.partial.model
     ls.solve_statics(model, [6.0])
-    np.testing.assert_array_equal(present_anchors(last), last.surroundings.anchors)
+    np.testing.assert_array_equal(present_anchors(last), last.contacts.anchors)

@@ -201,7 +201,7 @@ def _of_state(
     fine = finer(model, enriched=True)
     if fine is None:
         return none, none, ""
-    if model.surroundings.sticks:
+    if model.contacts.sticks:
         return none + np.nan, none + np.nan, "contacts that stick hold a robot by its points: no estimate"
     q_f, v_f, a_f = fine.state(q, v, a)
     every = np.arange(fine.model.nv)

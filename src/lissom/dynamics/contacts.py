@@ -67,10 +67,10 @@ _NONE = Contacts((), (), np.zeros(0), (), np.zeros(0), np.zeros(0), *(np.zeros((
 def put_gaps(t: Tables, s: Scratch, i: int, gap: Rows):
     """Distance of each ball from the nearest of what it may touch, no more than the margin."""
     for ball in range(gap.shape[1]):
-        gap[i, ball] = t.surroundings.margin
+        gap[i, ball] = t.contacts.margin
     for j in range(s.near.count[i]):
         e = s.near.pair[i, j]
-        ball = t.surroundings.pair[e, 0]
+        ball = t.contacts.pair[e, 0]
         gap[i, ball] = wp.min(gap[i, ball], gap_of_pair(t, s, i, e))
 
 
@@ -127,7 +127,7 @@ def contacts_kernel(
 
 
 def _make(model: Model, batch: int, *, anchored: bool = False) -> Buffers:
-    world = model.surroundings
+    world = model.contacts
     outputs = {"gap": (len(world.ball_node),), "touching": (int(NUMBERS) * world.capacity,)}
     w = Buffers(model, batch, {"q": (model.nq,), "v": (model.nv,)}, outputs)
     with_forces, on = w.buffer("with_forces", (1,), wp.int32), w.on_device
@@ -171,7 +171,7 @@ def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> An
     count = batch_of(lead)
     states = {name: flat(x, lead) for name, x in rows.items()}
     found = [_NONE] * count
-    for part in parts(count) if len(model.surroundings.pair) else ():
+    for part in parts(count) if len(model.contacts.pair) else ():
         w, _ = filled(model, "contacts", _make, ("q", "v"), states["q"][part], states["v"][part])
         w.host["with_forces"][0] = 1
         w.run()
@@ -183,10 +183,10 @@ def contact_forces(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> An
 
 def _touching(model: Model, rows: np.ndarray) -> Contacts:
     """Contacts from the numbers of each pair that touches."""
-    world = model.surroundings
+    world = model.contacts
     ball, obstacle, law = world.pair[rows[:, 0].astype(int)].reshape(-1, 3).T
     return Contacts(
-        tuple(world.contact_names[k] for k in law),
+        tuple(world.names[k] for k in law),
         tuple(world.ball_link[k] for k in ball),
         world.ball_s[ball],
         tuple(world.obstacle_link[k] for k in obstacle),
@@ -221,7 +221,7 @@ def touching_shapes(model: Model, q: np.ndarray) -> tuple[np.ndarray, np.ndarray
 
 def _touching_rows(model: Model, q: Any, v: Any) -> np.ndarray:
     """The numbers of each touching pair at one state, shape (n, 17)."""
-    if len(model.surroundings.pair) == 0:
+    if len(model.contacts.pair) == 0:
         return np.zeros((0, int(NUMBERS)))
     w, lead = filled(model, "contacts", _make, ("q", "v"), q, np.zeros(model.nv) if v is None else v)
     if lead:
@@ -255,7 +255,7 @@ def contact_anchors(model: Model, q: ArrayLike, v: ArrayLike | None = None) -> n
     Accuracy: a ball that rolls and spins at once rolls along a bent line; from one anchor to the next it counts as
     straight.
     """
-    anchors = np.full(model.surroundings.anchors.shape, np.nan)
+    anchors = np.full(model.contacts.anchors.shape, np.nan)
     _put_anchors_of(_touching_rows(model, q, v), anchors)
     return anchors
 
@@ -284,19 +284,19 @@ def _put_anchors_of(rows: np.ndarray, to: np.ndarray) -> None:
 
 def put_anchors(model: Model, anchors: np.ndarray) -> None:
     """Write anchors into the tables of a model that nobody else has."""
-    device_tables(model).surroundings.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
+    device_tables(model).contacts.anchor.assign(np.ascontiguousarray(anchors).reshape(1, -1, 3))
 
 
 def present_anchors(model: Model) -> np.ndarray:
     """The anchors in the tables of a model, shape (n_pairs, 6)."""
-    if not len(model.surroundings.pair):
+    if not len(model.contacts.pair):
         return np.zeros((0, 6))
-    return device_tables(model).surroundings.anchor.numpy().reshape(-1, 6).copy()
+    return device_tables(model).contacts.anchor.numpy().reshape(-1, 6).copy()
 
 
 def shares_of_friction(model: Model, q: np.ndarray) -> np.ndarray:
     """Friction over the most there can be, |f_t| / (μ N), of the touching pairs that hold at rest."""
-    rows, world = _touching_rows(model, q, None), model.surroundings
+    rows, world = _touching_rows(model, q, None), model.contacts
     law = world.law[world.pair[rows[:, 0].astype(int), 2]]
     n, f = rows[:, 5:8], rows[:, 8:11]
     N = (n * f).sum(axis=1)

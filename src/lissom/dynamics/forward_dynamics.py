@@ -451,7 +451,7 @@ def forward_dynamics(
 
 def _is_of_state(model: Model) -> bool:
     """Whether accelerations follow from q, v and u alone in a kernel, and no tendon has to be watched for a push."""
-    others = model.n_motions or model.n_rows or model.loads.varies or model.inputs.custom or model.surroundings.called
+    others = model.n_motions or model.n_rows or model.loads.varies or model.inputs.custom or model.forces.called
     return not others and not model.channels.is_tendon.any()
 
 

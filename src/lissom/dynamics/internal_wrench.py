@@ -238,22 +238,19 @@ def _own_wrenches(w: Workspace, model: Model, where: np.ndarray) -> np.ndarray:
 
 def _spread_alone(model: Model) -> Model:
     """The model without what acts at single points."""
-    world = model.surroundings
+    forces, fluid = model.forces, model.fluid
     first = len(model.loads.wrench)
-    kept, called = np.flatnonzero(world.force_is_spread), np.flatnonzero(world.called_is_spread)
+    kept, called = np.flatnonzero(forces.is_spread), np.flatnonzero(forces.called_is_spread)
     rows = first + called
-    alone = replace(
-        world,
-        pair=world.pair[:0],
-        capacity=0,
-        tail_node=world.tail_node[:0],
-        tail_mass=world.tail_mass[:0],
-        **{name: getattr(world, name)[kept] for name in ("force_node", "force_which", "force_weight", "force_s")},
-        called=tuple(world.called[k] for k in called),
-    )
+    spread = {name: getattr(forces, name)[kept] for name in ("node", "which", "weight", "s")}
+    groups = {
+        "contacts": replace(model.contacts, pair=model.contacts.pair[:0], capacity=0),
+        "fluid": replace(fluid, tail_node=fluid.tail_node[:0], tail_mass=fluid.tail_mass[:0]),
+        "forces": replace(forces, called=tuple(forces.called[k] for k in called), **spread),
+    }
     x = model.loads
     loads = replace(x, node=x.node[rows], placement=x.placement[rows], is_body=x.is_body[rows], wrench=())
-    return replace(model, loads=loads, surroundings=alone, cache={})
+    return replace(model, loads=loads, **groups, cache={})
 
 
 def _beyond(model: Model, link: str, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -267,7 +267,7 @@ def inverse_dynamics_derivatives(
     run_residual_derivatives(model, w, t, gravity=gravity, elastic=elastic, loads=loads)
     w.raise_for_status()
     dq, dv, da = square_results(model, w, lead)
-    if loads and model.surroundings.called:
+    if loads and model.forces.called:
         found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
         by_q, by_v = (np.array(x).reshape(dq.shape) for x in zip(*found))
         dq, dv = dq + by_q, dv + by_v
@@ -436,7 +436,7 @@ def inverse_dynamics_tangent(
                 raise ShapeError(f"{name}: must be finite, got NaN or infinity")
         w.raise_for_status()
     tau = w.result("tau", lead, model.nv)
-    if loads and model.surroundings.called:
+    if loads and model.forces.called:
         found = [called_response(model, *state, t) for state in zip(w.host["q"], w.host["v"])]
         moved = [by_q @ dq + by_v @ dv for (by_q, by_v), dq, dv in zip(found, w.host["dq"], w.host["dv"])]
         tau = tau + np.array(moved).reshape(tau.shape)

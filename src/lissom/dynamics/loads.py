@@ -42,7 +42,7 @@ def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndar
         rows[:, k] = wrench.over(np.array(times)) if len(times) > 1 else [wrench(t) for t in times]
     rows *= factor
     if model.meets_anything:
-        rows[:, -2:] = [model.surroundings.rows(t) for t in times]
+        rows[:, -2:] = [model.fluid.rows(t) for t in times]
     return rows
 
 
@@ -67,10 +67,10 @@ def put_loads(model: Model, w: Workspace, t: Times, factor: float = 1.0) -> None
         w.host["load"][:] = model.cached(("steady loads",), lambda: load_table(model, [0.0]))
     else:
         w.host["load"][:] = load_table(model, [0.0], factor)
-    if model.surroundings.called:
+    if model.forces.called:
         v = w.host["v"] if "v" in w.host else np.zeros((w.batch, model.nv))
         first, wrenches = len(model.loads.wrench), called_wrenches(model, w.host["q"], v, t)
-        w.host["load"][:, first : first + len(model.surroundings.called)] = factor * wrenches
+        w.host["load"][:, first : first + len(model.forces.called)] = factor * wrenches
 
 
 def _put_loads_of_models(model: Model, w: Workspace, t: Times, factor: float) -> None:
@@ -88,7 +88,7 @@ def called_wrenches(model: Model, q: np.ndarray, v: np.ndarray, t: Times) -> np.
     Raises:
         ShapeError: the force, the expected and the received shape.
     """
-    called = model.surroundings.called
+    called = model.forces.called
     poses, twists = node_motion(model, q, v)
     times = np.broadcast_to(np.asarray(t, dtype=np.float64), len(q)).tolist()
     out = np.zeros((len(q), len(called), 6))
@@ -119,7 +119,7 @@ def called_response(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tup
     slopes = by_pose.reshape(2, 2, n, -1, 6)[:, 0] - by_pose.reshape(2, 2, n, -1, 6)[:, 1]
     slopes /= 2.0 * np.diag(moves)[:, None, None]
     _, twists = node_motion(model, np.broadcast_to(q, (n, model.nq)), np.eye(n))  # linear in v: the columns of J
-    J = np.array([[_carried(G, row[node]) for _, _, node, G, _ in model.surroundings.called] for row in twists])
+    J = np.array([[_carried(G, row[node]) for _, _, node, G, _ in model.forces.called] for row in twists])
     by_q, by_v = -np.einsum("ikc,xjkc->xij", J, slopes)
     return by_q, by_v
 
@@ -249,7 +249,7 @@ def put_python_forces(
     holds, and in the rows of `load` (n_load_rows, 6) wrenches times a factor."""
     if model.inputs.custom:
         extra[:] = hold + custom_actuation(model, q) @ u
-    called = model.surroundings.called
+    called = model.forces.called
     if called:
         first = len(model.loads.wrench)
         load[first : first + len(called)] = factor * called_wrenches(model, q[None], v[None], t)[0]
@@ -261,7 +261,7 @@ def python_response(
     """What these forces add to the derivatives of the residual with respect to q, in the tangent space, and v, by
     central differences; each (nv, nv)."""
     by_q, by_v = np.zeros((2, model.nv, model.nv))
-    if model.surroundings.called:
+    if model.forces.called:
         by_q, by_v = (factor * response for response in called_response(model, q, v, t))
     if model.inputs.custom:
         by_q = by_q - _custom_actuation_derivative(model, q, u)

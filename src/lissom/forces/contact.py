@@ -415,36 +415,36 @@ def twist_of(s: Scratch, i: int, k: int) -> vec6:
 @wp.func
 def ball_centre(t: Tables, s: Scratch, i: int, ball: int, origin: vec3) -> vec3:
     """Centre of a ball in the base frame."""
-    R, p = pose_of(s, i, t.surroundings.ball_node[ball], origin)
-    return R * t.surroundings.ball_position[ball] + p
+    R, p = pose_of(s, i, t.contacts.ball_node[ball], origin)
+    return R * t.contacts.ball_position[ball] + p
 
 
 @wp.func
 def ball_in_world(t: Tables, s: Scratch, i: int, ball: int) -> vec3:
     """Centre of a ball in the world."""
-    origin = origin_of(t, s, i, t.surroundings.ball_node[ball])
+    origin = origin_of(t, s, i, t.contacts.ball_node[ball])
     return ball_centre(t, s, i, ball, origin) + origin
 
 
 @wp.func
 def obstacle_pose(t: Tables, s: Scratch, i: int, obstacle: int, origin: vec3):
     """Pose of the frame of an obstacle in the base frame."""
-    R, p = pose_of(s, i, t.surroundings.obstacle_node[obstacle], origin)
-    return R * t.surroundings.obstacle_R[obstacle], R * t.surroundings.obstacle_p[obstacle] + p
+    R, p = pose_of(s, i, t.contacts.obstacle_node[obstacle], origin)
+    return R * t.contacts.obstacle_R[obstacle], R * t.contacts.obstacle_p[obstacle] + p
 
 
 @wp.func
 def gap_of_pair(t: Tables, s: Scratch, i: int, e: int) -> wp.float64:
     """Distance of the surfaces of pair e, negative where they overlap."""
-    ball = t.surroundings.pair[e, 0]
-    obstacle = t.surroundings.pair[e, 1]
-    b = t.surroundings.obstacle_node[obstacle]
-    origin = origin_between(t, s, i, t.surroundings.ball_node[ball], b)
+    ball = t.contacts.pair[e, 0]
+    obstacle = t.contacts.pair[e, 1]
+    b = t.contacts.obstacle_node[obstacle]
+    origin = origin_between(t, s, i, t.contacts.ball_node[ball], b)
     R, p = pose_of(s, i, b, origin)
-    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.surroundings.obstacle_p[obstacle]
-    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
-    return d - t.surroundings.ball_radius[ball]
+    x = wp.transpose(R) * (ball_centre(t, s, i, ball, origin) - p) - t.contacts.obstacle_p[obstacle]
+    y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
+    return d - t.contacts.ball_radius[ball]
 
 
 @wp.func(inline=False)
@@ -452,8 +452,8 @@ def has_moved(t: Tables, s: Scratch, i: int) -> int:
     """Whether a ball has moved by half the margin since the last listing."""
     if s.near.count[i] < 0:
         return 1
-    limit = so3.HALF * so3.HALF * t.surroundings.margin * t.surroundings.margin
-    for ball in range(t.surroundings.ball_node.shape[0]):
+    limit = so3.HALF * so3.HALF * t.contacts.margin * t.contacts.margin
+    for ball in range(t.contacts.ball_node.shape[0]):
         moved = ball_in_world(t, s, i, ball) - s.near.seen[i, ball]
         if not (wp.dot(moved, moved) < limit):
             return 1
@@ -464,7 +464,7 @@ def has_moved(t: Tables, s: Scratch, i: int) -> int:
 def place_clusters(t: Tables, s: Scratch, i: int):
     """Where the balls are, the middle of each cluster of them, and how far its balls reach from there."""
     for c in range(s.near.centre.shape[1]):
-        begin, end = t.surroundings.cluster_start[c], t.surroundings.cluster_start[c + 1]
+        begin, end = t.contacts.cluster_start[c], t.contacts.cluster_start[c + 1]
         centre = vec3()
         for ball in range(begin, end):
             place = ball_in_world(t, s, i, ball)
@@ -472,7 +472,7 @@ def place_clusters(t: Tables, s: Scratch, i: int):
             centre = centre + place / wp.float64(end - begin)
         reach = wp.float64(0.0)
         for ball in range(begin, end):
-            out = wp.length(s.near.seen[i, ball] - centre) + t.surroundings.ball_radius[ball]
+            out = wp.length(s.near.seen[i, ball] - centre) + t.contacts.ball_radius[ball]
             reach = wp.max(reach, out)
         s.near.centre[i, c] = centre
         s.near.reach[i, c] = reach
@@ -482,18 +482,18 @@ def place_clusters(t: Tables, s: Scratch, i: int):
 def gap_of_block(t: Tables, s: Scratch, i: int, k: int) -> wp.float64:
     """Lower bound of the gaps of the pairs of block k: of the spheres around two
     clusters, or of one and a shape."""
-    mine = t.surroundings.block[k, 0]
-    other = t.surroundings.block[k, 1]
+    mine = t.contacts.block[k, 0]
+    other = t.contacts.block[k, 1]
     centre = s.near.centre[i, mine]
     if other >= 0:
         return wp.length(centre - s.near.centre[i, other]) - s.near.reach[i, mine] - s.near.reach[i, other]
-    obstacle = t.surroundings.pair[t.surroundings.block[k, 2], 1]
-    node = t.surroundings.obstacle_node[obstacle]
+    obstacle = t.contacts.pair[t.contacts.block[k, 2], 1]
+    node = t.contacts.obstacle_node[obstacle]
     origin = origin_of(t, s, i, node)
     R, p = pose_of(s, i, node, origin)
-    x = wp.transpose(R) * (centre - origin - p) - t.surroundings.obstacle_p[obstacle]
-    y = wp.transpose(t.surroundings.obstacle_R[obstacle]) * x
-    d, _n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    x = wp.transpose(R) * (centre - origin - p) - t.contacts.obstacle_p[obstacle]
+    y = wp.transpose(t.contacts.obstacle_R[obstacle]) * x
+    d, _n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
     return d - s.near.reach[i, mine]
 
 
@@ -503,12 +503,12 @@ def list_near(t: Tables, s: Scratch, i: int):
     count = wp.int32(0)
     room = s.near.pair.shape[1]
     place_clusters(t, s, i)
-    for k in range(t.surroundings.block.shape[0]):
-        begin, end = t.surroundings.block[k, 2], t.surroundings.block[k, 3]
-        roams = t.surroundings.obstacle_roams[t.surroundings.pair[begin, 1]] != 0
-        if roams or gap_of_block(t, s, i, k) < t.surroundings.margin:
+    for k in range(t.contacts.block.shape[0]):
+        begin, end = t.contacts.block[k, 2], t.contacts.block[k, 3]
+        roams = t.contacts.obstacle_roams[t.contacts.pair[begin, 1]] != 0
+        if roams or gap_of_block(t, s, i, k) < t.contacts.margin:
             for e in range(begin, end):
-                if roams or gap_of_pair(t, s, i, e) < t.surroundings.margin:
+                if roams or gap_of_pair(t, s, i, e) < t.contacts.margin:
                     if count < room:
                         s.near.pair[i, count] = e
                     count += 1
@@ -521,20 +521,20 @@ def list_near(t: Tables, s: Scratch, i: int):
 @wp.func
 def anchor_at(t: Tables, i: int, e: int) -> vec3:
     """Anchor of pair e of an instance on its obstacle; NaN where it has none."""
-    return t.surroundings.anchor[anchor_row(t, i), 2 * e]
+    return t.contacts.anchor[anchor_row(t, i), 2 * e]
 
 
 @wp.func
 def anchor_row(t: Tables, i: int) -> int:
     """Row of the anchors of an instance; one row serves all instances where the table has only one."""
-    return wp.min(i, t.surroundings.anchor.shape[0] - 1)
+    return wp.min(i, t.contacts.anchor.shape[0] - 1)
 
 
 @wp.func
 def put_anchor(t: Tables, i: int, e: int, on_obstacle: vec3, on_ball: vec3):
     """Set both anchors of pair e of an instance."""
-    t.surroundings.anchor[anchor_row(t, i), 2 * e] = on_obstacle
-    t.surroundings.anchor[anchor_row(t, i), 2 * e + 1] = on_ball
+    t.contacts.anchor[anchor_row(t, i), 2 * e] = on_obstacle
+    t.contacts.anchor[anchor_row(t, i), 2 * e + 1] = on_ball
 
 
 @wp.struct
@@ -558,17 +558,17 @@ class Contact:
 @wp.func(inline=False)
 def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
     """The contact of pair e."""
-    ball = t.surroundings.pair[e, 0]
-    obstacle = t.surroundings.pair[e, 1]
+    ball = t.contacts.pair[e, 0]
+    obstacle = t.contacts.pair[e, 1]
     x = Contact()
-    x.a = t.surroundings.ball_node[ball]
-    x.b = t.surroundings.obstacle_node[obstacle]
-    x.radius = t.surroundings.ball_radius[ball]
+    x.a = t.contacts.ball_node[ball]
+    x.b = t.contacts.obstacle_node[obstacle]
+    x.radius = t.contacts.ball_radius[ball]
     origin = origin_between(t, s, i, x.a, x.b)
     x.c = ball_centre(t, s, i, ball, origin)
     R, p = obstacle_pose(t, s, i, obstacle, origin)
     y = wp.transpose(R) * (x.c - p)
-    d, n, N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    d, n, N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
     x.depth = x.radius - d
     if x.depth > so3.ZERO:
         x.n = R * n
@@ -576,20 +576,20 @@ def contact_of(t: Tables, s: Scratch, i: int, e: int) -> Contact:
         rho = twist_of(s, i, x.a) - twist_of(s, i, x.b)
         x.spin = se3.angular(rho)
         x.u = se3.linear(rho) + wp.cross(x.spin, x.c)
-        row = t.surroundings.pair[e, 2]
-        x.law.stiffness = t.surroundings.law[row, 0]
-        x.law.exponent = t.surroundings.law[row, 1]
-        x.law.damping = t.surroundings.law[row, 2]
-        x.law.friction = t.surroundings.law[row, 3]
-        x.law.slip_speed = t.surroundings.law[row, 4]
-        x.law.stick_stiffness = t.surroundings.law[row, 5]
-        x.law.stick_damping = t.surroundings.law[row, 6]
+        row = t.contacts.pair[e, 2]
+        x.law.stiffness = t.contacts.law[row, 0]
+        x.law.exponent = t.contacts.law[row, 1]
+        x.law.damping = t.contacts.law[row, 2]
+        x.law.friction = t.contacts.law[row, 3]
+        x.law.slip_speed = t.contacts.law[row, 4]
+        x.law.stick_stiffness = t.contacts.law[row, 5]
+        x.law.stick_damping = t.contacts.law[row, 6]
         anchor = anchor_at(t, i, e)
         if x.law.stick_stiffness > so3.ZERO and not wp.isnan(anchor[0]):
             R_a, _p_a = pose_of(s, i, x.a, origin)
             x.grip.holds = 1
             x.grip.d = x.c - x.radius * x.n - R * anchor - p
-            x.grip.b = R_a * t.surroundings.anchor[anchor_row(t, i), 2 * e + 1]
+            x.grip.b = R_a * t.contacts.anchor[anchor_row(t, i), 2 * e + 1]
     return x
 
 
@@ -599,7 +599,7 @@ def new_anchor(t: Tables, s: Scratch, i: int, e: int, x: Contact):
     contact, moved back by the slip that friction keeps."""
     push, _by_depth, _by_rate = pressure(x.law, x.depth, -wp.dot(x.n, x.u))
     origin = origin_between(t, s, i, x.a, x.b)
-    R, p = obstacle_pose(t, s, i, t.surroundings.pair[e, 1], origin)
+    R, p = obstacle_pose(t, s, i, t.contacts.pair[e, 1], origin)
     R_a, _p_a = pose_of(s, i, x.a, origin)
     A = x.c - x.radius * x.n - limited_slip(x.law, x.grip, x.radius, push, x.n)
     return wp.transpose(R) * (A - p), -(wp.transpose(R_a) * x.n)
@@ -610,7 +610,7 @@ def renew_anchors(t: Tables, s: Scratch, i: int):
     """Anchor the pairs in contact at the present state, and clear the anchors of pairs that have opened."""
     if has_moved(t, s, i) == 1:
         list_near(t, s, i)
-    for e in range(t.surroundings.pair.shape[0]):
+    for e in range(t.contacts.pair.shape[0]):
         if not wp.isnan(anchor_at(t, i, e)[0]) and not (gap_of_pair(t, s, i, e) < so3.ZERO):
             put_anchor(t, i, e, vec3(NOWHERE, NOWHERE, NOWHERE), vec3(NOWHERE, NOWHERE, NOWHERE))
     for j in range(s.near.count[i]):
@@ -671,7 +671,7 @@ def respond_to_contacts(t: Tables, s: Scratch, i: int, H: wp.array2d(dtype=mat6)
 @wp.func
 def add(t: Tables, s: Scratch, i: int, q: Matrix, gravity: vec3, load: wp.array(dtype=vec6), acting: int):
     """See term."""
-    if t.surroundings.pair.shape[0] > 0:
+    if t.contacts.pair.shape[0] > 0:
         add_contacts(t, s, i)
 
 
@@ -680,14 +680,14 @@ def respond(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), acting: int, H: wp.array2d(dtype=mat6)
 ):
     """See term."""
-    if t.surroundings.pair.shape[0] > 0:
+    if t.contacts.pair.shape[0] > 0:
         respond_to_contacts(t, s, i, H)
 
 
 @wp.func
 def renew(t: Tables, s: Scratch, i: int, q: Matrix, v: Matrix, a: Matrix):
     """See term; for one instance alone, since anchors belong to the model."""
-    if t.surroundings.sticks != 0:
+    if t.contacts.sticks != 0:
         place_bases(t, s, i, q)
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q, v, a, vec6())

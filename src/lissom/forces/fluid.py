@@ -120,29 +120,29 @@ def add_fluid(
     t: Tables, s: Scratch, i: int, gravity: vec3, load: wp.array(dtype=vec6), has_loads: int, current: wp.Function
 ):
     """Add the missing weight of the fluid's inertia to F and, with loads, drag, current and wake."""
-    for j in range(t.surroundings.fluid_node.shape[0]):
-        k = t.surroundings.fluid_node[j]
+    for j in range(t.fluid.node.shape[0]):
+        k = t.fluid.node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        F_B = t.surroundings.fluid_weightless[j] * se3.join(vec3(), wp.transpose(R) * gravity)
+        F_B = t.fluid.weightless[j] * se3.join(vec3(), wp.transpose(R) * gravity)
         if has_loads != 0:
             y = s.node[i, k].eta
-            if t.surroundings.has_current != 0:
+            if t.fluid.has_current != 0:
                 C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
-                M_A = in_base(R, p, t.surroundings.fluid_added[j])
-                M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
+                M_A = in_base(R, p, t.fluid.added[j])
+                M_D = in_base(R, p, t.fluid.displaced[j])
                 s.node[i, k].F = s.node[i, k].F + current_force(M_A, M_D, y, C, C_rate)
                 y -= C
-            F_B += drag(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, y))
+            F_B += drag(t.fluid.drag[j], se3.Ad_inverse(R, p, y))
         s.node[i, k].F = s.node[i, k].F + se3.Ad_dual(R, p, F_B)
     if has_loads != 0:
-        for j in range(t.surroundings.tail_node.shape[0]):
-            k = t.surroundings.tail_node[j]
+        for j in range(t.fluid.tail_node.shape[0]):
+            k = t.fluid.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
             C, _C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
-            Phi = R * wake(t.surroundings.tail_mass[j], V)
+            Phi = R * wake(t.fluid.tail_mass[j], V)
             s.node[i, k].F = s.node[i, k].F - wrench_at_origin(p, vec3(), Phi)
 
 
@@ -158,32 +158,32 @@ def respond_to_fluid(
     current: wp.Function,
 ):
     """H and N of the fluid's wrenches."""
-    for j in range(t.surroundings.fluid_node.shape[0]):
-        k = t.surroundings.fluid_node[j]
+    for j in range(t.fluid.node.shape[0]):
+        k = t.fluid.node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
-        H[i, k] = H[i, k] + in_base(R, p, t.surroundings.fluid_weightless[j]) * ad_matrix(se3.join(vec3(), gravity))
+        H[i, k] = H[i, k] + in_base(R, p, t.fluid.weightless[j]) * ad_matrix(se3.join(vec3(), gravity))
         if has_loads != 0:
             eta = s.node[i, k].eta
             C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
-            N = in_base(R, p, drag_response(t.surroundings.fluid_drag[j], se3.Ad_inverse(R, p, eta - C)))
-            if t.surroundings.has_current != 0:
+            N = in_base(R, p, drag_response(t.fluid.drag[j], se3.Ad_inverse(R, p, eta - C)))
+            if t.fluid.has_current != 0:
                 by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
-                M_A = in_base(R, p, t.surroundings.fluid_added[j])
-                M_D = in_base(R, p, t.surroundings.fluid_displaced[j])
+                M_A = in_base(R, p, t.fluid.added[j])
+                M_D = in_base(R, p, t.fluid.displaced[j])
                 L = momentum_response(M_A, eta - C)
                 H[i, k] = H[i, k] + (M_A * ad_matrix(eta) - L - N) * by_pose - (M_A + M_D) * rate_by_pose
                 N += L - momentum_response(M_A, eta) - M_A * ad_matrix(C)
             s.near.N[i, k] = s.near.N[i, k] + N
     if has_loads != 0:
-        for j in range(t.surroundings.tail_node.shape[0]):
-            k = t.surroundings.tail_node[j]
+        for j in range(t.fluid.tail_node.shape[0]):
+            k = t.fluid.tail_node[j]
             R = s.node[i, k].R
             p = s.node[i, k].p
             C, C_rate = current_at(t, load, p + origin_of(t, s, i, k), current)
             V = se3.linear(se3.Ad_inverse(R, p, s.node[i, k].eta - C))
-            N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.surroundings.tail_mass[j], V)))
-            if t.surroundings.has_current != 0:
+            N = -in_base(R, p, se3.block(mat3(), mat3(), mat3(), wake_response(t.fluid.tail_mass[j], V)))
+            if t.fluid.has_current != 0:
                 by_pose, rate_by_pose = current_by_pose(t, load, p, p + origin_of(t, s, i, k), C, C_rate, current)
                 H[i, k] = H[i, k] - N * by_pose
             s.near.N[i, k] = s.near.N[i, k] + N
@@ -213,6 +213,6 @@ TERM = Term(
     "fluid",
     0,  # its part of the weight acts without loads
     lambda model: model.meets_anything,
-    users=lambda model: (model.surroundings.current,) if is_compiled(model.surroundings.current) else (),
+    users=lambda model: (model.fluid.current,) if is_compiled(model.fluid.current) else (),
     bind=_bound,
 )

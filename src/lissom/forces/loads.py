@@ -65,8 +65,8 @@ LOAD_TERM = Term("point loads", int(LOADS), add=apply_loads, respond=load_stiffn
 @wp.func(inline=False)
 def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), force: wp.Function):
     """Subtract the users' compiled forces from F of their nodes."""
-    for j in range(t.surroundings.force_node.shape[0]):
-        k = t.surroundings.force_node[j]
+    for j in range(t.forces.node.shape[0]):
+        k = t.forces.node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
         W = user_wrench(t, j, R, p + origin_of(t, s, i, k), se3.Ad_inverse(R, p, s.node[i, k].eta), load, force)
@@ -77,9 +77,7 @@ def add_forces_of_user(t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6)
 def user_wrench(t: Tables, j: int, R: mat3, x: vec3, eta: vec6, load: wp.array(dtype=vec6), force: wp.Function) -> vec6:
     """The wrench of row j of the forces, in the body's axes."""
     time = load[t.loads.node.shape[0] + 1][0]
-    return t.surroundings.force_weight[j] * force(
-        t.surroundings.force_which[j], R, x, eta, t.surroundings.force_s[j], time
-    )
+    return t.forces.weight[j] * force(t.forces.which[j], R, x, eta, t.forces.s[j], time)
 
 
 @wp.func(inline=False)
@@ -87,8 +85,8 @@ def respond_to_user(
     t: Tables, s: Scratch, i: int, load: wp.array(dtype=vec6), H: wp.array2d(dtype=mat6), force: wp.Function
 ):
     """H and N of the users' compiled forces, by central differences along the body's axes."""
-    for j in range(t.surroundings.force_node.shape[0]):
-        k = t.surroundings.force_node[j]
+    for j in range(t.forces.node.shape[0]):
+        k = t.forces.node[j]
         R = s.node[i, k].R
         p = s.node[i, k].p
         x = p + origin_of(t, s, i, k)
@@ -150,7 +148,7 @@ def _bound(*functions: Any) -> dict[str, Any]:
 USER_TERM = Term(
     "compiled forces of the user's own",
     int(LOADS),
-    lambda model: len(model.surroundings.compiled) > 0,
-    users=lambda model: model.surroundings.compiled,
+    lambda model: len(model.forces.compiled) > 0,
+    users=lambda model: model.forces.compiled,
     bind=_bound,
 )

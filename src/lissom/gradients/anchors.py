@@ -118,7 +118,7 @@ def rows_of(rows: AnchorRows, some: np.ndarray) -> tuple[np.ndarray, np.ndarray]
 
 def _touching_slopes(model: Model, anchors: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, ...]:
     """State, pair and the four slopes of anchor_rows of one model, row by row."""
-    world = model.surroundings
+    world = model.contacts
     state, rows = touching_shapes(model, q)
     sticks = world.law[world.pair[rows[:, 0].astype(int), 2], 5] > 0.0
     state, rows = state[sticks], rows[sticks]

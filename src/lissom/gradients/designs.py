@@ -191,13 +191,13 @@ def _beside(model: Model, paths: tuple[str, ...]) -> list[tuple[Model, np.ndarra
 
 def _without_kinks(model: Model) -> Model:
     """The model, with contacts that push and elastic tendons that pull with nothing."""
-    world, spools = model.surroundings, model.spools
+    world, spools = model.contacts, model.spools
     if not len(world.pair) and not len(spools.channel):
         return model
     law = world.law.copy()
     law[:, 0] = 0.0
     none = replace(spools, stiffness=np.zeros_like(spools.stiffness))
-    return replace(model, surroundings=replace(world, law=law), spools=none, cache={})
+    return replace(model, contacts=replace(world, law=law), spools=none, cache={})
 
 
 def _pulls(model: Model, q: np.ndarray, u: np.ndarray) -> np.ndarray:

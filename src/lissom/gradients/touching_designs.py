@@ -73,7 +73,7 @@ class _Answers(NamedTuple):
 def touching_pairs(model: Model, q: np.ndarray, anchors: np.ndarray | None) -> tuple[Touching, np.ndarray]:
     """The pairs that touch at states (n, nq) of one model, and their numbers; anchors are those of the model where none
     are given for each state."""
-    world = model.surroundings
+    world = model.contacts
     state, rows = touching_shapes(model, q)
     pair = rows[:, 0].astype(int)
     ball, obstacle, law = world.pair[pair].T
@@ -93,7 +93,7 @@ def contact_slopes(
             these models, whose contacts push.
     """
     out = np.zeros((len(q), count, model.nv))
-    if len(model.surroundings.pair):
+    if len(model.contacts.pair):
         x, _ = touching_pairs(model, q, anchors)
         np.add.at(out, x.state, _answers(model, beside, count, x, q, v).residual)
     return out
@@ -106,7 +106,7 @@ def anchor_design_slopes(
     not touch."""
     out = np.zeros((len(q), anchors.shape[1], count, 6))
     x, pair = touching_pairs(model, q, anchors)
-    sticks = model.surroundings.law[x.law, 5] > 0.0
+    sticks = model.contacts.law[x.law, 5] > 0.0
     x, pair = x.some(sticks), pair[sticks]
     out[x.state, pair] = _answers(model, beside, count, x, q, v).anchor
     return np.swapaxes(out, 1, 2).reshape(len(q), count, anchors[0].size)
@@ -151,7 +151,7 @@ def _smooth(
     common: Model, models: tuple[Model, ...], x: Touching, q: np.ndarray, v: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """X, (models, rows, 41), J_c and J_ω, (models, rows, 3, nv), of models that stand together."""
-    world, many, n = common.surroundings, len(models), len(q)
+    world, many, n = common.contacts, len(models), len(q)
     nodes = world.ball_node[x.ball], world.obstacle_node[x.obstacle]
     node, columns = np.unique(nodes, return_inverse=True)
     places = replace(on_node(-1, np.eye(4), len(node), False), node=node.astype(np.int32))
@@ -162,7 +162,7 @@ def _smooth(
     (g_a, J_a), (g_b, J_b) = ((g[:, x.state, k], J[:, x.state, k]) for k in (mine, other))
 
     def each(name: str, which: np.ndarray) -> np.ndarray:
-        return np.array([getattr(one.surroundings, name)[which] for one in models])
+        return np.array([getattr(one.contacts, name)[which] for one in models])
 
     obstacle = g_b @ each("obstacle_placement", x.obstacle)
     c = np.einsum("mrij,mrj->mri", g_a[..., :3, :3], each("ball_position", x.ball)) + g_a[..., :3, 3]

@@ -182,7 +182,7 @@ def _require_equilibria(model: Model) -> None:
     """Raise ModelError where inputs lead to no equilibria that can be followed."""
     checks.require(model.nu > 0, "inverse kinematics by statics", "needs an actuator", model.nu)
     rule = "needs contacts that do not stick, since where these hold on depends on the way"
-    checks.require(not model.surroundings.sticks, "inverse kinematics by statics", rule, "friction that sticks")
+    checks.require(not model.contacts.sticks, "inverse kinematics by statics", rule, "friction that sticks")
 
 
 def _by_coordinates(

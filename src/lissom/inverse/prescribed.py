@@ -170,7 +170,7 @@ def prescribed_equilibrium(
     """
     held = prescribed_inputs(model, y)
     rule = "must not hold contacts that stick, since where these hold on depends on the way"
-    checks.require(not model.surroundings.sticks, "prescribed equilibrium", rule, "friction that sticks")
+    checks.require(not model.contacts.sticks, "prescribed equilibrium", rule, "friction that sticks")
     checks.number(tolerance, "tolerance", above=0.0)
     checks.time(t)
     values = [finite(value, f"y[{name!r}]") for name, value in y.items()]

@@ -60,7 +60,7 @@ def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStru
 
 
 def _near(model: Model, batch: int) -> Near:
-    world, near = model.surroundings, Near()
+    world, near = model.contacts, Near()
     count = batch if model.meets_anything else 0
     clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
@@ -137,7 +137,7 @@ def for_model(value: Any, model: Model, k: int, own: dict[int, list[Any]]) -> An
     struct = struct_of(value)
     if struct is TablesStruct:
         tables = tables_with_terms(model)
-        anchor = value.surroundings.anchor
+        anchor = value.contacts.anchor
         return with_anchors(tables, own[id(anchor)][k]) if id(anchor) in own else tables
     if struct is ColumnsStruct:
         return {0: block_columns, -1: band_columns}.get(value.n_slots, column_tables)(model)
@@ -247,7 +247,7 @@ class Buffers:
 
     def anchored_tables(self) -> TablesStruct:
         """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
-        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).surroundings.pair)), vec3)
+        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).contacts.pair)), vec3)
         return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
 
     def share(self, name: str, array: Any) -> None:

@@ -241,7 +241,7 @@ def stretched(model: Model, q: np.ndarray) -> str:
 
 def crowded(model: Model) -> ModelError:
     """What is wrong where the list of near pairs overflows."""
-    room, pairs = model.surroundings.capacity, len(model.surroundings.pair)
+    room, pairs = model.contacts.capacity, len(model.contacts.pair)
     rule = f"near_pairs must hold the pairs that are near each other at once, and more of its {pairs} are"
     return ModelError(f"robot {model.name!r}: {rule} (got {room})")
 

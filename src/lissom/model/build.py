@@ -16,7 +16,7 @@ from lissom.model.maps import deforming_tables, map_tables
 from lissom.model.model import Model
 from lissom.model.nodes import Frame, Point, base_tables, index_of, node_tables, number, numbered
 from lissom.model.plausibility import warn_of_units
-from lissom.model.surroundings import Springs, Surroundings, SurroundingsBuilder, spring_tables
+from lissom.model.surroundings import Contacts, FluidNodes, Springs, SurroundingsBuilder, UserForces, spring_tables
 from lissom.model.tree import TreeBuilder, place_joint
 from lissom.robot import checks
 from lissom.robot.actuators import PathPoint
@@ -46,7 +46,7 @@ def _numbers(model: Model) -> Iterator[tuple[str, str, np.ndarray]]:
     """Arrays of numbers that must be finite, with the names of their group and their own."""
     for group in fields(model):
         table = getattr(model, group.name)
-        if is_dataclass(table) and not isinstance(table, Surroundings | Springs | Robot):
+        if is_dataclass(table) and not isinstance(table, Contacts | FluidNodes | UserForces | Springs | Robot):
             for item in fields(table):
                 value = getattr(table, item.name)
                 if isinstance(value, np.ndarray) and value.dtype.kind == "f":
@@ -100,11 +100,9 @@ class _Assembly:
         pulled += [node for ends in (*self.ends, *self.spring_ends, tree.wet, tree.tails) for node, _ in ends]
         nodes, dynamic = number(tree.nodes, pulled)
         loops, segments = self._loops(), self.actuation.straight()
-        surroundings = self.world.tables(tree.wet, tree.tails)
+        contacts, fluid, forces = self.world.tables(tree.wet, tree.tails)
         springs = spring_tables(robot, self.spring_ends)
-        bases, base = base_tables(
-            nodes, np.vstack([loops.node, segments.node, surroundings.touching_nodes, springs.node])
-        )
+        bases, base = base_tables(nodes, np.vstack([loops.node, segments.node, contacts.touching_nodes, springs.node]))
         node_rows, runs = node_tables(nodes, base)
         points, paths = self.actuation.points()
         channels, inputs = self.actuation.channels()
@@ -130,7 +128,9 @@ class _Assembly:
             deforming=deforming_tables(nodes),
             springs=springs,
             loads=self._loads(),
-            surroundings=surroundings,
+            contacts=contacts,
+            fluid=fluid,
+            forces=forces,
             prescribed=self._prescribed(),
             loops=loops,
             points=points,

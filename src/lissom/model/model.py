@@ -36,7 +36,7 @@ from lissom.model.groups import (
 )
 from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
-from lissom.model.surroundings import Springs, Surroundings
+from lissom.model.surroundings import Contacts, FluidNodes, Springs, UserForces
 from lissom.robot.checks import require
 from lissom.robot.functions import still
 from lissom.robot.robot import Robot
@@ -75,7 +75,9 @@ class Model:
     deforming: Deforming
     springs: Springs
     loads: Loads
-    surroundings: Surroundings
+    contacts: Contacts
+    fluid: FluidNodes
+    forces: UserForces
     prescribed: Prescribed
     loops: Loops
     points: Points
@@ -132,8 +134,9 @@ class Model:
 
     @cached_property
     def meets_anything(self) -> bool:
-        """Whether kernels must look at surroundings or at springs between points."""
-        return self.surroundings.exists or len(self.springs) > 0
+        """Whether contacts, the fluid, users' forces or springs between points act on the robot."""
+        own = self.contacts.pair, self.fluid.node, self.fluid.tail_node, self.forces.node, self.springs
+        return any(len(rows) > 0 for rows in own)
 
     @cached_property
     def calls_python(self) -> bool:
@@ -147,8 +150,8 @@ class Model:
 
     @cached_property
     def python_forces(self) -> bool:
-        """Whether forces of actuators or of the surroundings come from Python functions of the state."""
-        return any(model.inputs.custom or model.surroundings.called for model in self.models or (self,))
+        """Whether forces of actuators, or those of users, come from Python functions of the state."""
+        return any(model.inputs.custom or model.forces.called for model in self.models or (self,))
 
     @cached_property
     def asks_before_launch(self) -> bool:
@@ -177,7 +180,7 @@ class Model:
 
     def __reduce__(self) -> tuple[Any, ...]:
         held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
-        return _rebuilt, (self.description, self.device, held, self.prescribed.steady, self.surroundings.anchors)
+        return _rebuilt, (self.description, self.device, held, self.prescribed.steady, self.contacts.anchors)
 
     def __copy__(self) -> Model:
         """The same tables, which nothing can change, with buffers of its own."""
@@ -267,7 +270,7 @@ class Model:
         """The model of another description, on the same device, with the same motions and anchors; `says` where what
         the build warns of is new."""
         held = self.prescribed.dof[self.n_motions - self.prescribed.n_held :].copy()
-        return _rebuilt(description, self.device, held, self.prescribed.steady, self.surroundings.anchors, says)
+        return _rebuilt(description, self.device, held, self.prescribed.steady, self.contacts.anchors, says)
 
     def _forget(self) -> None:
         """Drop what was used least recently, but never the last."""
@@ -296,22 +299,22 @@ class Model:
         Raises:
             ShapeError: the expected and the received shape, or an infinite value.
         """
-        rows, shape = np.array(anchors, dtype=np.float64), self.surroundings.anchors.shape
+        rows, shape = np.array(anchors, dtype=np.float64), self.contacts.anchors.shape
         if rows.shape != shape:
             raise ShapeError(f"anchors: expected shape {shape}, got {rows.shape}")
         if np.isinf(rows).any() or (np.isnan(rows).any(axis=1) != np.isnan(rows).all(axis=1)).any():
             raise ShapeError("anchors: a row must be finite, or NaN where a pair does not hold on")
         rows.setflags(write=False)
-        root, world = self.__dict__.get("_root", self), replace(self.surroundings, anchors=rows)
+        root, world = self.__dict__.get("_root", self), replace(self.contacts, anchors=rows)
         free = root.cached(("homes of anchored copies",), list)
         try:
             home = free.pop()
         except IndexError:
             home = with_groups(root, cache={})
-        home.__dict__["surroundings"] = world
+        home.__dict__["contacts"] = world
         if "tables" in home.cache:
-            home.cache["tables"].surroundings.anchor.assign(rows.reshape(1, -1, 3))
-        copy = with_groups(self, surroundings=world, cache=home.cache, _root=root, _home=home)
+            home.cache["tables"].contacts.anchor.assign(rows.reshape(1, -1, 3))
+        copy = with_groups(self, contacts=world, cache=home.cache, _root=root, _home=home)
         finalize(copy, free.append, home).atexit = False
         return copy
 
@@ -362,7 +365,7 @@ def _rebuilt(
         model = description.build()
     model = model if device == model.device else model.on(device)
     model = model if steady is None else model.holding(held, steady)
-    holds = model.surroundings.sticks and model.surroundings.anchors.shape == anchors.shape
+    holds = model.contacts.sticks and model.contacts.anchors.shape == anchors.shape
     return model.anchored(anchors) if holds else model
 
 

@@ -146,7 +146,7 @@ def common_model(models: Sequence[Model]) -> Model:
         else:
             found[item.name] = _shared("", item.name, values)
     for k, model in enumerate(models):
-        ours, theirs = first.surroundings.sticking, model.surroundings.sticking
+        ours, theirs = first.contacts.sticking, model.contacts.sticking
         if ours != theirs:
             raise ModelError(f"model {k} of a batch: the contacts that stick must be those of the first one, "
                              f"{list(ours)} (got {list(theirs)})")  # fmt: skip
@@ -168,7 +168,7 @@ def _check_links(models: Sequence[Model]) -> None:
         ("inputs", lambda model: model.inputs.names),
         ("loops", lambda model: model.loops.names),
         ("springs", lambda model: model.springs.names),
-        ("contacts", lambda model: model.surroundings.contact_names),
+        ("contacts", lambda model: model.contacts.names),
         ("numbers of nodes", lambda model: model.n_nodes),
     ):
         expected = of(models[0])
@@ -183,7 +183,7 @@ def acts_alike(model: Model) -> bool:
     and no tables of many models are asked of Python."""
     if model.models and model.asks_before_launch:
         return False
-    of_time = model.loads.wrench, model.prescribed.functions, model.surroundings.current
+    of_time = model.loads.wrench, model.prescribed.functions, model.fluid.current
     return not any(isinstance(x, Differs) for x in of_time)
 
 
@@ -196,7 +196,7 @@ def _of_time(models: Sequence[Model], found: dict[str, Any]) -> dict[str, Any]:
     if _all_same([[(x.position, x.velocity, x.acceleration) for x in robot.motions.values()] for robot in robots]):
         out["prescribed"] = replace(found["prescribed"], functions=first.prescribed.functions)
     if _all_same([[(robot.fluid and robot.fluid.current,)] for robot in robots]):
-        out["surroundings"] = replace(found["surroundings"], current=first.surroundings.current)
+        out["fluid"] = replace(found["fluid"], current=first.fluid.current)
     return out
 
 

@@ -71,16 +71,16 @@ class Obstacle(NamedTuple):
 
 @final
 @dataclass(frozen=True, eq=False)
-class Surroundings:
-    """Contacts of a robot, the fluid around it and users' forces on it."""
+class Contacts:
+    """Balls of a robot, the obstacles that they may touch, and the pairs of both."""
 
-    ball_link: tuple[str, ...]  # balls, which touch
+    ball_link: tuple[str, ...]  # links of the balls
     ball_s: np.ndarray
     ball_node: Ints
     ball_position: Vectors3  # in the node [m]
     ball_radius: Floats  # [m]
-    contact_names: tuple[str, ...]
-    obstacle_link: tuple[str | None, ...]  # what balls may touch; None is the world
+    names: tuple[str, ...]  # of the contacts
+    obstacle_link: tuple[str | None, ...]  # None is the world
     obstacle_s: np.ndarray
     obstacle_kind: Ints  # of ShapeKind
     obstacle_node: Ints  # -1 for the world
@@ -91,34 +91,13 @@ class Surroundings:
     obstacle_shape: tuple[Shape | None, ...]  # None where it is a ball
     obstacle_roams: Ints  # whether it moves and is no ball
     pair: IntRows  # ball, obstacle and row of `law` (n, 3)
-    block: IntRows  # of pairs, see balls.in_blocks (n, 4)
+    block: IntRows  # of pairs, see in_blocks (n, 4)
     cluster_start: Ints  # first ball of each cluster, and how many balls there are
     law: FloatRows  # k, p, c, μ, v_s, k_t (0 for None) and τ of robot.contacts.Contact (n, 7)
-    anchors: np.ndarray  # where a pair holds on: point in the obstacle's frame, direction from the ball's centre in its
+    anchors: np.ndarray  # where a pair sticks: point in the obstacle's frame, direction from the ball's centre in its
     # node (n, 6); NaN for pairs that do not
     capacity: int  # pairs that may be near each other at once
-    margin: Float  # what is near [m]
-    fluid_node: Ints  # nodes in the fluid
-    fluid_added: Matrices6  # added inertia
-    fluid_drag: Matrices6  # drag matrix
-    fluid_weightless: Matrices6  # inertia of the fluid driven and displaced, on which gravity does not act
-    fluid_displaced: Matrices6  # of this, what is the inertia of the fluid displaced
-    tail_node: Ints  # nodes with the force of a wake
-    tail_mass: Matrices3  # and the added mass across them
-    current: Any  # velocity and rate of the fluid at time t, (6,), or a Warp function
-    force_node: Ints  # of users' compiled forces
-    force_which: Ints  # of `compiled`
-    force_weight: Floats
-    force_s: Floats
-    force_is_spread: np.ndarray  # whether it is a force per metre, at a Gauss point of a rod
-    compiled: tuple[Any, ...]  # the functions
-    called: tuple[Any, ...]  # (name, function, node, placement, weight) of forces that stay in Python
-    called_is_spread: np.ndarray
-
-    @property
-    def exists(self) -> bool:
-        """Whether kernels must evaluate any of it."""
-        return len(self.pair) + len(self.fluid_node) + len(self.tail_node) + len(self.force_node) > 0
+    margin: Float  # distance below which a pair is near [m]
 
     @property
     def touching_nodes(self) -> np.ndarray:
@@ -131,19 +110,34 @@ class Surroundings:
         return self.anchors.reshape(1, -1, 3)
 
     @property
-    def has_current(self) -> Flag:
-        """Whether the fluid flows."""
-        return self.current is not None
-
-    @property
     def sticks(self) -> Flag:
-        """Whether a contact has friction that holds by anchors."""
+        """Whether a contact has friction with anchors."""
         return bool(self.sticking)
 
     @property
     def sticking(self) -> tuple[str, ...]:
-        """Names of the contacts with friction that holds by anchors."""
-        return tuple(name for name, law in zip(self.contact_names, self.law) if law[3] > 0.0 and law[5] > 0.0)
+        """Names of the contacts that have friction with anchors."""
+        return tuple(name for name, law in zip(self.names, self.law) if law[3] > 0.0 and law[5] > 0.0)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class FluidNodes:
+    """Nodes in the fluid, and the fluid's current."""
+
+    node: Ints
+    added: Matrices6  # added inertia
+    drag: Matrices6  # drag matrix
+    weightless: Matrices6  # inertia of the fluid driven and displaced, on which gravity does not act
+    displaced: Matrices6  # inertia of the fluid displaced, a part of `weightless`
+    tail_node: Ints  # nodes with the force of a wake
+    tail_mass: Matrices3  # and the added mass across them
+    current: Any  # velocity and rate of the fluid at time t, (6,), or a Warp function
+
+    @property
+    def has_current(self) -> Flag:
+        """Whether the fluid flows."""
+        return self.current is not None
 
     def rows(self, t: float) -> np.ndarray:
         """Velocity and rate of the current, then the time, as kernels read them, shape (2, 6)."""
@@ -152,6 +146,21 @@ class Surroundings:
         if self.current is not None and not is_compiled(self.current):
             out[0] = self.current(t)
         return out
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class UserForces:
+    """Forces that are functions of a user: compiled ones, and those that stay in Python."""
+
+    node: Ints  # of compiled forces
+    which: Ints  # of `compiled`
+    weight: Floats
+    s: Floats
+    is_spread: np.ndarray  # whether it is a force per metre, at a Gauss point of a rod
+    compiled: tuple[Any, ...]  # the functions
+    called: tuple[Any, ...]  # (name, function, node, placement, weight) of forces that stay in Python
+    called_is_spread: np.ndarray
 
 
 @final
@@ -262,7 +271,9 @@ class SurroundingsBuilder:
             self.compiled.append(function)
         return self.compiled.index(function)
 
-    def tables(self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]) -> Surroundings:
+    def tables(
+        self, wet: list[tuple[Node, Wet]], tails: list[tuple[Node, np.ndarray]]
+    ) -> tuple[Contacts, FluidNodes, UserForces]:
         """The tables, with those of the fluid at nodes and of the wakes that begin there."""
         links, places, nodes, frames, kinds, sizes, shapes, _ = zip(*self.obstacles) if self.obstacles else ((),) * 8
         cluster = clusters(self.balls)
@@ -271,13 +282,13 @@ class SurroundingsBuilder:
         )
         pairs, blocks = in_blocks(np.vstack([np.zeros((0, 3), np.int32), *self.pairs]), cluster, theirs)
         radii = np.array([ball.radius for ball in self.balls])
-        return Surroundings(
+        contacts = Contacts(
             ball_link=tuple(ball.link for ball in self.balls),
             ball_s=np.array([self.bodies[ball.link].along(ball.s) for ball in self.balls]),
             ball_node=np.array([index_of(ball.node) for ball in self.balls], dtype=np.int32),
             ball_position=np.array([ball.position for ball in self.balls]).reshape(-1, 3),
             ball_radius=radii,
-            contact_names=tuple(self.names),
+            names=tuple(self.names),
             obstacle_link=links,
             obstacle_s=np.array([1.0 if x is None else self.bodies[x].along(s) for x, s in zip(links, places)]),
             obstacle_kind=np.array([kind.value for kind in kinds], dtype=np.int32),
@@ -295,23 +306,28 @@ class SurroundingsBuilder:
             anchors=np.full((len(pairs), 6), np.nan),
             capacity=min(len(pairs), self.robot.near_pairs),
             margin=2.0 * float(radii.max(initial=0.0)) + 1e-3,
-            fluid_node=np.array([node.index for node, _ in wet], dtype=np.int32),
-            fluid_added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),
-            fluid_drag=np.array([x.drag for _, x in wet]).reshape(-1, 6, 6),
-            fluid_weightless=np.array([x.weightless for _, x in wet]).reshape(-1, 6, 6),
-            fluid_displaced=np.array([x.weightless - x.added for _, x in wet]).reshape(-1, 6, 6),
+        )
+        fluid = FluidNodes(
+            node=np.array([node.index for node, _ in wet], dtype=np.int32),
+            added=np.array([x.added for _, x in wet]).reshape(-1, 6, 6),
+            drag=np.array([x.drag for _, x in wet]).reshape(-1, 6, 6),
+            weightless=np.array([x.weightless for _, x in wet]).reshape(-1, 6, 6),
+            displaced=np.array([x.weightless - x.added for _, x in wet]).reshape(-1, 6, 6),
             tail_node=np.array([node.index for node, _ in tails], dtype=np.int32),
             tail_mass=np.array([mass for _, mass in tails]).reshape(-1, 3, 3),
             current=_current(self.robot.fluid),
-            force_node=np.array([index_of(row[0]) for row in self.forces], dtype=np.int32),
-            force_which=np.array([row[1] for row in self.forces], dtype=np.int32),
-            force_weight=np.array([row[2] for row in self.forces]),
-            force_s=np.array([row[3] for row in self.forces]),
-            force_is_spread=np.array([row[4] for row in self.forces], dtype=bool),
+        )
+        forces = UserForces(
+            node=np.array([index_of(row[0]) for row in self.forces], dtype=np.int32),
+            which=np.array([row[1] for row in self.forces], dtype=np.int32),
+            weight=np.array([row[2] for row in self.forces]),
+            s=np.array([row[3] for row in self.forces]),
+            is_spread=np.array([row[4] for row in self.forces], dtype=bool),
             compiled=tuple(self.compiled),
             called=tuple((name, f, index_of(node), G, weight) for name, f, node, G, weight in self.called),
             called_is_spread=np.array(self.called_is_spread, dtype=bool),
         )
+        return contacts, fluid, forces
 
 
 def _current_rule(t: float) -> str:

@@ -52,7 +52,7 @@ _STRUCTS = {name: _struct(group, f"{group.__name__}Table") for name, group in _G
 NodeRow = _struct(Nodes, "NodeRow", is_row=True)
 TablesStruct = _struct(Model, "Tables", node=wp.array(dtype=NodeRow), terms=wp.array(dtype=TermRows), **_STRUCTS)
 Tables = by_reference(TablesStruct)
-_WRITTEN = "surroundings.anchor"  # by steps, of each model for itself
+_WRITTEN = "contacts.anchor"  # by steps, of each model for itself
 
 
 def device_tables(model: Model) -> TablesStruct:
@@ -77,7 +77,7 @@ def device_array(model: Model, name: str, value: Any, dtype: Any) -> Any:
 
 def with_anchors(tables: TablesStruct, anchor: Any) -> TablesStruct:
     """The same tables with other anchors of contacts, by instance."""
-    return altered(tables, surroundings=altered(tables.surroundings, anchor=anchor))
+    return altered(tables, contacts=altered(tables.contacts, anchor=anchor))
 
 
 def altered(table: Any, **other: Any) -> Any:

@@ -168,7 +168,7 @@ def _reach_ranges(model: Model) -> tuple[np.ndarray, np.ndarray]:
 
 def tied_pairs(model: Model) -> list[np.ndarray]:
     """Pairs of nodes, -1 the world, that straight tendon pieces, springs and loops tie together or contacts may."""
-    world = model.surroundings
+    world = model.contacts
     touching = np.stack([world.ball_node[world.pair[:, 0]], world.obstacle_node[world.pair[:, 1]]], axis=1)
     return [*model.segments.node, *model.loops.node, *model.springs.node, *np.unique(touching, axis=0)]
 

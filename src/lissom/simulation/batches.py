@@ -105,7 +105,7 @@ def present_anchors_of(model: Model, w: Workspace, n: int) -> np.ndarray:
     """Where contacts of n motions hold on now, (n, n_pairs, 6)."""
     if "anchor" in w.host:
         return w.host["anchor"].reshape(n, -1, 6).copy()
-    return np.array([one.surroundings.anchors for one in model.of_rows(n)])
+    return np.array([one.contacts.anchors for one in model.of_rows(n)])
 
 
 @final
@@ -136,7 +136,7 @@ class FixedBatch:
         self.w, least = steps_workspace(model, self.n), LEAST_STEP * batch.duration
         numbers = scheme_numbers(batch.scheme, batch.rtol, batch.atol, batch.projects, ORDER_SHARE)
         self.motions = Motions(model, self.n, batch.scheme, least, w=self.w, numbers=numbers)
-        self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.surroundings.pair) else []
+        self.warnings = [ContactWarning(one) for one in model.of_rows(self.n)] if len(model.contacts.pair) else []
         self.names = ("q", "v") if states_follow(model, batch.projects) else ("q", "v", "a", "force")
         width = sum(part.stop - part.start for part in (self.motions.parts[name] for name in self.names))
         self.rows = np.zeros((self.n, len(times), width))
@@ -432,7 +432,7 @@ def _run_group(
         asked: dict[str, Any] = {
             name: x[:, unasked:].reshape(*shape, reached - unasked, x.shape[-1]) for name, x in arrays.items()
         }
-        anchors = motions.anchors[which].reshape(*shape, *model.surroundings.anchors.shape)
+        anchors = motions.anchors[which].reshape(*shape, *model.contacts.anchors.shape)
         return Trajectory(t[unasked:], **asked, statistics=cost, anchors=anchors)
 
     try:

@@ -153,7 +153,7 @@ class StepEnds:
     """
 
     def __init__(self, model: Model, monitor: StepMonitor, ended: Callable[[float], None]) -> None:
-        self.model, self.monitor, self.ended, self.balls = model, monitor, ended, len(model.surroundings.ball_node)
+        self.model, self.monitor, self.ended, self.balls = model, monitor, ended, len(model.contacts.ball_node)
         self.reached, self.end = -np.inf, np.inf
         self.terminal, self.direction = [True] * (self.balls + 1), [-1] * (self.balls + 1)
 

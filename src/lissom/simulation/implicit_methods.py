@@ -361,7 +361,7 @@ class ContactWarning:
 
     def check(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
         """Look at the steps along states (n, nq), (n, nv) at times (n,)."""
-        if self.is_given or not len(self.model.surroundings.pair):
+        if self.is_given or not len(self.model.contacts.pair):
             return
         few = sparse_states(len(t))
         contact = None if self.search.is_clear(t[few], q[few], v[few]) else self.search.first_contact(t, q, v)

@@ -207,7 +207,7 @@ def _simulated(
         own = model.one(i, count)
         with of_instance(i, count), progress_bar(progress, float(duration)) as advance:
             law = control_law(own, inputs.of(i), controller, period)
-            if own.surroundings.sticks:
+            if own.contacts.sticks:
                 own = own.anchored(contact_anchors(own, *begin))
             f = StateDerivative(own, law)
             x0 = np.concatenate([*begin, law.carried])
@@ -264,7 +264,7 @@ def _load_ahead(model: Model, is_fused: bool, formulas: list[Steps]) -> None:
     drives = len(steps_of_inputs(model, formulas))
     steps = steps_kernel(model, drives) if is_fused else residual_derivatives_kernel
     loops = (constraint_kernel, kernel_of(model)) if model.n_rows else ()
-    contacts = (contact_search_kernel,) if len(model.surroundings.pair) else ()
+    contacts = (contact_search_kernel,) if len(model.contacts.pair) else ()
     kernels = (accelerations_kernel(model), steps, *loops, *contacts)
     ahead(model, f"simulate by {steps.__name__}", *kernels, then=(frames_kernel, motion_kernel))
 
@@ -297,7 +297,7 @@ def chosen_method(
                 "auto: steps of a given size, stable for stiff robots",
             )
         asks = has_feedback or (model is not None and model.calls_python)
-        if asks and model is not None and not model.surroundings.sticks:
+        if asks and model is not None and not model.contacts.sticks:
             if not (model.calls_python and _rings(model)):
                 return METHODS["bdf"], "bdf", "auto: Python is asked at every evaluation, and bdf needs few of them"
             return METHODS["esdirk"], "esdirk", "auto: what vibrates without damping keeps its energy, unlike by bdf"
@@ -316,9 +316,9 @@ def _rings(model: Model) -> bool:
 
 def _check_anchors(model: Model, run: Callable[..., Iterator[Any]], method: str) -> None:
     """Raise ModelError where contacts hold by anchors and the method has no place for these."""
-    if model.surroundings.sticks and getattr(run, "func", None) is not integrate_implicit:
+    if model.contacts.sticks and getattr(run, "func", None) is not integrate_implicit:
         raise ModelError(
-            f"contact {model.surroundings.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
+            f"contact {model.contacts.sticking[0]!r}: stick_stiffness needs a method that remembers where contacts "
             f"hold: take 'generalized_alpha', 'newmark', 'hht', 'implicit_euler', 'bathe', 'sdirk' or 'esdirk' "
             f"(got {method!r})"
         )
@@ -393,7 +393,7 @@ def _stacked(
     t = np.zeros(0) if times is None else times
     shape = (*lead, len(t))
     arrays: dict[str, Any] = {n: _rows(n, motions, (len(t), size)).reshape(*shape, size) for n, size in sizes.items()}
-    held = model.surroundings.anchors.shape
+    held = model.contacts.anchors.shape
     anchors = _rows("anchors", motions, held).reshape(*lead, *held)
     return Trajectory(t=t.copy(), **arrays, statistics=total, anchors=anchors)
 

@@ -159,7 +159,7 @@ class Stream:
         old = self.state["memory"]
         state = {"rows": self.rows, "is_finished": is_finished, "statistics": asdict(cost)}
         state["memory"] = old if memory is None else self._write_checkpoint(memory, cost)
-        if model.surroundings.sticks:
+        if model.contacts.sticks:
             write_whole(self.path / "anchors.npy", lambda file: np.save(file, present_anchors(model)))
         self._write_state(state)
         if old is not None and old != state["memory"]:

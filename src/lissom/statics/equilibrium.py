@@ -187,8 +187,8 @@ _LOOKED_AT = 100  # rows of a batch that are searched for friction that is left 
 
 def warn_of_dropped_friction(model: Model, q: np.ndarray) -> None:
     """Warn where a contact touches at one of the rows of q whose friction statics leaves out."""
-    world = model.surroundings
-    moving = [name for name, law in zip(world.contact_names, world.law) if law[3] > 0.0 and law[5] == 0.0]
+    world = model.contacts
+    moving = [name for name, law in zip(world.names, world.law) if law[3] > 0.0 and law[5] == 0.0]
     moving = [] if model.prescribed.steady is not None else moving
     for row in q[:_LOOKED_AT] if moving else ():
         found = sorted(set(moving) & set(contact_forces(model, row).contact))
@@ -329,7 +329,7 @@ def solve_statics(
     rows[0] = closed_start(model, moved_to(model, rows[0], t))
     if len(rows[0]):
         warn_of_redundancy(model, rows[0][0])
-    if model.surroundings.sticks and lead and len(rows[0]):  # each on a path of its own
+    if model.contacts.sticks and lead and len(rows[0]):  # each on a path of its own
         same: Any = {"v": v, "t": t, "tolerance": tolerance, "max_iterations": max_iterations}
         same |= {"stable": stable, "progress": progress}
         alone: list[Equilibrium] = []
@@ -364,7 +364,7 @@ def solve_statics(
 def _free_to_slip(model: Model, q: np.ndarray) -> Iterator[Model]:
     """The model; where contacts stick a copy, held where it touches at the first row of q, whose anchors a search may
     move. A ConvergenceError carries the model with the anchors that the search came to."""
-    if not model.surroundings.sticks or not len(q):
+    if not model.contacts.sticks or not len(q):
         yield model
         return
     copy = model.anchored(contact_anchors(model, q[0]))
@@ -392,7 +392,7 @@ def _search(
     ends = _newton(model, rows[0], force, rows[1], t, 1.0, tolerance, limit)
     for k, (begin, row, end) in enumerate(zip(*rows, ends)):
         try:
-            if model.surroundings.sticks:
+            if model.contacts.sticks:
                 start = Iterate(begin, force[k], end.iterations, "")
                 end = let_go(_newton, model, start, end, row, t, tolerance, limit)
             found.append(

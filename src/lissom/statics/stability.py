@@ -282,7 +282,7 @@ def floats_at(model: Model, q: np.ndarray, u: np.ndarray, t: float, force: np.nd
 
 def what_hangs_loose(model: Model, q: np.ndarray) -> str:
     """What to do about a contact that is near at q but does not press and so holds nothing; empty without one."""
-    world = model.surroundings
+    world = model.contacts
     if not len(world.pair):
         return ""
     gap = ball_gaps(model, q)
@@ -290,7 +290,7 @@ def what_hangs_loose(model: Model, q: np.ndarray) -> str:
     if not len(near):
         return ""
     k = near[np.argmin(gap[near])]
-    name = world.contact_names[int(world.pair[world.pair[:, 0] == k][0, 2])]
+    name = world.names[int(world.pair[world.pair[:, 0] == k][0, 2])]
     return (
         f"; contact {name!r} on link {world.ball_link[k]!r} does not press at the start (its gap is {gap[k]:.3g} m) "
         "and has no stiffness there: start with it pressed in a little, or give its body a spring"

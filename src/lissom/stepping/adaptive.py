@@ -227,7 +227,7 @@ class AdaptiveMotion:
 
     def _in_kernel(self, here: StepState, stop: float, before: int) -> AdaptiveRun | None:
         """Many steps at once; None where the first of them went through something."""
-        sticks = self.looks_back and self.model.surroundings.sticks
+        sticks = self.looks_back and self.model.contacts.sticks
         anchors = present_anchors(self.model).copy() if sticks else None
         self.kernel.size, self.kernel.before = self.size, self.before
         run = AdaptiveRun(*self.kernel.run(here, stop))
@@ -251,7 +251,7 @@ class AdaptiveMotion:
 
     def _contact(self, here: StepState, t: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
         """The first step of a run that went through something, and when."""
-        if not len(self.model.surroundings.pair):
+        if not len(self.model.contacts.pair):
             return None
         q, v, *_ = state_parts(self.model, rows)
         return self.search.first_contact(np.append(here.t, t), np.vstack([here.q, q]), np.vstack([here.v, v]))

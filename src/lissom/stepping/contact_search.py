@@ -82,25 +82,25 @@ _CUBIC = np.array([(1 + 2 * _S) * (1 - _S) ** 2, _S * (1 - _S) ** 2, _S**2 * (3 
 @wp.func
 def approach(t: Tables, s: Scratch, i: int, e: int) -> vec3:
     """Gap of pair e, its rate, and the speed of the ball's centre as seen from the obstacle."""
-    ball = t.surroundings.pair[e, 0]
-    obstacle = t.surroundings.pair[e, 1]
-    a = t.surroundings.ball_node[ball]
-    b = t.surroundings.obstacle_node[obstacle]
+    ball = t.contacts.pair[e, 0]
+    obstacle = t.contacts.pair[e, 1]
+    a = t.contacts.ball_node[ball]
+    b = t.contacts.obstacle_node[obstacle]
     origin = origin_between(t, s, i, a, b)
     c = ball_centre(t, s, i, ball, origin)
     R_b, p_b = pose_of(s, i, b, origin)
-    R = R_b * t.surroundings.obstacle_R[obstacle]
-    y = wp.transpose(R) * (c - R_b * t.surroundings.obstacle_p[obstacle] - p_b)
-    d, n, _N = signed_distance(t.surroundings.obstacle_kind[obstacle], t.surroundings.obstacle_size[obstacle], y)
+    R = R_b * t.contacts.obstacle_R[obstacle]
+    y = wp.transpose(R) * (c - R_b * t.contacts.obstacle_p[obstacle] - p_b)
+    d, n, _N = signed_distance(t.contacts.obstacle_kind[obstacle], t.contacts.obstacle_size[obstacle], y)
     rho = twist_of(s, i, a) - twist_of(s, i, b)
     u = se3.linear(rho) + wp.cross(se3.angular(rho), c)
-    return vec3(d - t.surroundings.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
+    return vec3(d - t.contacts.ball_radius[ball], wp.dot(R * n, u), wp.length(u))
 
 
 @wp.func
 def least_radius(t: Tables, e: int) -> wp.float64:
     """Radius of the ball of pair e, or what counts as that."""
-    return wp.max(t.surroundings.ball_radius[t.surroundings.pair[e, 0]], POINT)
+    return wp.max(t.contacts.ball_radius[t.contacts.pair[e, 0]], POINT)
 
 
 @wp.func
@@ -143,7 +143,7 @@ def contact_search_kernel(
         for k in range(t.n_dynamic):
             traversal.outward_motion(t, s, i, k, q_now, v_now, v_now, vec6())
         doubtful[row] = 0
-        for e in range(t.surroundings.pair.shape[0]):
+        for e in range(t.contacts.pair.shape[0]):
             x = approach(t, s, i, e)
             pairs[row, e] = x
             if row > 0:
@@ -154,7 +154,7 @@ def contact_search_kernel(
 
 
 def _make(model: Model, batch: int) -> Buffers:
-    w, n = Buffers(model, batch, {"q_now": (model.nq,), "v_now": (model.nv,)}), len(model.surroundings.pair)
+    w, n = Buffers(model, batch, {"q_now": (model.nq,), "v_now": (model.nv,)}), len(model.contacts.pair)
     d = [w.buffer("count", (1,), wp.int32), w.buffer("times", (_ROWS,)), w.buffer("share", (2,))]
     d += [w.buffer("q", (_ROWS, model.nq)), w.buffer("v", (_ROWS, model.nv))]
     d += [w.on_device["q_now"], w.on_device["v_now"]]
@@ -196,7 +196,7 @@ class ContactSearch:
     def first_contact(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[int, float] | None:
         """The first step of a motion during which a ball was inside something that its ends do not show, k from state k
         to k + 1, and a time at which it was; times (n,), states (n, nq), (n, nv)."""
-        if len(self.model.surroundings.pair) == 0:
+        if len(self.model.contacts.pair) == 0:
             return None
         for first in range(0, len(t) - 1, _ROWS - 1):
             part = slice(first, first + _ROWS)
@@ -218,7 +218,7 @@ class ContactSearch:
 
     def _met(self, t: np.ndarray, q: np.ndarray, v: np.ndarray, pairs: np.ndarray) -> float | None:
         """When a ball was inside during one step, given its ends; None where it was not."""
-        world, lowest = self.model.surroundings, pairs[..., 0].min(axis=0)
+        world, lowest = self.model.contacts, pairs[..., 0].min(axis=0)
         radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
         limit = np.where(lowest < 0.0, lowest - self.deeper * radius, -self.graze * radius)
         between, times = _Between(self.model, t, q, v), t
@@ -245,7 +245,7 @@ def _approaches_one_by_one(
     """The same for robots whose poses Python must give before each launch; (1) is asked here then."""
     rows = [_approaches(model, t[k : k + 1], q[k : k + 1], v[k : k + 1], share)[0] for k in range(len(t))]
     pairs = np.concatenate(rows)
-    world = model.surroundings
+    world = model.contacts
     radius = np.maximum(world.ball_radius[world.pair[:, 0]], _POINT)
     before, after, h = pairs[:-1], pairs[1:], np.diff(t)[:, None]
     least = np.minimum(before[..., 0], after[..., 0])
@@ -326,7 +326,7 @@ ContactRows = by_reference(ContactRowsStruct)
 
 def contact_rows(w: Buffers, model: Model, laws: LawsStruct) -> ContactRowsStruct:
     """Rows for the instances of buffers, and the laws of time; empty where nothing can meet anything."""
-    m, pairs = ContactRowsStruct(), len(model.surroundings.pair)
+    m, pairs = ContactRowsStruct(), len(model.contacts.pair)
     batch = w.batch if pairs else 0
     for name in ("start", "end", "left", "right"):
         setattr(m, name, wp.zeros((batch, pairs), dtype=vec3, device=model.device))
@@ -344,7 +344,7 @@ def note_approaches(t: Tables, s: Scratch, i: int, q: Rows, v: Rows, a: Rows, ou
     place_bases(t, s, i, q)
     for k in range(t.n_dynamic):
         traversal.outward_motion(t, s, i, k, q, v, a, vec6())
-    for e in range(t.surroundings.pair.shape[0]):
+    for e in range(t.contacts.pair.shape[0]):
         out[i, e] = approach(t, s, i, e)
 
 

@@ -280,7 +280,7 @@ class Motions:
     def anchors(self, anchors: np.ndarray) -> None:
         if "anchor" in self.host:
             self.host["anchor"][:] = anchors.reshape(self.host["anchor"].shape)
-        elif self.model.surroundings.sticks:
+        elif self.model.contacts.sticks:
             put_anchors(self.model, anchors[0])
 
     def back(self) -> None:
@@ -510,7 +510,7 @@ def checkpoint_of(model: Model, parts: Mapping[str, Any], loop: Any) -> Checkpoi
         "loop": loop,
         "fields": {name: _fields(part) for name, part in parts.items()},
         "buffers": dict(_buffers(parts)),
-        "anchors": present_anchors(model) if model.surroundings.sticks else None,
+        "anchors": present_anchors(model) if model.contacts.sticks else None,
     }
 
 

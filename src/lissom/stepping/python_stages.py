@@ -231,7 +231,7 @@ class ImplicitSteps:
 
     def renew(self, s: StepState) -> None:
         """Move the anchors of contacts to where they are after a final step."""
-        if self.model.surroundings.sticks:
+        if self.model.contacts.sticks:
             put_anchors(self.model, contact_anchors(self.model, s.q, s.v))
 
     def step(self, s: StepState, h: float) -> StepState | None:

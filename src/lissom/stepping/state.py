@@ -208,7 +208,7 @@ class StateDerivative:
     def first_contact(self, search: ContactSearch, times: np.ndarray, rows: np.ndarray) -> tuple[int, float] | None:
         """The first contact along states x (n, nq + nv + nz), as `search` finds it."""
         model, end = self.model, self.model.nq + self.model.nv
-        if not len(model.surroundings.pair):
+        if not len(model.contacts.pair):
             return None
         q, v = rows[:, : model.nq], rows[:, model.nq : end]
         q, v = on_motion(model, times, q, v)

@@ -124,7 +124,7 @@ def put_stages(t: Tables, steps: int, x: StepRows, i: int, k: int):
         x.left[i, k * many + j] = x.earlier[i, j]
     points = x.anchored.shape[1] / (3 * steps)
     for j in range(points):
-        anchor = t.surroundings.anchor[anchor_row(t, i), j]
+        anchor = t.contacts.anchor[anchor_row(t, i), j]
         for r in range(3):
             x.anchored[i, 3 * (k * points + j) + r] = anchor[r]
 
@@ -311,7 +311,7 @@ def recording_workspace(model: Model, batch: int, scheme: Scheme) -> Workspace:
     """The same, which keeps Δ, the rate of Δ and a of the stages before the last one in `left`, and anchors at the ends
     of steps in `anchored`, which are its own even for a batch of one."""
     before = len(scheme.stages) - 1
-    if not before and not model.one(0, 1).surroundings.sticks:
+    if not before and not model.one(0, 1).contacts.sticks:
         return steps_workspace(model, batch)
     make = partial(_make, room=1, length=_length(model, 0), before=before)
     return workspace(model, f"{STEPS_FAMILY} keeping {before}", batch, make)
@@ -348,7 +348,7 @@ def _make(
     is_whole: bool = False,
     rows: int = 0,
 ) -> Buffers:
-    world, keeps = model.one(0, 1).surroundings, before is not None
+    world, keeps = model.one(0, 1).contacts, before is not None
     anchors = 6 * len(world.pair) if world.sticks else 0
     n, row = steps or _run_length(model, batch), model.nq + 3 * model.nv + model.n_rows
     if keeps and anchors:
@@ -456,7 +456,7 @@ def states_follow(model: Model, project: bool, by_error: bool = False) -> bool:
     """Whether a and λ are those that q and v ask for: of robots with loops whose velocities are projected, and where
     steps are as long as their error allows, which leaves more of a than of q. Where contacts stick, the anchors are
     known to the steps alone."""
-    return (project or (by_error and not model.n_rows)) and not model.one(0, 1).surroundings.sticks
+    return (project or (by_error and not model.n_rows)) and not model.one(0, 1).contacts.sticks
 
 
 def state_after(model: Model, here: StepState, rows: np.ndarray, t: float, h: float, is_steady: bool) -> StepState:

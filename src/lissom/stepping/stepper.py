@@ -79,14 +79,14 @@ class Stepper:
         nothing, atol = np.zeros(0), 0.01 * rtol
         held = ControlLaw(lambda *_: np.zeros(model.nu), lambda *_: nothing, nothing, self.dt)
         in_buffers = not model.calls_python and tolerance is None  # where anchors stand, too
-        self.model = model if in_buffers else model.anchored(model.surroundings.anchors)
+        self.model = model if in_buffers else model.anchored(model.contacts.anchors)
         self._t, self._f = float(t), StateDerivative(self.model, held)
         self._f.held, self._f.held_z, self._varies = np.zeros(model.nu), nothing, TimeRows.are_needed(model)
         scheme = scheme or (generalized_alpha() if tolerance is None else esdirk())
         least, limits = _LEAST_PART * self.dt, (rtol, (atol, atol), True)
         self._adaptive: AdaptiveMotion | None = None
         self._state: StepState | None = None
-        self._sticks = bool(model.surroundings.sticks)
+        self._sticks = bool(model.contacts.sticks)
         if in_buffers:
             w = private_workspace(model, 1, _LONGEST)
             numbers = scheme_numbers(scheme, rtol, (atol, atol), model.n_rows > 0, ORDER_SHARE)
@@ -137,7 +137,7 @@ class Stepper:
         self._motions.put(0, {"q": q, "v": v, "a": a, "ahead": a, "force": force})
         self._motions.host["counts"][:], self._motions.z = 0, np.zeros(0)
         self._f.held = input_rows(model, u)
-        if model.surroundings.sticks:
+        if model.contacts.sticks:
             self._motions.anchors = contact_anchors(model, q, v)[None]
         self._state = self._motions.state(self._t)
 

@@ -327,5 +327,5 @@ def is_tied(model: Model) -> bool:
     one = model.one(0, 1)
     if model.calls_python or len(one.spools.channel) or not np.isin(one.nodes.kind, PLAIN).all():
         return True
-    pairs = [one.segments.node, one.springs.node, one.surroundings.touching_nodes]
+    pairs = [one.segments.node, one.springs.node, one.contacts.touching_nodes]
     return any(bool((np.reshape(ends, (-1, 2)) >= 0).all(axis=1).any()) for ends in pairs)

@@ -289,8 +289,8 @@ def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[
     size = float(np.ptp(points, axis=0).max())
     up, found = upwards(model.gravity), []
     low = points[np.argmin(points @ up)]
-    for k, shape in enumerate(model.surroundings.obstacle_shape):
-        g = model.surroundings.obstacle_placement[k]
+    for k, shape in enumerate(model.contacts.obstacle_shape):
+        g = model.contacts.obstacle_placement[k]
         if _is_plane(model, k) and shape is not None and g[:3, 2] @ up > _LEVEL:
             found = [(g[:3, 3], g[:3, 2])]
     stands = False
@@ -307,7 +307,7 @@ def background_planes(model: Model, camera: Camera, points: np.ndarray) -> list[
 
 
 def _is_plane(model: Model, k: int) -> bool:
-    world = model.surroundings
+    world = model.contacts
     return int(world.obstacle_node[k]) < 0 and int(world.obstacle_kind[k]) == 0
 
 
@@ -400,8 +400,8 @@ class Background:
     def _draw_level_planes(self, model: Model) -> None:
         """Fill the forbidden side of planes that are seen edge on."""
         rays = self._camera.rays()
-        for k in range(len(model.surroundings.obstacle_kind)):
-            g = model.surroundings.obstacle_placement[k]
+        for k in range(len(model.contacts.obstacle_kind)):
+            g = model.contacts.obstacle_placement[k]
             if _is_plane(model, k) and abs(g[:3, 2] @ self._camera.axes[2]) < 1e-6:
                 above = (rays - g[:3, 3]) @ g[:3, 2] * self._camera.scale
                 self._plain[above < 0.0] = rgb("#e3e6ea")

@@ -225,7 +225,7 @@ def contact_geometry(
     An unbounded shape is cut to the box from `low` to `high` at a configuration (nq,). A shape of several contacts
     appears once.
     """
-    builder, world, known = _Builder(model), model.surroundings, set()
+    builder, world, known = _Builder(model), model.contacts, set()
     corners = np.array(np.meshgrid(*zip(low, high))).reshape(3, -1).T
     for k, (shape, link) in enumerate(zip(world.obstacle_shape, world.obstacle_link)):
         node, placement = int(world.obstacle_node[k]), world.obstacle_placement[k]
@@ -239,7 +239,7 @@ def contact_geometry(
         kind = "plane" if len(found.quads) == 1 else "shape"
         local = found.vertices @ placement[:3, :3].T + placement[:3, 3]
         touched = world.pair[world.pair[:, 1] == k, 2]
-        name = world.contact_names[int(touched[0])] if len(touched) else f"shape {k}"
+        name = world.names[int(touched[0])] if len(touched) else f"shape {k}"
         builder.add_mesh(kind, name, link, Facets(local, found.quads), builder.node(node, local))
     return builder.finished()
 

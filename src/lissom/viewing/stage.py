@@ -297,7 +297,7 @@ def outer_forces(model: Model, q: np.ndarray, v: np.ndarray, u: np.ndarray, t: f
     found = Forces()
     for point, wrench, color in _wrenches(model, q, u, t):
         found.add(point, wrench[1], color)
-    if len(model.surroundings.pair):
+    if len(model.contacts.pair):
         touching = contact_forces(model, q, v)
         for point, force in zip(touching.point, touching.force):
             found.add(point, force, CONTACT)
