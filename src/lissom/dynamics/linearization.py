@@ -91,13 +91,15 @@ class Modes:
 
     @cached_property
     def accuracy(self) -> ModesAccuracy:
-        """Estimated errors of the frequencies by points and bases of rods, from finer models about the same
+        """Estimated errors of the frequencies by points and bases, from finer models about the same
         equilibrium; computed when first asked for, with an AccuracyWarning where that of the lowest is above 1 %."""
         if not isinstance(self.model, ModelBatch):
             return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
         rows = zip(self.model, self.q, self.u, self.v, np.asarray(self.t), self.frequencies, np.asarray(self.damped))
         each = [accuracy_of_modes(one, q, u, v, float(t), w, bool(damped)) for one, q, u, v, t, w, damped in rows]
-        return ModesAccuracy(np.array([x.points for x in each]), np.array([x.basis for x in each]), each[0].cure)
+        return ModesAccuracy(
+            np.array([x.points for x in each]), np.array([x.basis for x in each]), each[0].cure, each[0].not_estimated
+        )
 
     @property
     def damping_ratios(self) -> np.ndarray:
