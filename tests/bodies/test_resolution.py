@@ -220,5 +220,9 @@ def test_what_a_given_degree_leaves_is_estimated():
     own = model.description.with_({"links.finger.body.domain": ls.DomainCylinder(0.3, 0.02)}).build()
     ends = [own.links.body[0].surface(q).vertices for q in (rest.q, ls.solve_statics(own, q0=rest.q).q)]
     apart = np.linalg.norm(ends[1] - ends[0], axis=1).max()
-    assert rest.accuracy.error == pytest.approx(apart, rel=0.1) and apart > 1e-4
-    assert "leave degree and steps of link 'finger'" in rest.accuracy.cure
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", AccuracyWarning)  # of the basis
+        found = rest.accuracy
+    assert found.points[0] == pytest.approx(apart, rel=0.1) and apart > 1e-4
+    by_points = "leave degree and steps of link 'finger'" in found.cure
+    assert by_points == (found.points[0] > found.basis[0]) or "raise the orders of the strains" in found.cure

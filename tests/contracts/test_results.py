@@ -19,7 +19,7 @@ CLASSES = [
     if inspect.isclass(value)
     and dataclasses.is_dataclass(value)
     and any(HOLDS_ARRAYS.search(str(item.type)) for item in dataclasses.fields(value))
-] + [ls.GradientCheck, ls.KernelCache, ls.Statistics, ls.SweepResults, ls.Trial]
+] + [ls.GradientCheck, ls.KernelCache, ls.Samples, ls.Statistics, ls.SweepResults, ls.Trial]
 
 
 @pytest.fixture(scope="module")

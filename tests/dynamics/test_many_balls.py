@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from lissom.model.surroundings import in_blocks
 
 import lissom as ls
 from lissom.dynamics.contacts import ball_gaps
+from lissom.model.surroundings import in_blocks
 
 RADIUS = 0.004
 

@@ -23,18 +23,22 @@ METHODS = {
     "auto": {"method": "auto", **LOOSE},
     "dop853": {"method": "dop853", **LOOSE},
 }
-KINDS = ("u", "controller", "sampled controller", "force", "load")
+OF_ROBOT = ("force", "load", "current", "actuator", "motion")
+KINDS = ("u", "controller", "sampled controller", "rate", "derivatives", *OF_ROBOT)
 Q, V = np.array([0.3, -0.4]), np.array([0.5, 1.0])
 
 
-def chain():
-    """Two rods that hang on springs and are pulled about."""
+def chain(actuator=None):
+    """Two rods that hang on springs and are pulled about; the second one by an actuator of a user."""
     robot = ls.Robot("chain")
     for k in range(2):
         joint = ls.JointRevolute((0.0, 1.0, 0.0), stiffness=2.0, damping=0.05)
         body = ls.RigidBody(1.0, (0.2, 0.0, 0.0), (0.001, 0.02, 0.02))
         robot.add_link(f"link{k}", body, joint, parent=f"link{k - 1}" if k else None)
-        robot.add_joint_actuator(f"motor{k}", f"link{k}")
+        if k and actuator is not None:
+            robot.add_custom_actuator("motor1", actuator)
+        else:
+            robot.add_joint_actuator(f"motor{k}", f"link{k}")
     return robot
 
 
@@ -113,14 +117,31 @@ class Asking:
             self.is_busy = False
 
 
+def later(ask, t):
+    """The same at times that no inner call has, zero else: values at a time are kept, so that they must be those of t
+    alone."""
+    return ask(t) if 2.5 * DT < t <= 1.01 * DURATION else np.zeros(2)
+
+
 def model_of(kind, ask):
-    """The robot, with a force or a load that asks."""
-    robot = chain()
+    """The robot, with a part that asks."""
+    robot = chain((lambda q: np.add([0.0, 1.0], ask(q[0]))[:, None]) if kind == "actuator" else None)
     if kind == "force":
         robot.add_force("pull", "link1", lambda t, g, eta: np.append(0.01 * eta[:4], ask(t)))
     if kind == "load":
         robot.add_point_load("pull", "link1", force=lambda t: (*ask(t), 0.0))
+    if kind == "current":
+        felt = ls.Hydrodynamics(volume=1e-4, added_matrix=(0.0, 0.001, 0.001, 0.1, 0.1, 0.1), drag_matrix=np.ones(6))
+        robot.set_fluid(1000.0, current=lambda t: (*later(ask, t), 0.1), default=felt)
+    if kind == "motion":
+        functions = {"position": lambda t: Q[0] + later(ask, t)[0], "velocity": lambda t: later(ask, t)[0]}
+        robot.add_joint_motion("drive", "link0", **functions, acceleration=lambda t: later(ask, t)[1])
     return robot.build()
+
+
+def by_asking(ask):
+    """Derivatives of a law by q and v, of which small terms ask."""
+    return lambda t, q, v, z: (np.zeros((2, 2)), np.diag(1e-3 * ask(t) - 0.1))
 
 
 def motion(kind, inner, options, asks_itself):
@@ -132,15 +153,22 @@ def motion(kind, inner, options, asks_itself):
         "u": {"u": ask},
         "controller": {"controller": lambda t, q, v: ask(t) - 0.1 * v},
         "sampled controller": {"controller": lambda t, q, v: ask(t) - 0.1 * v, "period": DT},
+        "rate": {"controller": ls.Controller(lambda t, q, v, z: z, lambda t, q, v, z: ask(t) - z, np.zeros(2))},
+        "derivatives": {"controller": ls.Controller(lambda t, q, v, z: -0.1 * v, derivatives=by_asking(ask))},
     }.get(kind, {})
-    found = ls.simulate(model, DURATION, Q, V, **law, **options)
+    start = Q + 0.05 if kind == "actuator" else Q  # where the inner calls do not begin: it is a function of q alone
+    found = ls.simulate(model, DURATION, start, V, **law, **options)
     return found, ask.calls
 
 
 def compare(method, kind, inner):
     """A motion whose function asks its own model is the one whose function asks another."""
-    if kind in ("force", "load") and inner in ("EKF.predict", "MPC.plan"):
+    if kind in OF_ROBOT and inner in ("EKF.predict", "MPC.plan"):
         return  # which refuse what follows time
+    if kind == "motion" and inner == "step_derivatives":
+        return  # whose states are free
+    if kind == "derivatives" and method == "dop853":
+        return  # which needs none
     run = partial(motion, kind, INNER[inner], METHODS[method])
     (own, calls), (other, others) = run(True), run(False)
     assert calls == others > 0

@@ -51,3 +51,29 @@ def test_a_soft_arm():
         runs = [ls.rollout(model, q, v, np.repeat(u, n, axis=0), dt=0.04 / n, method=scheme) for n in (10, 20, 40)]
         apart = [np.abs(one.q[-1] - other.q[-1]).max() for one, other in itertools.pairwise(runs)]
         assert np.log2(apart[0] / apart[1]) == pytest.approx(order, abs=0.15), scheme
+
+
+SCHEMES = ("generalized_alpha", "newmark", "hht", "implicit_euler", "bathe", "sdirk", "esdirk")
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_what_a_rollout_says_of_its_error(scheme):
+    """Under inputs that jump, change little or stay, and a batch of these, what a rollout says of the errors of q and v
+    is within a factor of two of their largest ones against steps of a 64th."""
+    robot, below, n = ls.Robot("arm"), np.eye(4), 20
+    below[0, 3] = 0.4
+    upper, lower = (
+        ls.RigidBody(0.5, (0.2, 0, 0), (1e-4, 7e-3, 7e-3)),
+        ls.RigidBody(0.2, (0.1, 0, 0), (1e-4, 1e-3, 1e-3)),
+    )
+    robot.add_link("upper", upper, ls.JointRevolute((0, 1, 0), damping=0.02))
+    robot.add_link("lower", lower, ls.JointRevolute((0, 1, 0), damping=0.02), parent="upper", placement=below)
+    robot.add_joint_actuator("shoulder", "upper")
+    model, dt = robot.build(), 0.015
+    jumps = np.random.default_rng(0).uniform(-1.0, 1.0, n)
+    u = np.stack([jumps, np.sin(3.0 * np.arange(n) / n), np.full(n, 0.5)])[:, :, None]
+    motion = ls.rollout(model, [0.1, 0.1], None, u, dt=dt, method=scheme)
+    fine = ls.rollout(model, [0.1, 0.1], None, np.repeat(u, 64, axis=1), dt=dt / 64, method="sdirk", every=64)
+    for said, exact, own in zip(motion.error(), (fine.q, fine.v), (motion.q, motion.v)):
+        ratio = np.abs(said).max(axis=(1, 2)) / np.abs(own - exact).max(axis=(1, 2))
+        assert np.all((ratio > 0.5) & (ratio < 2.0)), ratio

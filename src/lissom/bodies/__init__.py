@@ -6,6 +6,7 @@ domains, meshes: the material points of a body, DomainCylinder, DomainAnnulus, D
 materials: HyperelasticNeoHookean, HyperelasticCompressibleNeoHookean, HyperelasticSaintVenantKirchhoff,
 HyperelasticLinear, HyperelasticUniaxial, HyperelasticFunction.
 jets, evaluation: derivatives of motions; their evaluation at points, with caches.
+enrichment: further coordinates, by which the error of a body's own is estimated.
 kinematics: KinematicsFunction, KinematicsRitz.
 strains, with twists: KinematicsStrain, InflationUniform, InflationBumps.
 volume_preserving: KinematicsVolumePreserving of primitives.

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from lissom.bodies.domains import Domain, Surface, SweptDomain, surface_balls
+from lissom.bodies.enrichment import Enriched
 from lissom.bodies.evaluation import Samples, shared_by_equals
 from lissom.bodies.integrals import ShapeIntegrals
 from lissom.bodies.kinematics import Kinematics, KinematicsFunction
 from lissom.bodies.material_frames import MaterialFrame, MaterialFrames
 from lissom.bodies.materials import Hyperelastic
+from lissom.bodies.meshes import DomainTetrahedra
 from lissom.bodies.resolution import Resolution, TrialMoves, check_independent, short, too_stiff
 from lissom.errors import ModelError
 from lissom.robot import checks
@@ -85,6 +88,27 @@ class DeformableBody(Body):
         if free.chooses_steps and not motion.chooses_steps:
             out["kinematics"] = free
         return out
+
+    @cached_property
+    def enriched(self) -> tuple[DeformableBody, Enriched] | None:
+        """A finer body with further coordinates, by which the error of its own is estimated; None if the library knows
+        no further ones, such as those of a user's motion or of a tip that is a function of θ."""
+        if callable(self.tip):
+            return None
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they are about the body, which gave its own
+            try:
+                found = self._given.enriched(self.domain, self.material, self.density)
+                if found is None:
+                    return None
+                domain = self.finer_choice.get("domain", found.domain or self.domain)
+                if found.domain is None and isinstance(domain, DomainTetrahedra):
+                    domain = domain.finer_rule()
+                finer = replace(self, n=None, domain=domain, kinematics=found.kinematics)
+                finer.check("enriched body")
+            except ModelError:
+                return None
+        return finer, found
 
     @cached_property
     def integrals(self) -> ShapeIntegrals:

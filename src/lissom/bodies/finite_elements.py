@@ -18,24 +18,25 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, final
 
 import numpy as np
 
 from lissom.bodies import cubature
+from lissom.bodies.domains import Domain
+from lissom.bodies.enrichment import Enriched
 from lissom.bodies.evaluation import Samples, SamplesOfShapes
 from lissom.bodies.kinematics import Kinematics, area_axes
 from lissom.bodies.materials import Hyperelastic
-from lissom.bodies.meshes import DomainTetrahedra
+from lissom.bodies.meshes import EDGES, DomainTetrahedra
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.fields import Numbers
 from lissom.robot.poses import compiled
 
 MOST_COORDINATES = 600
-_EDGES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
 _INSIDE = -1e-9  # the least barycentric coordinate of a point in a cell
 _OUTSIDE = -0.5  # and of a point that moves with the nearest cell, as on a curved face that the mesh cuts off
 _NEAR = 16  # cells with the nearest centres, among which the search for a point begins
@@ -44,6 +45,9 @@ _AT_END = 1e-6  # largest distance of a node from the end to which it belongs, i
 _DENSE = 400  # coordinates up to which dense algebra computes all modes
 _RIGID = 1e-6  # largest ω² of a rigid mode, relative to that of the first elastic one
 _DEPENDENT = 1e-8  # least square of the part of a modal derivative that is new, relative to its whole
+_MODES_MORE, _MODES_BESIDE_NODES = 8, 24  # modes of a finer mesh, beyond the number of shapes, and beside all nodes
+_MODES_DERIVED = 4  # of these, the modes with derivatives
+_MOST_FINE = 20_000  # coordinates of a finer mesh
 
 
 class Located(NamedTuple):
@@ -75,7 +79,7 @@ class TetrahedralElements:
         corners = np.repeat(np.arange(len(used))[:, None], 2, axis=1)
         if self.degree == 1:
             return used, cells, corners
-        ends, edge = np.unique(np.sort(cells[:, _EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
+        ends, edge = np.unique(np.sort(cells[:, EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
         cells = np.concatenate([cells, len(used) + edge.reshape(len(cells), -1)], axis=1)
         return used, cells, np.concatenate([corners, ends])
 
@@ -158,7 +162,7 @@ class TetrahedralElements:
         """(1) at barycentric coordinates (..., 4), shape (..., 4) or (..., 10), by NumPy or jax.numpy."""
         if self.degree == 1:
             return barycentric
-        first, second = barycentric[..., _EDGES[:, 0]], barycentric[..., _EDGES[:, 1]]
+        first, second = barycentric[..., EDGES[:, 0]], barycentric[..., EDGES[:, 1]]
         return xp.concatenate([barycentric * (2.0 * barycentric - 1.0), 4.0 * first * second], axis=-1)
 
     def gradients(self, located: Located) -> np.ndarray:
@@ -167,7 +171,7 @@ class TetrahedralElements:
         if self.degree == 1:
             return slopes
         b = located.barycentric[:, :, None]
-        first, second = _EDGES.T
+        first, second = EDGES.T
         edges = 4.0 * (b[:, second] * slopes[:, first] + b[:, first] * slopes[:, second])
         return np.concatenate([(4.0 * b - 1.0) * slopes, edges], axis=1)
 
@@ -399,6 +403,22 @@ class KinematicsFiniteElements(KinematicsOfNodes):
             found = np.concatenate([found, _orthonormal(bent, found, M)], axis=1)
         return KinematicsReduced(self, found)
 
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched | None:
+        cure = "take smaller cells in link {!r}" + (", or quadratic elements" if self.degree == 1 else "")
+        return _enriched(self, self.finer(), _MODES_BESIDE_NODES, material, density, cure)
+
+    def finer(self) -> KinematicsFiniteElements:
+        """Linear elements with a node amid each edge, or quadratic ones in cells of half the size."""
+        if self.degree == 1:
+            return replace(self, degree=2, mesh=replace(self.mesh, degree=max(self.mesh.degree, 4), compress=None))
+        mesh, ends = replace(self.mesh, compress=None).halved()
+        fixed = self.fixed
+        if not (fixed is None or isinstance(fixed, str) or callable(fixed)):
+            fixed = np.flatnonzero(np.isin(ends, np.asarray(fixed, dtype=np.int64)).all(axis=1)).tolist()
+        return replace(self, mesh=mesh, fixed=fixed)
+
 
 @final
 @dataclass(frozen=True, eq=False)
@@ -436,6 +456,32 @@ class KinematicsReduced(KinematicsOfNodes):
         checks.require(0 < self.n <= most, f"{where}: columns", f"must be 1 to {most}", self.n)
         rank = int(np.linalg.matrix_rank(columns / np.maximum(np.linalg.norm(columns, axis=0), 1e-300)))
         checks.require(rank == self.n, f"{where}: columns", "must be independent; their rank", rank)
+
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched | None:
+        fine = self.whole.finer()
+        if fine.n > _MOST_FINE:
+            fine = replace(self.whole, mesh=replace(self.whole.mesh, compress=None))
+        cure = "take more modes and derivatives, or smaller cells, in link {!r}"
+        return _enriched(self, fine, self.n + _MODES_MORE, material, density, cure)
+
+
+def _enriched(
+    own: KinematicsOfNodes, fine: KinematicsFiniteElements, count: int, material: Hyperelastic,
+    density: float | Callable[[np.ndarray], float], cure: str,
+) -> Enriched | None:  # fmt: skip
+    """A motion, and behind it what the lowest modes of finer elements and their modal derivatives have that it has
+    not."""
+    count = min(count, fine.n - (6 if fine.fixed is None else 0))
+    derived = 0 if fine.fixed is None or material.is_linear else min(_MODES_DERIVED, count)
+    modes = np.asarray(fine.reduced(material, density, modes=count, derivatives=derived).columns)
+    M, columns = fine.mass_matrix(density), own.shapes(fine.elements.nodes)[fine.free].reshape(fine.n, own.n)
+    new = _orthonormal(modes, _orthonormal(columns, np.zeros((fine.n, 0)), M), M)
+    if not 0 < new.shape[1] <= MOST_COORDINATES - own.n:
+        return None
+    motion = KinematicsReduced(fine, np.concatenate([columns, new], axis=1))
+    return Enriched(motion, np.arange(own.n), cure, fine.mesh)
 
 
 class VibrationModes(NamedTuple):

@@ -14,8 +14,11 @@ from typing import Any, final
 import numpy as np
 
 from lissom.bodies import jets
+from lissom.bodies.domains import Domain
+from lissom.bodies.enrichment import Enriched, further_shapes
 from lissom.bodies.evaluation import Samples, SamplesByJax, SamplesOfComposition
 from lissom.bodies.jets import ORDER, FirstDerivatives, SecondDerivatives, Series, antiderivatives, compose
+from lissom.bodies.materials import Hyperelastic
 from lissom.errors import ModelError
 from lissom.robot import checks
 from lissom.robot.poses import compiled, in_double
@@ -63,6 +66,12 @@ class Kinematics(ABC):
     def stepped(self, count: int | None) -> Kinematics:
         """The same kinematics with a number of steps of its integrator; None leaves it to the body."""
         return self
+
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched | None:
+        """A motion with further coordinates for a body of these; None if the library knows no further ones."""
+        return None
 
     def first_derivatives(self, points: Any, q: Any, v: Any) -> FirstDerivatives:
         """Positions and ∂f/∂x of fixed points at θ = q with derivatives by θ, and J̇θ̇ for θ̇ = v."""
@@ -204,6 +213,12 @@ class KinematicsRitz(Kinematics):
         import jax.numpy as jnp
 
         return x + jnp.asarray(self.function(x), dtype=jnp.float64) @ q
+
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched | None:
+        more = further_shapes(self.function, self.n, domain, material)
+        return more and Enriched(KinematicsRitz(*more), np.arange(self.n), "give link {!r} more shape functions")
 
 
 Modes = Sequence[Sequence[float]] | Callable[[Any], Any]

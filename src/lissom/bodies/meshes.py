@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import final
@@ -17,6 +17,10 @@ from lissom.robot import checks
 from lissom.robot.fields import Numbers
 
 _FLAT = 1e-12  # least volume of a cell, in cubes of its longest edge
+EDGES = np.array([(0, 1), (0, 2), (0, 3), (1, 2), (1, 3), (2, 3)])
+_EIGHTHS = np.array([  # of a cell, by its corners and the middles of its edges in their order
+    (0, 4, 5, 6), (4, 1, 7, 8), (5, 7, 2, 9), (6, 8, 9, 3), (4, 5, 6, 8), (4, 5, 7, 8), (5, 6, 8, 9), (5, 7, 8, 9),
+])  # fmt: skip
 
 
 @final
@@ -69,6 +73,26 @@ class DomainTetrahedra(Domain):
     def volumes(self) -> np.ndarray:
         """Of each cell, shape (k,) [m³]; negative for an inverted cell."""
         return np.linalg.det(self.corners[:, 1:] - self.corners[:, :1]) / 6.0
+
+    def finer_rule(self) -> DomainTetrahedra:
+        """The mesh with a quadrature of a higher degree."""
+        degree = min(self.degree + 2, MOST_DEGREE)
+        compress = None if self.compress is None else min(self.compress + 4, degree * 10, MOST_DEGREE)
+        return replace(self, degree=degree, compress=compress)
+
+    def halved(self) -> tuple[DomainTetrahedra, np.ndarray]:
+        """The mesh with each cell cut into eight at the middles of its edges, and the ends (m, 2) of the edge amid
+        which each of its vertices lies; an old vertex is both its ends."""
+        old, cells = np.asarray(self.vertices, dtype=np.float64), np.asarray(self.cells, dtype=np.int64)
+        edges, number = np.unique(np.sort(cells[:, EDGES], axis=-1).reshape(-1, 2), axis=0, return_inverse=True)
+        all_ten = np.concatenate([cells, len(old) + number.reshape(len(cells), -1)], axis=1)
+        new = all_ten[:, _EIGHTHS].reshape(-1, 4)
+        ends = np.concatenate([np.repeat(np.arange(len(old))[:, None], 2, axis=1), edges])
+        vertices = 0.5 * (old[ends[:, 0]] + old[ends[:, 1]])
+        corners = vertices[new]
+        inverted = np.linalg.det(corners[:, 1:] - corners[:, :1]) < 0.0
+        new[inverted] = new[inverted][:, [0, 2, 1, 3]]
+        return replace(self, vertices=vertices, cells=new), ends
 
     def check(self, where: str) -> None:
         vertices = checks.array(self.vertices, (-1, 3), f"{where}: vertices", "must be rows of three finite numbers")

@@ -7,7 +7,7 @@ quadrature.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import pi
@@ -17,10 +17,13 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from lissom.bodies import twists
+from lissom.bodies.domains import Domain
+from lissom.bodies.enrichment import Enriched, further, further_modes
 from lissom.bodies.evaluation import Samples, in_chunks, shared_by_equals
 from lissom.bodies.kinematics import Kinematics, Modes, check_modes, mode_count, mode_values
+from lissom.bodies.materials import Hyperelastic
 from lissom.robot import checks
-from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant
+from lissom.robot.bases import Basis, BasisCustom, BasisMonomial, BasisPiecewiseConstant, enriched_basis
 from lissom.robot.poses import compiled
 
 STEPS = 8  # of the integrator without a body that chooses them
@@ -50,6 +53,10 @@ class Inflation(ABC):
     def growth(self, s: Any, y: Any, z: Any) -> Any:
         """The functions of the law at a point, shape (size,), made of jax.numpy."""
 
+    def enriched(self, domain: Domain) -> Inflation:
+        """This growth, and behind it its products with polynomials, on the sections of a body."""
+        return _further_growth(self, _along, domain)
+
     @abstractmethod
     def check(self, where: str) -> None:
         """Raise ModelError if the description breaks a rule."""
@@ -72,6 +79,9 @@ class InflationUniform(Inflation):
 
     def growth(self, s: Any, y: Any, z: Any) -> Any:
         return mode_values(self.modes, s)
+
+    def enriched(self, domain: Domain) -> Inflation:
+        return InflationUniform(further_modes(self.modes))
 
     def check(self, where: str) -> None:
         check_modes(self.modes, f"{where}: modes")
@@ -120,14 +130,23 @@ class InflationBumps(Inflation):
             checks.number(getattr(self, name), f"{where}: {name}", above=0.0)
 
     def growth(self, s: Any, y: Any, z: Any) -> Any:
+        along = _bump(2.0 * s - 1.0, self.sharpness_along)
+        return along * _bump(self._away(y, z), self.sharpness_around)
+
+    def enriched(self, domain: Domain) -> Inflation:
+        """Along the body, and around it in each bump."""
+        return _further_growth(
+            self, lambda s, y, z: [*_along(s, y, z), self._away(y, z), self._away(y, z) ** 2], domain
+        )
+
+    def _away(self, y: Any, z: Any) -> Any:
+        """Angles from the middle of each bump, in halves of its width (size,)."""
         import jax.numpy as jnp
 
         axis = y * y + z * z == 0.0  # no angle and no growth there
         y = jnp.where(axis, 1.0, y)
-        along = _bump(2.0 * s - 1.0, self.sharpness_along)
         cosine, sine = jnp.cos(jnp.asarray(self.angles)), jnp.sin(jnp.asarray(self.angles))
-        away = jnp.arctan2(z * cosine - y * sine, y * cosine + z * sine)
-        return along * _bump(2.0 * away / self.width, self.sharpness_around)
+        return 2.0 * jnp.arctan2(z * cosine - y * sine, y * cosine + z * sine) / self.width
 
 
 def _angle_between(a: float, b: float) -> float:
@@ -142,6 +161,54 @@ def _bump(u: Any, sharpness: float) -> Any:
     t = 1.0 - u * u
     inside = t > sharpness / 700.0
     return jnp.where(inside, jnp.exp(sharpness - sharpness / jnp.where(inside, t, 1.0)), 0.0)
+
+
+def _along(s: Any, y: Any, z: Any) -> list[Any]:
+    """Polynomials of s by which growth is multiplied."""
+    return [2.0 * s - 1.0, (2.0 * s - 1.0) ** 2]
+
+
+def _further_growth(inflation: Inflation, factors: Callable[[Any, Any, Any], list[Any]], domain: Domain) -> Inflation:
+    """A growth, and behind it what its products with factors have that it has not, at the points of a domain."""
+    import jax
+    import jax.numpy as jnp
+
+    def products(s: Any, y: Any, z: Any) -> Any:
+        own = inflation.growth(s, y, z)
+        return jnp.concatenate([own, *(own * factor for factor in factors(s, y, z))])
+
+    x = domain.points
+    values = np.asarray(
+        compiled(jax.vmap(products))(x[:, 0] / np.ptp(domain.surface().vertices[:, 0]), x[:, 1], x[:, 2])
+    )
+    return _FurtherGrowth(inflation, products, further(values[:, : inflation.size], values[:, inflation.size :]))
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class _FurtherGrowth(Inflation):
+    """A growth, and behind it combinations of its products (size, m)."""
+
+    own: Inflation
+    products: Callable[[Any, Any, Any], Any]
+    combinations: np.ndarray
+
+    @property
+    def size(self) -> int:
+        return self.own.size + self.combinations.shape[1]
+
+    @property
+    def breaks_around(self) -> tuple[float, ...]:
+        return self.own.breaks_around
+
+    def growth(self, s: Any, y: Any, z: Any) -> Any:
+        import jax.numpy as jnp
+
+        found = self.products(s, y, z)
+        return jnp.concatenate([found[: self.own.size], found @ self.combinations])
+
+    def check(self, where: str) -> None:
+        self.own.check(where)
 
 
 class _Pieces(NamedTuple):
@@ -226,6 +293,15 @@ class KinematicsStrain(Kinematics):
 
     def stepped(self, count: int | None) -> KinematicsStrain:
         return replace(self, steps=count)
+
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched:
+        basis, inflation = enriched_basis(self.basis), self.inflation and self.inflation.enriched(domain)
+        growths = 0 if self.inflation is None else self.inflation.size
+        own = np.concatenate([np.arange(self.basis.size), basis.size + np.arange(growths)])
+        cure = "raise the orders of the strains of link {!r}" + (", and give it more growths" if growths else "")
+        return Enriched(replace(self, basis=basis, inflation=inflation, steps=None), own, cure)
 
     @property
     def breaks(self) -> tuple[float, ...]:

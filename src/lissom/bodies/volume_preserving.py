@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, is_dataclass, replace
 from functools import cached_property
 from typing import Any, final
 
+import numpy as np
+
 from lissom.bodies import jets
+from lissom.bodies.domains import Domain
+from lissom.bodies.enrichment import Enriched, further_modes
 from lissom.bodies.jets import FirstDerivatives, Jet, Motion, SecondDerivatives
 from lissom.bodies.kinematics import ComposedKinematics, Modes, check_modes, mode_count, mode_integral, mode_sum
+from lissom.bodies.materials import Hyperelastic
 from lissom.robot import checks
 
 Point = tuple[Any, Any, Any]
@@ -181,6 +186,18 @@ class KinematicsVolumePreserving(ComposedKinematics):
             part = f"{where} > primitives[{k}]"
             checks.require(isinstance(primitive, Primitive), part, "must be a Primitive", primitive)
             primitive.check(part)
+
+    def enriched(
+        self, domain: Domain, material: Hyperelastic, density: float | Callable[[np.ndarray], float]
+    ) -> Enriched | None:
+        if not all(is_dataclass(primitive) for primitive in self.primitives):
+            return None
+        more: list[Any] = [replace(primitive, modes=further_modes(primitive.modes)) for primitive in self.primitives]
+        motion, own, first = KinematicsVolumePreserving(self.length, more), [], 0
+        for count, of_both in zip(self._counts(), motion._counts()):
+            own.append(first + np.arange(count))
+            first += of_both
+        return Enriched(motion, np.concatenate(own), "give the primitives of link {!r} more modes")
 
     def map(self, x: Any, q: Any) -> Any:
         import jax.numpy as jnp

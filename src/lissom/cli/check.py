@@ -45,7 +45,8 @@ def _show_accuracy(robot: Any) -> None:
 
     found = solve_statics(robot.build()).accuracy
     for name, points, basis in zip(found.links, found.points, found.basis):
-        print(f"  {name}: at rest off by {points:.1e} m by its points, {basis:.1e} m by its basis")
+        by_basis = "not estimated" if name in found.not_estimated else f"{basis:.1e} m"
+        print(f"  {name}: at rest off by {points:.1e} m by its points, {by_basis} by its basis")
     if found.cure:
         print(f"  more exact: {found.cure}")
 

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 from scipy.linalg import LinAlgError, cholesky, eigh, solve_triangular
 
-from lissom.dynamics.accuracy import DOUBTFUL, corrected, finer
+from lissom.dynamics.accuracy import DOUBTFUL, corrected, finer, links_not_estimated
 from lissom.dynamics.actuation import input_rows
 from lissom.dynamics.assembly import consistent_velocity
 from lissom.dynamics.configuration import checked_configuration, groups
@@ -131,16 +131,17 @@ class Linearization:
 @final
 @dataclass(frozen=True)
 class ModesAccuracy:
-    """Estimated relative errors of frequencies by the points along rods and by the bases.
+    """Estimated relative errors of frequencies by the points along rods and in bodies and by the bases.
 
     Fields:
         points, basis: of each mode, (n,) [-]. cure: the change of the model that lowers the error of
-        the lowest mode, "" without one.
+        the lowest mode, "" without one. not_estimated: links whose basis is not among them, as in `Accuracy`.
     """
 
     points: np.ndarray
     basis: np.ndarray
     cure: str
+    not_estimated: tuple[str, ...] = ()
 
     @property
     def error(self) -> np.ndarray:
@@ -149,7 +150,9 @@ class ModesAccuracy:
 
     def __repr__(self) -> str:
         lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
-        return telling.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
+        parts = [f"lowest modes: {lowest}", *([self.cure] if self.cure else [])]
+        parts += [f"basis of {name} not estimated" for name in self.not_estimated]
+        return telling.in_brackets("ModesAccuracy", "; ".join(parts))
 
 
 @final
@@ -181,13 +184,15 @@ class Modes:
 
     @cached_property
     def accuracy(self) -> ModesAccuracy:
-        """Estimated errors of the frequencies by points and bases of rods, from finer models about the same
+        """Estimated errors of the frequencies by points and bases, from finer models about the same
         equilibrium; computed when first asked for, with an AccuracyWarning where that of the lowest is above 1 %."""
         if not isinstance(self.model, ModelBatch):
             return accuracy_of_modes(self.model, self.q, self.u, self.v, self.t, self.frequencies, self.damped)
         rows = zip(self.model, self.q, self.u, self.v, np.asarray(self.t), self.frequencies, np.asarray(self.damped))
         each = [accuracy_of_modes(one, q, u, v, float(t), w, bool(damped)) for one, q, u, v, t, w, damped in rows]
-        return ModesAccuracy(np.array([x.points for x in each]), np.array([x.basis for x in each]), each[0].cure)
+        return ModesAccuracy(
+            np.array([x.points for x in each]), np.array([x.basis for x in each]), each[0].cure, each[0].not_estimated
+        )
 
     @property
     def damping_ratios(self) -> np.ndarray:
@@ -286,11 +291,12 @@ def accuracy_of_modes(
     model: Model, q: np.ndarray, u: np.ndarray, v: np.ndarray, t: float, frequencies: np.ndarray, damped: bool
 ) -> ModesAccuracy:
     """Errors of frequencies, rising, against those of finer models about the equilibrium of these."""
-    found = []
+    found, not_estimated = [], tuple(sorted(links_not_estimated(model)))
     for enriched in (False, True):
         fine = finer(model, enriched=enriched)
         if fine is None:
-            return ModesAccuracy(0.0 * frequencies, 0.0 * frequencies, "")
+            found.append(frequencies)
+            continue
         q_f, v_f, a_f = fine.state(q, v, 0.0 * v)
         none, every = np.zeros(fine.model.n_rows), np.arange(fine.model.nv)
         there = corrected(fine.model, q_f, v_f, a_f, u, none, t, None, every)
@@ -303,10 +309,11 @@ def accuracy_of_modes(
     if len(points):
         lowest = int(np.argmax(np.abs(frequencies) > 1e-3 * np.abs(frequencies).max()))
         cure = "more gauss_points" if points[lowest] > basis[lowest] else "higher orders of the bases"
+        cure = cure if points[lowest] + basis[lowest] > 0.0 else ""
         if points[lowest] + basis[lowest] > DOUBTFUL:
             text = f"the lowest frequency is off by about {100 * (points + basis)[lowest]:.1g} %; take {cure}"
             warnings.warn(text, AccuracyWarning, stacklevel=4)
-    return ModesAccuracy(points, basis, cure)
+    return ModesAccuracy(points, basis, cure, not_estimated)
 
 
 def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from itertools import pairwise
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -16,9 +17,10 @@ from lissom.bodies.body import DeformableBody
 from lissom.bodies.material_frames import MaterialFrame
 from lissom.model.maps import MOST_IN_KERNELS
 from lissom.model.nodes import Flesh, Frame, Key, Node, Point, RodStrain, RodTable, numbered, point_before
-from lissom.model.quadrature import enriched_basis, exponentials, gauss_rule, interval_points, warn_inexact
+from lissom.model.quadrature import exponentials, gauss_rule, interval_points, warn_inexact
 from lissom.model.tree import TreeBuilder, felt_by
 from lissom.robot import checks
+from lissom.robot.bases import enriched_basis
 from lissom.robot.bodies import Body, RigidBody, Rod
 from lissom.robot.contacts import Contact
 from lissom.robot.functions import profile
@@ -29,6 +31,15 @@ from lissom.robot.robot import Link
 from lissom.robot.sections import Section, SectionGeneral
 
 WORLD: Frame = (None, np.eye(4))
+
+
+class Refined(NamedTuple):
+    """A finer body for estimates of errors; numbers of a body's own coordinates among its coordinates; and a text that
+    says what lowers the error by these, with a place for the name of the link."""
+
+    body: Body
+    own: np.ndarray
+    cure: str = ""
 
 
 class PlacedBody(ABC):
@@ -98,14 +109,30 @@ class PlacedBody(ABC):
         """Place, centre and radius [m] of the balls by which it touches."""
         yield from ()
 
-    def refined(self, *, enriched: bool) -> dict[str, Any]:
-        """Values of its description, by their fields, that make a finer body for estimates of its errors: finer points
-        alone, or also further coordinates behind its own where it is `enriched`. Empty without a finer body."""
-        return {}
+    def refined(self, *, enriched: bool) -> Refined | None:
+        """A finer body for estimates of its errors: finer points alone, or also further coordinates where it is
+        `enriched` and further ones are known. None without a finer body."""
+        return None
 
-    def outline(self, q: np.ndarray) -> np.ndarray:
-        """Points of a body that deforms by coordinates of its own, in its base frame (n, 3) [m]; others have none."""
+    @property
+    def has_enrichment(self) -> bool:
+        """Whether the error of its own coordinates can be estimated."""
+        return True
+
+    @property
+    def extent(self) -> float:
+        """Its largest dimension where it deforms, else 0 [m]."""
+        return self.length
+
+    @property
+    def skin(self) -> np.ndarray:
+        """Material points on the surface of a body that deforms by coordinates of its own (n, 3) [m]; others have
+        none."""
         return np.zeros((0, 3))
+
+    def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
+        """Material points of such a body (n, 3) at its coordinates q, in its base frame (n, 3) [m]."""
+        return points
 
     def table(self) -> RodTable | None:
         """The table that places further points on it, once the nodes have numbers; None for bodies other than rods."""
@@ -256,11 +283,12 @@ class PlacedRod(PlacedBody):
             radius = self.body.section.inner_radius(s) if given is None else profile(given, where)(s)
             yield s, (node, G[:3, 3]), radius
 
-    def refined(self, *, enriched: bool) -> dict[str, Any]:
+    def refined(self, *, enriched: bool) -> Refined:
         rod = self.body
         count = max(len(points) for _, _, points, _ in self.stretches("refined rod"))
-        values: dict[str, Any] = {"gauss_points": 2 * count + 2, "interval_points": None, "exponentials": 2}
-        return values | ({"basis": enriched_basis(rod.basis)} if enriched else {})
+        finer = replace(rod, gauss_points=2 * count + 2, interval_points=None, exponentials=2)
+        finer = replace(finer, basis=enriched_basis(rod.basis)) if enriched else finer
+        return Refined(finer, np.arange(self.size))
 
     def table(self) -> RodTable:
         index = np.array([node.index for node in self.nodes])
@@ -285,11 +313,27 @@ class PlacedDeformableBody(PlacedBody):
     def size(self) -> int:
         return self.body.motion.n
 
-    def refined(self, *, enriched: bool) -> dict[str, Any]:
-        return self.body.finer_choice
+    def refined(self, *, enriched: bool) -> Refined | None:
+        if enriched and self.body.enriched is not None:
+            finer, found = self.body.enriched
+            return Refined(finer, found.own, found.cure)
+        finer = self.body.finer_choice
+        return Refined(replace(self.body, **finer), np.arange(self.size)) if finer else None
 
-    def outline(self, q: np.ndarray) -> np.ndarray:
-        return self.body.surface(q).vertices
+    @property
+    def has_enrichment(self) -> bool:
+        return self.body.enriched is not None
+
+    @property
+    def extent(self) -> float:
+        return float(np.ptp(self.skin, axis=0).max())
+
+    @property
+    def skin(self) -> np.ndarray:
+        return self.body.domain.surface().vertices
+
+    def moved(self, points: np.ndarray, q: np.ndarray) -> np.ndarray:
+        return self.body.moved(points, q)
 
     def place(self, tree: TreeBuilder, link: Link, base: Frame) -> None:
         integrals, n = self.body.integrals, self.size

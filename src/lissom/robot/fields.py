@@ -29,12 +29,13 @@ Member = TypeVar("Member")
 
 
 def members(family: type[Member]) -> tuple[type[Member], ...]:
-    """The concrete classes of a family that its folder defines, in the order of their names."""
+    """The concrete classes of a family that its folder defines and does not keep to itself, in the order of their
+    names."""
     folder = family.__module__.rpartition(".")[0]
     for module in pkgutil.iter_modules(import_module(folder).__path__):
         import_module(f"{folder}.{module.name}")
     ours = {cls for cls in _below(family) if cls.__module__.startswith(f"{folder}.") and not inspect.isabstract(cls)}
-    return tuple(sorted(ours, key=lambda cls: cls.__name__))
+    return tuple(sorted((cls for cls in ours if cls.__name__[0] != "_"), key=lambda cls: cls.__name__))
 
 
 def _below(family: type[Member]) -> Iterator[type[Member]]:

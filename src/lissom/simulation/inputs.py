@@ -23,6 +23,7 @@ from lissom.errors import ModelError, ShapeError, check_kept, lost
 from lissom.launch.workspace import batch_of, require_finite_rows, stack
 from lissom.model.model import Model
 from lissom.portable import reduced
+from lissom.robot import telling
 from lissom.robot.expression_programs import Steps, programs_of
 from lissom.robot.functions import Expression
 from lissom.stepping.state import ControlLaw, FunctionOfTime, constant_polynomials
@@ -31,6 +32,7 @@ _FEW = 12  # inputs that plain numbers serve faster than arrays
 
 
 @final
+@telling.in_one_line
 @dataclass(frozen=True)
 class Samples:
     """Inputs given at times, held beyond the ends.

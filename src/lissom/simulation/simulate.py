@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from lissom.simulation.inputs import Samples
 
 
+_MOST_STEPS = 1e15  # which are counted by integers
 METHODS: dict[str, Callable[..., Iterator[Any]]] = {
     "bdf": integrate_bdf,
     "radau": partial(integrate_scipy, method="radau"),
@@ -178,6 +179,10 @@ def _simulated(
     atols: Any = atol if isinstance(atol, tuple) and len(atol) == 2 else (atol, atol)
     sizes = {"duration": duration, "rtol": rtol, "atol": atols[0], "atol of v": atols[1]}
     _check_numbers(**sizes, **({} if dt is None else {"dt": dt}))
+    for name, part in (("dt", dt), ("period", period)):
+        if isinstance(part, int | float | np.number) and part > 0 and duration / part > _MOST_STEPS:
+            rule = f"duration: must be at most {_MOST_STEPS:g} times {name} = {part:g} s"
+            raise ModelError(f"{rule} (got {duration:g} s)")
     run, method, why = chosen_method(method, model.one(0, 1), controller is not None and period is None, dt)
     _check_anchors(model.one(0, 1), run, method)
     given = InputRows(model, u)

@@ -160,8 +160,8 @@ class Trajectory:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases of rods [m], as of `accuracy`, the largest at a few times; computed when
-        first asked for, with an AccuracyWarning where it exceeds a hundredth of the longest rod. What adds up along a
+        """Estimated error by points and bases [m], as of `accuracy`, the largest at a few times; computed when first
+        asked for, with an AccuracyWarning where it exceeds a hundredth of the longest rod or body. What adds up along a
         motion, such as a phase that drifts, is not seen.
 
         Raises:
@@ -183,7 +183,7 @@ class Trajectory:
         duration = float(self.t[-1] - self.t[0]) if n else None
         found = estimate(models, (q, v, a, u, force), t, (*lead, len(k)), duration)
         points, basis = (x.max(axis=-2, initial=0.0) for x in (found.points, found.basis))
-        return Accuracy(found.links, points, basis, found.length, found.cure)
+        return Accuracy(found.links, points, basis, found.length, found.cure, found.not_estimated)
 
     def __getstate__(self) -> dict[str, Any]:
         """Everything but the model, which would be built again wherever a trajectory is sent."""

@@ -123,8 +123,8 @@ class Equilibrium:
 
     @cached_property
     def accuracy(self) -> Accuracy:
-        """Estimated error by points and bases of rods [m], as of `accuracy`; computed when first asked for, with an
-        AccuracyWarning where it exceeds a hundredth of the longest rod."""
+        """Estimated error by points and bases [m], as of `accuracy`; computed when first asked for, with an
+        AccuracyWarning where it exceeds a hundredth of the longest rod or body."""
         model = self.model.common if isinstance(self.model, ModelBatch) else self.model
         lead, n_motions = self.q.shape[:-1], model.n_motions - model.prescribed.n_held
         state = (self.q, self.v, np.zeros_like(self.v), self.u, self.multipliers[..., n_motions:])
