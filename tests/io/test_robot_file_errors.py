@@ -334,6 +334,7 @@ def test_a_file_cut_off_at_any_line_is_a_model_error_or_a_smaller_robot(cut, tmp
         (b"name: arm\nlinks: \xff\xfe\n", "line 2: the file is not UTF-8 text"),
         (b"[" * 3000, "line 1: "),
         (b"name: arm\n", "the key 'links' is required"),
+        (b"name: arm\nlinkss: []\nlinks_: 1\n", "did you mean 'links'?"),
         (b"name: arm\nlinks: []\n", "line 2: robot 'arm': needs at least one link"),
     ],
 )

@@ -257,7 +257,8 @@ def _assembled(content: Any, reading: Reading) -> Robot:
                 reading.add(line, f"{where}: {error}")
 
     each("links", lambda k: robot.add_link(k.name, k.body, k.joint, k.parent, k.at, k.placement))
-    for item in reading.data["links"]:  # those that were left out are still what others name
+    listed = reading.data.get("links")
+    for item in listed if isinstance(listed, list) else ():  # those that were left out are still what others name
         name = item.get("name") if isinstance(item, dict) else None
         if isinstance(name, str) and name in reading.hidden and name not in robot.links:
             robot.links[name] = Link(name)
