@@ -254,7 +254,7 @@ def _is_unchanged(model: Model, q: np.ndarray) -> bool:
 
 
 _DESCENTS = 20  # work of descents, over that of the solve
-_LEAST_ITERATIONS = 15  # that a solve counts
+_LEAST_ITERATIONS = 30  # that a solve counts
 _LARGEST = 1e150  # input
 _SAME = 1e-6  # distance of equilibria that are one
 _AT_ONCE = 512  # rows of a batch in one launch: with more, the bar and Ctrl-C would wait, and nothing would be faster
@@ -494,7 +494,8 @@ def _reached(
     if end.remedy:
         try:
             end = _load_steps(model, start, u, t, tol, limit, end)
-        except ConvergenceError:
+        except ConvergenceError as error:
+            end = replace(end, iterations=max(end.iterations, int(error.partial.iterations)))  # load steps count
             fallen = _settled(model, start, u, t, tol, limit, end, tell) if stable else end
             if fallen.remedy:
                 raise
