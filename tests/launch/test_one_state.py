@@ -65,8 +65,8 @@ def test_the_same_as_first_calls(model, states):
     for family, name in (("forward_dynamics", "a"), ("mass_matrix", "M"), ("poses", "pose"), ("coriolis_matrix", "C")):
         assert call_of(model, family, name) is not unprepared
     for options in ((True, True, True), (False, True, True), (True, False, False)):
-        assert call_of(model, "inverse_dynamics", "tau", options) is not unprepared
-    assert call_of(model, "inverse_dynamics", "tau", (False, False, False)) is unprepared  # nobody asked
+        assert call_of(model, "inverse_dynamics", "tau", *options) is not unprepared
+    assert call_of(model, "inverse_dynamics", "tau", False, False, False) is unprepared  # nobody asked
 
 
 def test_what_is_refused(model, states):

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from threading import get_ident
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from lissom.forces.terms import Acting
 from lissom.launch.buffers import Buffers
 from lissom.launch.over_models import for_models, over_models
 from lissom.launch.prepare import Wanted
-from lissom.launch.workspace import Workspace, call_of, filled
+from lissom.launch.workspace import Workspace, filled
 from lissom.lie.types import kernel_options, vec3, vec6
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
@@ -116,7 +117,8 @@ def inverse_dynamics(
         time(t)
     if type(model) is ModelBatch:
         return for_models(inverse_dynamics, locals(), "q", "v", "a")
-    tau = call_of(model, "inverse_dynamics", "tau", (gravity, elastic, loads))(q, v, a)
+    known = model.cache.get(("inverse_dynamics", "tau", gravity, elastic, loads, get_ident()))  # as `prepare` keeps it
+    tau = None if known is None else known.call(q, v, a)
     if tau is not None:
         return tau
     w, lead = run_inverse_dynamics(model, q, v, a, gravity, elastic, loads, t)
