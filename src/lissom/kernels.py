@@ -34,7 +34,7 @@ from lissom.launch.targets import check_target, ready_made
 from lissom.launch.warp_private import is_compiled
 from lissom.lie import arrays
 from lissom.model.model import Model
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.bodies import RigidBody
 from lissom.robot.joints import JointRevolute
 from lissom.robot.robot import Robot
@@ -79,7 +79,7 @@ STEPS = implicit_steps_kernel, block_steps_kernel, closed_steps_kernel
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class KernelCache:
     """What a machine has compiled.

@@ -150,7 +150,7 @@ MUTATIONS = (
     ),
     Mutation(
         "a result in one line is as long as its fields make it",
-        "robot/telling.py",
+        "robot/formatting.py",
         "_LONGEST = 160",
         "_LONGEST = 16000",
         ("tests/contracts/test_results.py",),

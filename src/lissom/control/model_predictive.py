@@ -38,7 +38,7 @@ from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, chosen_scheme, rollout
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
 from lissom.stepping.schemes import Scheme
 
@@ -48,7 +48,7 @@ _TOLERANCE = 1e-7  # of Newton's method in the steps
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class MotionPlan:
     """The best motion found from a state on.
@@ -76,7 +76,7 @@ class MotionPlan:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ModelPredictiveControl:
     """Inputs that make the motion ahead cost least, within limits, planned again at each sample.

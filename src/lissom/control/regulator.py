@@ -35,7 +35,7 @@ from lissom.dynamics.linearization import linearize
 from lissom.errors import ModelError, ShapeError
 from lissom.gradients.stage_states import over_groups
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.simulation.inputs import Controller
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ _REACHED = 1e-9  # share of an input in a motion, in units of the coordinates, b
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Regulator:
     """A linear quadratic regulator u = u_e − K x, x = (q ⊖ q_e, v), with ⊖ by `difference`.

@@ -26,7 +26,7 @@ from lissom.dynamics.kinematics import frame_jacobian, frame_pose
 from lissom.errors import ConvergenceError, ModelError, StabilityWarning, renamed
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.functions import Tabulated
 from lissom.statics.residual import tangent_stiffness
 
@@ -39,7 +39,7 @@ _SMALLEST = 1 / 256  # part of the way between two samples
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class StaticReference:
     """Equilibria in which points of a robot are where they should be, and the path of y through them.

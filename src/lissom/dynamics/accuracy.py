@@ -36,7 +36,7 @@ from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.bodies import placed
 from lissom.model.model import Model
 from lissom.model.quadrature import strains_of
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.bases import STRAINS
 
 if TYPE_CHECKING:
@@ -81,7 +81,9 @@ class Accuracy:
     def __repr__(self) -> str:
         each = [np.reshape(x, (-1, len(self.links))).max(axis=0, initial=0.0) for x in (self.points, self.basis)]
         rows = [f"{name}: points {p:.1e} m, basis {b:.1e} m" for name, p, b in zip(self.links, *each) if p + b > 0.0]
-        return telling.in_brackets("Accuracy", f"{'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''}")
+        return formatting.in_brackets(
+            "Accuracy", f"{'; '.join(rows) or 'exact'}{f'; {self.cure}' if self.cure else ''}"
+        )
 
 
 @over_models("q", "u", "v", "a", apart=True)
@@ -322,7 +324,7 @@ class ModesAccuracy:
 
     def __repr__(self) -> str:
         lowest = ", ".join(f"{100 * x:.1e} %" for x in self.error.ravel()[:4])
-        return telling.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
+        return formatting.in_brackets("ModesAccuracy", f"lowest modes: {lowest}{f'; {self.cure}' if self.cure else ''}")
 
 
 def accuracy_of_modes(

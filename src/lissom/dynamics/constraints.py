@@ -43,7 +43,7 @@ from lissom.passes.base_frames import place_bases
 from lissom.passes.block_tables import block_columns
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables
 from lissom.passes.scratch import ScratchStruct
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.systems.bordered import LoopRowsStruct, choose_independent, own_rows
 from lissom.systems.loops import loop_rates, loop_residuals
 
@@ -169,7 +169,7 @@ def constraint_jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike) -> 
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ConstraintDerivatives:
     """Derivatives of what loops ask, with respect to q in the tangent space of `integrate`, and v.

@@ -13,12 +13,12 @@ import numpy as np
 
 from lissom.model.model import Model
 from lissom.robot.expression_programs import Operation, Steps, programs_of
-from lissom.robot.functions import constant, is_compiled, polynomial_of, together
+from lissom.robot.functions import constant, is_compiled, polynomial_of, stacked_polynomials
 
 if TYPE_CHECKING:
     from scipy.interpolate import PPoly
 
-Laws = tuple[np.ndarray, np.ndarray]  # as `together` gives them
+Laws = tuple[np.ndarray, np.ndarray]  # as `stacked_polynomials` returns them
 _PUTS = (Operation.PUT_VALUE, Operation.PUT_RATE, Operation.PUT_CHANGE)
 
 
@@ -45,7 +45,7 @@ def steps_of_laws(model: Model) -> Steps:
 
 def constant_laws(model: Model) -> Laws:
     """A table of zeros, for what is given otherwise."""
-    return together([constant(np.zeros(n_laws(model)))])
+    return stacked_polynomials([constant(np.zeros(n_laws(model)))])
 
 
 def n_laws(model: Model) -> int:
@@ -91,7 +91,7 @@ def _laws(model: Model) -> tuple[Laws | None, Steps]:
         if part.polynomial is None:
             puts.add(part.programs or [], first, part.order)
         first += part.size
-    return together(known), puts.steps
+    return stacked_polynomials(known), puts.steps
 
 
 def _loads(model: Model) -> Iterator[_Law]:

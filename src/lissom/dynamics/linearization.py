@@ -38,7 +38,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.workspace import require_finite
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.systems.allowed_motions import allowed_motions
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ _SYMMETRIC = 1e-9  # entry by entry, in units of the diagonal
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Linearization:
     """State matrices: ẋ = A x + B δu for x = (δq, δv), δq in the tangent space of `integrate`.
@@ -63,7 +63,7 @@ class Linearization:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Modes:
     """Free vibrations δq(t) = Re(shape · exp(s t)) about a state of rest or of steady motion.
@@ -197,8 +197,8 @@ def _oscillations(K: np.ndarray, C: np.ndarray, M: np.ndarray) -> tuple[np.ndarr
 
         s z = [−L⁻¹ Ĉ L⁻ᵀ, −L⁻¹ K̂ Lₖ⁻ᵀ; Lₖᵀ L⁻ᵀ, 0] z                                                     (3)
 
-    which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and positive
-    definite, Lₖ is that of a shifted symmetric part.
+    which is skew where Ĉ is, so that its exponents are imaginary to the last bit. Where K̂ is not symmetric and
+    positive definite, Lₖ is that of a shifted symmetric part.
     """
     n = len(K)
     L = cholesky(0.5 * (M + M.T), lower=True)

@@ -30,7 +30,7 @@ from lissom.model.tables import TablesStruct
 from lissom.passes import traversal
 from lissom.passes.column_tables import ColumnsStruct, Matrix, column_tables, column_width
 from lissom.passes.scratch import ScratchStruct, acting_flags
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.robot.checks import time
 from lissom.systems.mass import MassBuffersStruct, mass_buffers, mass_matrix_sweep
 from lissom.systems.newton_euler import recursive_newton_euler
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class MassAndBias:
     """M, shape (..., nv, nv), and h, shape (..., nv), of the equation of motion M a + h = τ.

@@ -18,7 +18,7 @@ from lissom.gradients.recursion import Held, StageSystems
 from lissom.gradients.stage_systems import input_columns, stage_systems
 from lissom.gradients.steps import Path
 from lissom.launch.workspace import batch_of
-from lissom.robot import telling
+from lissom.robot import formatting
 
 if TYPE_CHECKING:
     from lissom.gradients.rollout import Rollout
@@ -27,7 +27,7 @@ _MOST_BYTES = 2**24  # of what is kept of the steps of one stretch beside their 
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Gradient:
     """Derivatives of a function of a motion (functions and a batch add leading axes).
@@ -44,7 +44,7 @@ class Gradient:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Sensitivity:
     """How a motion changes along a direction (directions and a batch add leading axes).

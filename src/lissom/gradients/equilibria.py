@@ -22,7 +22,7 @@ from lissom.gradients.stage_states import StageStates
 from lissom.launch.workspace import batch_of
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.statics.equilibrium import Equilibrium
 from lissom.statics.stability import floats_at
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class EquilibriumDerivatives:
     """Derivatives of the configuration of an equilibrium, or of a function of it (a batch adds leading axes).

@@ -22,14 +22,14 @@ from lissom.gradients.designs import CENTRAL, SHARE, Designs, Entry
 from lissom.gradients.equilibria import equilibrium_derivatives
 from lissom.launch.loop_buffers import chosen_rows
 from lissom.model.model import Model
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.statics.equilibrium import Equilibrium
 
 _Matrices = tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ModeDerivatives:
     """Natural frequencies about an equilibrium, and their derivatives.

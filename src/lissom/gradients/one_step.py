@@ -14,7 +14,7 @@ from lissom.gradients.holding import forbid_anchors
 from lissom.gradients.rollout import Rollout, rollout
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Step:
     """The end of a step, and how it answers (a batch adds leading axes).

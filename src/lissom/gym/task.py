@@ -20,12 +20,12 @@ from lissom.dynamics.kinematics import frame_pose, frame_twist
 from lissom.errors import ModelError
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.fields import Numbers
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class TaskStart:
     """Where an episode of one copy begins.
@@ -42,7 +42,7 @@ class TaskStart:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class TaskState:
     """Where n copies are, at the end of an action or at the start of an episode.

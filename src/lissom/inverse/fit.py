@@ -34,7 +34,7 @@ from lissom.inverse.fit_residuals import (
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import Equilibrium
 from lissom.stepping.schemes import Scheme
 
@@ -46,7 +46,7 @@ _ROUNDING = 1e-14  # slope by one value, of the largest: below that it is none
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Fit:
     """Design values that measurements tell.

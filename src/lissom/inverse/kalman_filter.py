@@ -32,7 +32,7 @@ from lissom.gradients.stage_states import over_groups
 from lissom.inverse.sensors import Sensor
 from lissom.launch.workspace import batch_of, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.stepping.schemes import Scheme
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _TOLERANCE = 1e-9  # of steps; at rest those of loops round to more than that of
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Estimate:
     """What is known of a state (a batch adds leading axes; `run` one of times).
@@ -59,7 +59,7 @@ class Estimate:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Innovation:
     """What measurements are beyond those expected (a batch adds leading axes).
@@ -76,7 +76,7 @@ class Innovation:
 
 @renamed(scheme="method")
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class ExtendedKalmanFilter:
     """Estimates of the states of a robot from what some sensors measure of it.

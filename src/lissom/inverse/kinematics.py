@@ -17,7 +17,7 @@ from lissom.inverse.targets import Targets, read_limits, read_targets
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import batch_of, flat, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import solve_statics
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ _POOL = 4  # equilibria made for each other start, of which the nearest are take
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class InverseKinematics:
     """Configurations that bring frames where they should be.

@@ -52,7 +52,7 @@ from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, require_finite_rows
 from lissom.model.model import Model
 from lissom.model.plausibility import inside_out
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.functions import RowsOfTime
 from lissom.robot.motions import JointMotion
 from lissom.simulation.inputs import Controller, input_function
@@ -74,7 +74,7 @@ _LONGER = 1e-9  # than prescribed, over the larger of 1 m and that [m]
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class PrescribedEquilibrium:
     """An equilibrium with coordinates of inputs prescribed.

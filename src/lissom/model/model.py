@@ -37,9 +37,9 @@ from lissom.model.maps import Deforming, Maps
 from lissom.model.nodes import RodTable
 from lissom.model.surroundings import Springs, Surroundings
 from lissom.robot.checks import require
+from lissom.robot.formatting import html_inputs, html_table
 from lissom.robot.functions import still
 from lissom.robot.robot import Robot
-from lissom.robot.telling import html_inputs, html_table
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike

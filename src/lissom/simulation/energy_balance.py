@@ -15,14 +15,14 @@ from lissom.errors import ShapeError
 from lissom.launch.over_models import stacked
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.simulation.trajectory import Trajectory
 
 _AT_REST = 1e-9  # of the energies held: less than that exchanged is what tolerances and rounding leave
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class EnergyBalance:
     """E(t) − E(0) = work of inputs, loads and prescribed motions − dissipation.

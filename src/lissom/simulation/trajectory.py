@@ -30,8 +30,8 @@ from lissom.launch.workspace import batch_of, parts
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.portable import whole, write_whole
-from lissom.robot import telling
-from lissom.robot.telling import html_arrays
+from lissom.robot import formatting
+from lissom.robot.formatting import html_arrays
 
 if TYPE_CHECKING:
     from lissom.simulation.trajectory import Trajectory
@@ -97,7 +97,7 @@ STREAMED = "run.json"  # what the folder of a motion that streams there says of 
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Statistics:
     """Cost of a simulation or a rollout.

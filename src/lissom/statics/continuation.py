@@ -43,7 +43,7 @@ from lissom.launch.over_models import over_models
 from lissom.launch.progress import PATIENCE, progress_bar
 from lissom.launch.workspace import flat, leading, stack
 from lissom.model.model import Model
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.equilibrium import warn_of_dropped_friction
 from lissom.statics.nearly_singular import balance, null_vectors, nullity, solved
 from lissom.statics.stability import floats_at, is_flutter
@@ -64,7 +64,7 @@ _LARGEST = 0.99  # entries that count as the largest, of which the first is take
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class BranchEvent:
     """Where the load turns back, another branch crosses, or the equilibrium begins or ends to flutter.
@@ -291,7 +291,7 @@ Following = Generator[tuple[StaticPath, PathPoint, float], Ahead, Found]  # asks
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True)
 class Branch:
     """Equilibria in order along a branch, and what happens between them.

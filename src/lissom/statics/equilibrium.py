@@ -50,7 +50,7 @@ from lissom.launch.workspace import batch_of, flat, leading
 from lissom.model.model import Model
 from lissom.model.model_batch import ModelBatch
 from lissom.model.plausibility import CAUSE, inside_out, warn_of_shapes
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.statics.descent import EIGENVALUES, Descent
 from lissom.statics.newton import newton
 from lissom.statics.newton_kernel import (
@@ -117,10 +117,12 @@ class Equilibrium:
     t: float = field(repr=False, compare=False)
     anchors: np.ndarray = field(default_factory=lambda: np.zeros((0, 6)))
 
-    __repr__ = telling.equilibrium_words  # type: ignore[assignment]
+    __repr__ = formatting.format_equilibrium  # type: ignore[assignment]
 
     def _repr_html_(self) -> str:
-        return telling.html_arrays(repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")})
+        return formatting.html_arrays(
+            repr(self), {name: getattr(self, name) for name in ("q", "u", "multipliers", "v")}
+        )
 
     @cached_property
     def accuracy(self) -> Accuracy:

@@ -24,7 +24,7 @@ import numpy as np
 
 from lissom.errors import ModelError
 from lissom.portable import NEW, write_whole
-from lissom.robot import telling
+from lissom.robot import formatting
 from lissom.sweeps.samples import Sampling
 from lissom.sweeps.workers import Chunk, Row, origin
 
@@ -231,7 +231,7 @@ def table_digest(sampling: Sampling) -> str:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class SweepResults:
     """The results of a sweep, as far as it has come; what is not asked for stays on the disk.

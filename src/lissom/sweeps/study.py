@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, final
 import numpy as np
 
 from lissom.errors import ModelError, check_kept
-from lissom.robot import checks, telling
+from lissom.robot import checks, formatting
 from lissom.robot.paths import is_value, unit_of, value_at
 from lissom.robot.robot import Robot
 
@@ -130,7 +130,7 @@ class Designs:
 
 
 @final
-@telling.in_one_line
+@formatting.in_one_line
 @dataclass(frozen=True, eq=False)
 class Trial:
     """One sample of a sweep, for the function that computes its results: `trial["arm.material.young"]`.
