@@ -173,7 +173,7 @@ def _asks(model: Model, kernel: Any) -> bool:
     """Whether a model has what a kernel is about: loops, or what may touch."""
     if kernel in (closed_kernel, constraint_kernel):
         return model.n_rows > 0
-    return model.meets_anything or kernel not in (contacts_kernel, contact_search_kernel)
+    return model.has_surroundings or kernel not in (contacts_kernel, contact_search_kernel)
 
 
 def _plain(is_prescribed: bool = False) -> Model:

@@ -52,7 +52,7 @@ def require_jax(model: Any) -> None:
     if isinstance(model, ModelBatch):
         rule = "must be one Model, since jax.vmap puts axes in front of those of a batch of models"
         raise ModelError(f"model: {rule} (got a ModelBatch)")
-    if model.asks_before_launch:
+    if model.fills_tables_before_launch:
         rule = "must need no Python function before a launch, since JAX cannot be called while it waits"
         raise ModelError(f"robot {model.name!r}: {rule} (got joints or bodies that do)")
     if not jax.config.read("jax_enable_x64"):

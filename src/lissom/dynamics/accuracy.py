@@ -183,7 +183,7 @@ def _finer(model: Model, enriched: bool) -> Finer | None:
     if known.steady is not None:
         steady = np.zeros(fine.nv)
         steady[v] = known.steady
-        fine = fine.holding(v[known.dof[model.n_motions - known.n_held :]], steady)
+        fine = fine.with_locked(v[known.dof[model.n_motions - known.n_locked :]], steady)
     return Finer(fine if fine.device == model.device else fine.on(model.device), v, q)
 
 

@@ -80,7 +80,7 @@ def steps_of_inputs(model: Model, programs: list[Steps]) -> Steps:
 
 
 def _laws(model: Model) -> tuple[Laws | None, Steps]:
-    if model.calls_python or model.prescribed.n_held:
+    if model.calls_python or model.prescribed.n_locked:
         return None, []
     parts = [*_loads(model), *_surroundings(model), *_motions(model)]
     if any(part.polynomial is None and part.programs is None for part in parts):
@@ -103,7 +103,7 @@ def _loads(model: Model) -> Iterator[_Law]:
 
 def _surroundings(model: Model) -> Iterator[_Law]:
     """The current with its rate, and the time, where kernels read them."""
-    if not model.meets_anything:
+    if not model.has_surroundings:
         return
     from scipy.interpolate import PPoly
 
@@ -118,7 +118,7 @@ def _surroundings(model: Model) -> Iterator[_Law]:
 
 def _motions(model: Model) -> Iterator[_Law]:
     """Positions, velocities and accelerations."""
-    links, joints = model.links.names, model.one(0, 1).links.joint
+    links, joints = model.links.names, model.of_row(0, 1).links.joint
     made: list[tuple[_Law, ...]] = []
     for motion in model.description.motions.values():
         size = joints[links.index(motion.link)].nv

@@ -26,7 +26,7 @@ def load_table(model: Model, times: list[float], factor: float = 1.0) -> np.ndar
     for k, wrench in enumerate(model.loads.wrench):
         rows[:, k] = wrench.over(np.array(times)) if len(times) > 1 else [wrench(t) for t in times]
     rows *= factor
-    if model.meets_anything:
+    if model.has_surroundings:
         rows[:, -2:] = [model.surroundings.rows(t) for t in times]
     return rows
 

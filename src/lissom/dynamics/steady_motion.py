@@ -44,7 +44,7 @@ def in_motion(model: Model, v: np.ndarray) -> Model:
     held = np.flatnonzero(moving)
     _keep_shape(model, held, v)
     if len(held):
-        model = model.cached(("held", tuple(held.tolist())), lambda: model.holding(held, None))
+        model = model.cached(("held", tuple(held.tolist())), lambda: model.with_locked(held, None))
     return replace(model, prescribed=replace(model.prescribed, steady=v))
 
 

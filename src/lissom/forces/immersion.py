@@ -153,7 +153,7 @@ def _bound(current: Any = no_current_of_user) -> dict[str, Any]:
 TERM = Term(
     "fluid",
     0,  # what it carries of the weight acts without loads
-    lambda model: model.meets_anything,
+    lambda model: model.has_surroundings,
     users=lambda model: (model.surroundings.current,) if is_compiled(model.surroundings.current) else (),
     bind=_bound,
 )

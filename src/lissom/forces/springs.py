@@ -219,7 +219,7 @@ def _tables(model: Model) -> tuple[np.ndarray, np.ndarray]:
 TERM = Term(
     "springs between points",
     int(SPRINGS),
-    lambda model: model.meets_anything,
+    lambda model: model.has_surroundings,
     users=_compiled,
     bind=_bound,
     tables=_tables,

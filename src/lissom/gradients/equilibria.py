@@ -103,7 +103,7 @@ def _loose(model: Model, s: StageStates, matrix: np.ndarray) -> str:
 
 def _states(model: Model, found: Equilibrium, rows: int) -> StageStates:
     """The states of equilibria, one behind the other."""
-    driven = model.n_motions - model.prescribed.n_held
+    driven = model.n_motions - model.prescribed.n_locked
     q, v, u = (x.reshape(rows, x.shape[-1]) for x in (found.q, found.v, found.u))
     force = found.multipliers[..., driven:].reshape(rows, model.n_rows)
     return StageStates(q, v, np.zeros_like(v), u, force, np.full(rows, found.t), None, None)

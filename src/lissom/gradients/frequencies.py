@@ -89,7 +89,7 @@ def _matrices(model: Model, q: np.ndarray, u: np.ndarray, t: float) -> _Matrices
 def _by_design(entry: Entry, q: np.ndarray, u: np.ndarray, t: float, move: np.ndarray) -> Iterator[tuple[float, Any]]:
     """Matrices at places beside a design value, with their weights."""
     for one, weight, step in zip(entry.models, entry.weights, entry.steps):
-        with one.lent():
+        with one.temporary_buffers():
             yield weight, _matrices(one, integrate(one, q, step * move), u, t)
 
 

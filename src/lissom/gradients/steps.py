@@ -207,7 +207,7 @@ class Stepping:
         anchors = host["anchor"][some].reshape(many, -1, 6) if "anchor" in host else np.zeros((many, 0, 6))
         found = self._damped(model, some, n, u, first + k, here | {"anchors": anchors}, cost)
         if anchors.size:
-            own = [model.one(i, n) for i in some.tolist()] if model.models else [model]
+            own = [model.of_row(i, n) for i in some.tolist()] if model.models else [model]
             rows = zip(*(np.array_split(x, len(own)) for x in (anchors, found.q, found.v)))
             after = np.concatenate([anchors_after(one, *row) for one, row in zip(own, rows)]).reshape(many, -1)
             host["anchor"][some] = after.reshape(host["anchor"][some].shape)
@@ -225,7 +225,7 @@ class Stepping:
     ) -> DampedSteps:  # fmt: skip
         """A step of some of n motions from states, in Python; those of one model together."""
         began, times = time.perf_counter(), np.concatenate([self.times(k, 1) for k in number.tolist()])
-        own, parts = [model.one(i, n) for i in some.tolist()] if model.models else [model], []
+        own, parts = [model.of_row(i, n) for i in some.tolist()] if model.models else [model], []
         for one, rows in zip(own, np.array_split(np.arange(len(some)), len(own))):
             begin = {name: x[rows] for name, x in here.items()}
             parts.append(damped_steps(one, self.scheme, self.dt, self.tolerance, begin, u[rows], times[rows]))

@@ -362,7 +362,7 @@ class ShapesAtRest(FitTask[Equilibrium]):
             if stand_alike(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
-                with other.lent():
+                with other.temporary_buffers():
                     out[..., k] += weight * self._positions(other, done.q)
         return out
 
@@ -523,7 +523,7 @@ class Motions(FitTask[Rollout]):
             if stand_alike(entry.models, model, self.measured):
                 continue
             for other, weight in zip(entry.models, entry.weights):
-                with other.lent():
+                with other.temporary_buffers():
                     found[..., k] += weight * self.positions(other, done)
         out = np.zeros((*self.measured.positions.shape, designs + some * n * len(self.unknown)))
         out[..., :designs] = found[..., :designs]

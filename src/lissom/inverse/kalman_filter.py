@@ -111,7 +111,7 @@ class ExtendedKalmanFilter:
             checks.require(isinstance(sensor, Sensor), "sensors", "must be such as ls.SensorPosition", sensor)
             sensor.shape(model)
             sensor.deviations(model)
-        if model.loads.varies or model.n_motions > model.prescribed.n_held:
+        if model.loads.varies or model.n_motions > model.prescribed.n_locked:
             rule = "a filter needs loads, currents and motions that do not follow time"
             raise ModelError(f"robot {model.name!r}: {rule} (got one that does)")
         object.__setattr__(self, "sensors", tuple(self.sensors))

@@ -219,7 +219,7 @@ def _first_equilibria(
 ) -> Reach:
     """The equilibria at the start, each sought once."""
     found = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=t)
-    force = found.multipliers[..., model.n_motions - model.prescribed.n_held :]
+    force = found.multipliers[..., model.n_motions - model.prescribed.n_locked :]
     rows = [flat(x, lead).copy() for x in (found.q, found.u, force)]
     stable = np.broadcast_to(found.is_stable, lead).reshape(-1).copy()
     n = batch_of(lead)

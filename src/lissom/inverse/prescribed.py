@@ -243,7 +243,7 @@ class _Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a robot that is not the one asked for
             rest = solve_statics(model, u=u, q0=q, v=np.zeros(model.nv), t=self.t, stable=False)
-        force = rest.multipliers[model.n_motions - model.prescribed.n_held :]
+        force = rest.multipliers[model.n_motions - model.prescribed.n_locked :]
         return _State(rest.q, rest.u, force, int(rest.iterations))
 
     def found(self, start: _State, y_d: np.ndarray, slack: bool) -> tuple[_State, np.ndarray]:

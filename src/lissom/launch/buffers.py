@@ -70,7 +70,7 @@ class Buffers:
         self.model, self.batch, self.device = model, batch, model.device
         self.room = batch  # instances that fit in
         self.wanted, self.weight = wanted or Wanted(), weight
-        self.asks = model.asks_before_launch and fills_tables(model, self.wanted)
+        self.asks = model.fills_tables_before_launch and fills_tables(model, self.wanted)
         self.tables = tables_with_terms(model)
         self.scratch = scratch_memory(model, batch, more_nodes)
         self._views = Views(model, self.scratch)
@@ -119,7 +119,7 @@ class Buffers:
 
     def anchored_tables(self) -> TablesStruct:
         """The model's tables, in which each instance has anchors of its own: the buffer "anchor"."""
-        array = self.buffer("anchor", (self.batch, 2 * len(self.model.one(0, 1).surroundings.pair)), vec3)
+        array = self.buffer("anchor", (self.batch, 2 * len(self.model.of_row(0, 1).surroundings.pair)), vec3)
         return with_anchors(self.tables, self.own(array, [array] * len(self.model.models)))
 
     def share(self, name: str, array: Any) -> None:

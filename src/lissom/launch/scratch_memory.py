@@ -39,7 +39,7 @@ def scratch_memory(model: Model, batch: int, more_nodes: int = 0) -> ScratchStru
 
 def _near(model: Model, batch: int) -> Near:
     world, near = model.surroundings, Near()
-    count = batch if model.meets_anything else 0
+    count = batch if model.has_surroundings else 0
     clusters = len(world.cluster_start) - 1
     sizes = {"pair": world.capacity, "seen": len(world.ball_node), "N": model.n_dynamic}
     sizes |= {"centre": clusters, "reach": clusters}

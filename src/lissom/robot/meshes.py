@@ -261,10 +261,8 @@ def _samples(corners: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     total = np.cumsum(area) / area.sum()
     k = np.arange(_SAMPLES)
     which = np.searchsorted(total, (k + 0.5) / _SAMPLES).clip(max=len(area) - 1)
-    a, b = (
-        (0.5 + k * 0.7548776662466927) % 1.0,
-        (0.5 + k * 0.5698402909980532) % 1.0,
-    )  # an evenly spread sequence of pairs
+    # An evenly spread sequence of pairs.
+    a, b = (0.5 + k * 0.7548776662466927) % 1.0, (0.5 + k * 0.5698402909980532) % 1.0
     a, b = np.where(a + b > 1.0, 1.0 - a, a), np.where(a + b > 1.0, 1.0 - b, b)
     first, second, third = np.moveaxis(corners[which], 1, 0)
     x = first + a[:, None] * (second - first) + b[:, None] * (third - first)
